@@ -1,0 +1,70 @@
+"""The exceptions of msmqwire: what was wrong, where, and whose fault it was.
+
+Nothing else leaves the library on account of its input. Callers act on the types and the
+attributes, never on the texts.
+"""
+
+from __future__ import annotations
+
+
+class MsmqError(Exception):
+    """The root of all exceptions that msmqwire raises on purpose."""
+
+
+class LocatedError(MsmqError, ValueError):
+    """An error with a place.
+
+    Attributes:
+        why: the reason, one sentence without a place.
+        path: the field, in the specification's names (``UserHeader.DestinationQueue.Count``);
+            empty when no field can be named.
+        offset: the byte, counted from the start of the packet; None when there is none.
+    """
+
+    def __init__(self, why: str, *, path: str = "", offset: int | None = None) -> None:
+        place = path + (f", byte {offset}" if offset is not None else "")
+        super().__init__(f"{place}: {why}" if place else why)
+        self.why, self.path, self.offset = why, path, offset
+
+    def to_json(self) -> dict[str, object]:
+        """The error as the command line prints it: ``{"error", "path", "offset"}``."""
+        return {"error": self.why, "path": self.path, "offset": self.offset}
+
+
+class MalformedPacket(LocatedError):
+    """The bytes are not the structure they should be: the peer's fault.
+
+    A queue manager discards the packet and closes the session ([MS-MQQB] 3.1.5.1.3). For bytes
+    that end too early the offset is where they end; for a field whose value can't be, where that
+    field stands.
+    """
+
+
+class InvalidValue(LocatedError):
+    """A value that can't be built: the caller's fault."""
+
+
+class InvalidName(LocatedError):
+    """A format name or path name that breaks the grammar of [MS-MQMQ] 2.1.
+
+    Attributes:
+        hresult: the code that an MSMQ call would return, MQ_ERROR_ILLEGAL_FORMATNAME
+            (0xC00E001E) or MQ_ERROR_ILLEGAL_QUEUE_PATHNAME (0xC00E0014).
+    """
+
+    def __init__(self, why: str, *, path: str = "", offset: int | None = None, hresult: int) -> None:
+        super().__init__(why, path=path, offset=offset)
+        self.hresult = hresult
+
+
+class CaptureError(MsmqError):
+    """A capture file that can't be read on: what could be read before has been handed out.
+
+    Attributes:
+        file: the name of the file.
+        offset: the byte in the (uncompressed) file at which reading stopped.
+    """
+
+    def __init__(self, why: str, *, file: str, offset: int) -> None:
+        super().__init__(f"{file}, byte {offset}: {why}")
+        self.why, self.file, self.offset = why, file, offset

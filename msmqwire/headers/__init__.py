@@ -1,0 +1,76 @@
+"""One module for each header and structure, each declared once in the vocabulary of `msmqwire.schema`."""
+
+from msmqwire.headers.acknowledgements import FINAL_ACK_BODY, ORDER_ACK_BODY
+from msmqwire.headers.base import BASE_HEADER
+from msmqwire.headers.debug import DEBUG_HEADER
+from msmqwire.headers.directory import (
+    MESSAGE_IDENTIFIER,
+    MQDSPUBLICKEY,
+    MQDSPUBLICKEYS,
+    MQUSERSIGNCERT,
+    MQUSERSIGNCERTS,
+    OBJECTID,
+    SEQUENCE_INFO,
+    TA_ADDRESS,
+    XACTUOW,
+)
+from msmqwire.headers.internal import (
+    CONNECTION_PARAMETERS_HEADER,
+    ESTABLISH_CONNECTION_HEADER,
+    INTERNAL_HEADER,
+)
+from msmqwire.headers.keys import PUBLICKEYBLOB, SIMPLEBLOB
+from msmqwire.headers.multiqueue import MQF_SIGNATURE_HEADER, MULTI_QUEUE_FORMAT_HEADER
+from msmqwire.headers.properties import MESSAGE_PROPERTIES_HEADER
+from msmqwire.headers.queues import MQF_FORMAT_NAME_ELEMENT
+from msmqwire.headers.remote import (
+    DEAD_LETTER_HEADER,
+    EXTENDED_ADDRESS_HEADER,
+    EXTENSION_HEADER,
+    SOURCE_ADDRESS,
+    SUBQUEUE_HEADER,
+)
+from msmqwire.headers.security import SECURITY_HEADER
+from msmqwire.headers.session import SESSION_HEADER
+from msmqwire.headers.soap import SOAP_HEADER
+from msmqwire.headers.srmp import COMPOUND_MESSAGE_HEADER, SRMP_ENVELOPE_HEADER
+from msmqwire.headers.transaction import TRANSACTION_HEADER, TX_SEQUENCE_ID
+from msmqwire.headers.user import USER_HEADER
+
+__all__ = [
+    "BASE_HEADER",
+    "COMPOUND_MESSAGE_HEADER",
+    "CONNECTION_PARAMETERS_HEADER",
+    "DEAD_LETTER_HEADER",
+    "DEBUG_HEADER",
+    "ESTABLISH_CONNECTION_HEADER",
+    "EXTENDED_ADDRESS_HEADER",
+    "EXTENSION_HEADER",
+    "FINAL_ACK_BODY",
+    "INTERNAL_HEADER",
+    "MESSAGE_IDENTIFIER",
+    "MESSAGE_PROPERTIES_HEADER",
+    "MQDSPUBLICKEY",
+    "MQDSPUBLICKEYS",
+    "MQF_FORMAT_NAME_ELEMENT",
+    "MQF_SIGNATURE_HEADER",
+    "MQUSERSIGNCERT",
+    "MQUSERSIGNCERTS",
+    "MULTI_QUEUE_FORMAT_HEADER",
+    "OBJECTID",
+    "ORDER_ACK_BODY",
+    "PUBLICKEYBLOB",
+    "SECURITY_HEADER",
+    "SEQUENCE_INFO",
+    "SESSION_HEADER",
+    "SIMPLEBLOB",
+    "SOAP_HEADER",
+    "SOURCE_ADDRESS",
+    "SRMP_ENVELOPE_HEADER",
+    "SUBQUEUE_HEADER",
+    "TA_ADDRESS",
+    "TRANSACTION_HEADER",
+    "TX_SEQUENCE_ID",
+    "USER_HEADER",
+    "XACTUOW",
+]

@@ -1,0 +1,52 @@
+"""BaseHeader, the first 16 bytes of every session packet: [MS-MQMQ] 2.2.19.1."""
+
+from typing import Final
+
+from msmqwire.schema import Header, bit, flags, reserved, uint
+
+SIGNATURE: Final = 0x524F494C  # "LIOR" on the wire
+VERSION: Final = 0x10
+PACKET_SIZE_MIN: Final = 16
+PACKET_SIZE_MAX: Final = 0x0040_0000  # MQMQ-2.2.19.1-21
+INFINITE: Final = 0xFFFF_FFFF
+
+BASE_HEADER: Final = Header(
+    "BaseHeader",
+    "[MS-MQMQ] 2.2.19.1",
+    (
+        uint(8, "VersionNumber", "Version of the packet format, 0x10.", default=VERSION, req="MQMQ-2.2.19.1-02"),
+        uint(8, "Reserved", "Anything; ignored.", req="MQMQ-2.2.19.1-03"),
+        flags(
+            16,
+            "Flags",
+            bit("PR", 0, "Priority of the message, 0 lowest to 7.", width=3, default=3, req="MQMQ-2.2.19.1-05"),
+            bit("IN", 3, "Internal packet: session establishment or acknowledgement.", req="MQMQ-2.2.19.1-08"),
+            bit("SH", 4, "A SessionHeader is in the packet.", req="MQMQ-2.2.19.1-11"),
+            bit("DH", 5, "A DebugHeader is in the packet.", req="MQMQ-2.2.19.1-12"),
+            *reserved("X9 X8", 6, req="MQMQ-2.2.19.1-16"),
+            bit("TR", 8, "Tracing is on for this message.", req="MQMQ-2.2.19.1-14"),
+            *reserved("X6 X5 X4 X3 X2 X1 X0", 9, req="MQMQ-2.2.19.1-16"),
+            req="MQMQ-2.2.19.1-04",
+        ),
+        uint(32, "Signature", "0x524F494C.", default=SIGNATURE, req="MQMQ-2.2.19.1-18"),
+        uint(
+            32,
+            "PacketSize",
+            "Bytes of the packet; a SessionHeader at the end of a UserMessage is not counted.",
+            unit="bytes",
+            size_of="packet",
+            req=("MQMQ-2.2.19.1-19", "MQMQ-2.2.19.1-20"),
+        ),
+        uint(
+            32,
+            "TimeToReachQueue",
+            "Time that the message has to reach its queue; 0xFFFFFFFF is no limit.",
+            unit="s",
+            default=INFINITE,
+            req="MQMQ-2.2.19.1-22",
+        ),
+    ),
+    "What every packet starts with.",
+    size=16,
+    req=("MQMQ-2.2.19.1-01",),
+)

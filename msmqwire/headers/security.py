@@ -1,0 +1,83 @@
+"""SecurityHeader, who sent a message and what protects it: [MS-MQMQ] 2.2.20.6.
+
+The five items are found by their sizes alone: the UserMessage of [MS-MQQB] 4.1.7 carries a
+SecurityID with Flags.AI clear.
+"""
+
+from typing import Final
+
+from msmqwire.schema import REST, Header, Ref, align, bit, flags, maybe, raw, reserved, sub, text, uint
+
+PROVIDER_INFO: Final = Header(
+    "ProviderInfo",
+    "[MS-MQMQ] 2.2.20.6",
+    (
+        uint(32, "ProviderType", "Type of the cryptographic provider, PROV_*.", default=1, req="MQMQ-2.2.20.6-37"),
+        text("ProviderName", REST, "Name of the provider.", req="MQMQ-2.2.20.6-38"),
+    ),
+    "The provider that made the signature.",
+)
+
+SECURITY_DATA: Final = Header(
+    "SecurityData",
+    "[MS-MQMQ] 2.2.20.6",
+    (
+        raw(
+            "SecurityID",
+            Ref("SenderIdSize"),
+            "SID of the sender (ST 1) or GUID of the queue manager (ST 2).",
+            marks="Flags.ST",
+            req=("MQMQ-2.2.20.6-04", "MQMQ-2.2.20.6-05"),
+        ),
+        align("SecurityIDPadding"),
+        raw(
+            "EncryptionKey",
+            Ref("EncryptionKeySize"),
+            "Symmetric key of the sender, a SIMPLEBLOB.",
+            marks="Flags.AI",
+            req="MQMQ-2.2.20.6-24",
+        ),
+        align("EncryptionKeyPadding"),
+        raw("Signature", Ref("SignatureSize"), "Signature of the message.", marks="Flags.AI"),
+        align("SignaturePadding"),
+        raw(
+            "SenderCert",
+            Ref("SenderCertSize"),
+            "X.509 certificate of the sender.",
+            marks="Flags.AI",
+            req="MQMQ-2.2.20.6-29",
+        ),
+        align("SenderCertPadding"),
+        maybe("ProviderInfoSize", sub(PROVIDER_INFO, within=Ref("ProviderInfoSize")), req="MQMQ-2.2.20.6-35"),
+        align("ProviderInfoPadding"),
+    ),
+    "The five items, each padded to a multiple of 4 bytes.",
+    req=("MQMQ-2.2.20.6-21",),
+)
+
+SECURITY_HEADER: Final = Header(
+    "SecurityHeader",
+    "[MS-MQMQ] 2.2.20.6",
+    (
+        flags(
+            16,
+            "Flags",
+            bit("ST", 0, "Kind of SecurityID: 0 none, 1 SID, 2 GUID.", width=4, req="MQMQ-2.2.20.6-02"),
+            bit("AU", 4, "Authenticated; 0 on the wire.", req="MQMQ-2.2.20.6-06"),
+            bit("EB", 5, "The body is encrypted.", req="MQMQ-2.2.20.6-07"),
+            bit("DE", 6, "The default provider made the signature.", req="MQMQ-2.2.20.6-08"),
+            bit("AI", 7, "SecurityData is there.", req=("MQMQ-2.2.20.6-11", "MQMQ-2.2.20.6-12")),
+            bit("AS", 8, "Type of the signature; 0 on the wire.", width=4, req="MQMQ-2.2.20.6-13"),
+            *reserved("X12 X13 X14 X15", 12, req="MQMQ-2.2.20.6-14"),
+            req="MQMQ-2.2.20.6-01",
+        ),
+        uint(16, "SenderIdSize", "Bytes of SecurityID.", unit="bytes", req="MQMQ-2.2.20.6-15"),
+        uint(16, "EncryptionKeySize", "Bytes of EncryptionKey.", unit="bytes", req="MQMQ-2.2.20.6-16"),
+        uint(16, "SignatureSize", "Bytes of Signature.", unit="bytes", req="MQMQ-2.2.20.6-17"),
+        uint(32, "SenderCertSize", "Bytes of SenderCert.", unit="bytes", req="MQMQ-2.2.20.6-18"),
+        uint(32, "ProviderInfoSize", "Bytes of ProviderInfo.", unit="bytes", req="MQMQ-2.2.20.6-19"),
+        sub(SECURITY_DATA),
+    ),
+    "Identity, key, signature and certificate of the sender.",
+    req=("MQMQ-2.2.20.6-22",),
+)

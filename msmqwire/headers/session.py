@@ -1,0 +1,40 @@
+"""SessionHeader, the acknowledgement of what came over a session: [MS-MQMQ] 2.2.20.4."""
+
+from typing import Final
+
+from msmqwire.schema import Header, uint
+
+WINDOW_SIZE_DEFAULT: Final = 64
+
+SESSION_HEADER: Final = Header(
+    "SessionHeader",
+    "[MS-MQMQ] 2.2.20.4",
+    (
+        uint(16, "AckSequenceNumber", "Messages received on this session.", req="MQMQ-2.2.20.4-06"),
+        uint(
+            16,
+            "RecoverableMsgAckSeqNumber",
+            "Lowest recoverable message that is stored and not yet acknowledged, 0 for none.",
+            req=("MQMQ-2.2.20.4-07", "MQMQ-2.2.20.4-08"),
+        ),
+        uint(
+            32,
+            "RecoverableMsgAckFlags",
+            "Bit k: recoverable message RecoverableMsgAckSeqNumber + k is stored.",
+            req="MQMQ-2.2.20.4-09",
+        ),
+        uint(16, "UserMsgSequenceNumber", "Messages sent on this session.", req="MQMQ-2.2.20.4-10"),
+        uint(16, "RecoverableMsgSeqNumber", "Recoverable messages sent on this session.", req="MQMQ-2.2.20.4-13"),
+        uint(
+            16,
+            "WindowSize",
+            "Messages that may be unacknowledged.",
+            default=WINDOW_SIZE_DEFAULT,
+            req="MQMQ-2.2.20.4-14",
+        ),
+        uint(16, "Reserved", "Anything; ignored.", req="MQMQ-2.2.20.4-18"),
+    ),
+    "Session acknowledgement, alone or at the end of a message.",
+    size=16,
+    req=("MQMQ-2.2.20.4-01",),
+)

@@ -1,0 +1,255 @@
+"""Packets: which headers make which, how one is identified, and the whole of it read and built.
+
+[MS-MQQB] 2.2 and 3.1.5.1.1, [MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.headers import (
+    BASE_HEADER,
+    COMPOUND_MESSAGE_HEADER,
+    CONNECTION_PARAMETERS_HEADER,
+    DEAD_LETTER_HEADER,
+    DEBUG_HEADER,
+    ESTABLISH_CONNECTION_HEADER,
+    EXTENDED_ADDRESS_HEADER,
+    EXTENSION_HEADER,
+    FINAL_ACK_BODY,
+    INTERNAL_HEADER,
+    MESSAGE_PROPERTIES_HEADER,
+    MULTI_QUEUE_FORMAT_HEADER,
+    ORDER_ACK_BODY,
+    SECURITY_HEADER,
+    SESSION_HEADER,
+    SOAP_HEADER,
+    SRMP_ENVELOPE_HEADER,
+    SUBQUEUE_HEADER,
+    TRANSACTION_HEADER,
+    USER_HEADER,
+)
+from msmqwire.headers.acknowledgements import ACK_BODY_SIZE, ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
+from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
+from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
+from msmqwire.ping import PING
+from msmqwire.schema import MORE, Close, Header, Packet, Record, View, jsonform, maybe, sub
+
+Protocol: TypeAlias = Literal["session", "ping", "remote_read"]
+
+_INTERNAL: Final = {"BaseHeader.Flags.IN": 1}
+
+ESTABLISH_CONNECTION: Final = Packet(
+    "EstablishConnection",
+    "[MS-MQQB] 2.2.3",
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),
+    "Asks for a session, or accepts or refuses it.",
+    req=("MQQB-2.2.3-01",),
+    defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_ESTABLISH_CONNECTION},
+)
+
+CONNECTION_PARAMETERS: Final = Packet(
+    "ConnectionParameters",
+    "[MS-MQQB] 2.2.2",
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),
+    "Timeouts and window of a session, asked for and answered.",
+    req=("MQQB-2.2.2-01",),
+    defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_CONNECTION_PARAMETERS},
+)
+
+# Here PacketSize counts the SessionHeader: 36 in [MS-MQQB] 4.1.8.
+SESSION_ACK: Final = Packet(
+    "SessionAck",
+    "[MS-MQQB] 2.2.6",
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),
+    "Acknowledges messages of a session.",
+    req=("MQQB-2.2.6-01",),
+    defaults={**_INTERNAL, "BaseHeader.Flags.SH": 1, "InternalHeader.Flags.PT": PT_SESSION_ACK},
+)
+
+_MESSAGE_PARTS: Final = (
+    sub(BASE_HEADER),
+    sub(USER_HEADER),
+    maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),
+    maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),
+    sub(MESSAGE_PROPERTIES_HEADER),
+    maybe("BaseHeader.Flags.DH", sub(DEBUG_HEADER), req="MQMQ-2.2.20-07"),
+    maybe("UserHeader.Flags.AH", sub(SRMP_ENVELOPE_HEADER), req="MQRR-2.2.5.1.2.1-01"),
+    maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
+    maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),
+    maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),
+    Close(),  # MQMQ-2.2.19.1-20: PacketSize does not count the SessionHeader of a message
+    maybe("BaseHeader.Flags.SH", sub(SESSION_HEADER), req="MQMQ-2.2.20-10"),
+)
+# A transactional message has priority 0 and is recoverable: MQMQ-2.2.19.1-07, MQMQ-2.2.19.2-33.
+_TRANSACTIONAL: Final = {"TransactionHeader": {"BaseHeader.Flags.PR": 0, "UserHeader.Flags.DM": 1}}
+
+USER_MESSAGE: Final = Packet(
+    "UserMessage",
+    "[MS-MQMQ] 2.2.20",
+    _MESSAGE_PARTS,
+    "A whole message of an application, or an acknowledgement of one.",
+    req=("MQMQ-2.2.20-02", "MQMQ-2.2.20-12"),
+    defaults_with=_TRANSACTIONAL,
+)
+
+
+def _acknowledgement(name: str, section: str, body: Header, defaults: Mapping[str, int]) -> Packet:
+    return Packet(
+        name,
+        section,
+        (*_MESSAGE_PARTS, View(body.name, "MessagePropertiesHeader.MessageBody", body, meaning=body.meaning)),
+        body.meaning,
+        defaults={
+            "BaseHeader.Flags.PR": 0,
+            "UserHeader.DestinationQueue": {"PrivateQueueIdentifier": ORDER_QUEUE_IDENTIFIER},
+            "MessagePropertiesHeader.Label": ACK_LABEL,
+            "MessagePropertiesHeader.MessageBody": bytes(ACK_BODY_SIZE),
+            **defaults,
+        },
+    )
+
+
+ORDER_ACK: Final = _acknowledgement(
+    "OrderAck", "[MS-MQQB] 2.2.4", ORDER_ACK_BODY, {"MessagePropertiesHeader.MessageClass": 0x00FF}
+)
+FINAL_ACK: Final = _acknowledgement(
+    "FinalAck",
+    "[MS-MQQB] 2.2.5",
+    FINAL_ACK_BODY,
+    {"MessagePropertiesHeader.MessageClass": 0x4000, "UserHeader.Flags.DM": 1},
+)
+
+REMOTE_READ_MESSAGE: Final = Packet(
+    "RemoteReadMessage",
+    "[MS-MQRR] 2.2.5",
+    (
+        *_MESSAGE_PARTS,
+        maybe(MORE, sub(EXTENSION_HEADER), req="MQRR-2.2.5-02"),
+        maybe("ExtensionHeader.Flags.SQ", sub(SUBQUEUE_HEADER)),
+        maybe("ExtensionHeader.Flags.DL", sub(DEAD_LETTER_HEADER)),
+        maybe("ExtensionHeader.Flags.EA", sub(EXTENDED_ADDRESS_HEADER)),
+    ),
+    "A message as a remote reader gets it.",
+    req=("MQRR-2.2.5-01",),
+    defaults_with=_TRANSACTIONAL,
+)
+
+_INTERNAL_PACKETS: Final = {
+    PT_SESSION_ACK: SESSION_ACK,
+    PT_ESTABLISH_CONNECTION: ESTABLISH_CONNECTION,
+    PT_CONNECTION_PARAMETERS: CONNECTION_PARAMETERS,
+}
+
+
+def packet_length(data: bytes, offset: int = 0) -> int:
+    """The bytes that the packet at `offset` takes on the stream; its BaseHeader must be there.
+
+    A SessionHeader at the end of a message comes on top of PacketSize: MQMQ-2.2.19.1-20.
+    Raises MalformedPacket for a version, signature or size that can't be.
+    """
+    if data[offset] != VERSION:
+        raise MalformedPacket(f"{data[offset]:#04x} is not 0x10", path="BaseHeader.VersionNumber", offset=0)
+    if data[offset + 4 : offset + 8] != b"LIOR":
+        found = int.from_bytes(data[offset + 4 : offset + 8], "little")
+        raise MalformedPacket(f"{found:#010x} is not {SIGNATURE:#x}", path="BaseHeader.Signature", offset=4)
+    size = int.from_bytes(data[offset + 8 : offset + 12], "little")
+    if not PACKET_SIZE_MIN <= size <= PACKET_SIZE_MAX:
+        why = f"{size} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
+        raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=8)
+    return size + (16 if data[offset + 2] & 0x18 == 0x10 else 0)
+
+
+def parse(data: bytes, *, protocol: Protocol = "session") -> Record:
+    """One packet, whole: EstablishConnection, ConnectionParameters, SessionAck, UserMessage,
+    OrderAck or FinalAck; with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet
+    of [MS-MQRR] 2.2.5.
+
+    Raises MalformedPacket with the path and offset of what is not as it should be.
+    """
+    data = bytes(data)
+    if protocol == "ping":
+        return PING.parse(data)  # type: ignore[no-any-return]
+    if protocol == "remote_read":
+        _check_base(data)
+        return REMOTE_READ_MESSAGE.parse(data)  # type: ignore[no-any-return]
+    if protocol != "session":
+        raise ValueError(f"{protocol!r} is not session, ping or remote_read")
+    _check_base(data)
+    if not data[2] & 0x08:
+        packet, end = USER_MESSAGE.read(data)
+        schema = _acknowledgement_schema(packet)
+        if schema is not None:
+            packet, end = schema.read(data)
+    else:
+        packet, end = _internal_schema(data).read(data)
+    if end != len(data):
+        why = f"the packet takes {end} bytes, {len(data)} are there"
+        raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=8)
+    return packet  # type: ignore[no-any-return]
+
+
+def _check_base(data: bytes) -> None:
+    """Version, signature and size, as far as they are there: MQQB-3.1.5.1.2-02."""
+    if len(data) >= 16:
+        packet_length(data)
+        return
+    if data and data[0] != VERSION:
+        raise MalformedPacket(f"{data[0]:#04x} is not 0x10", path="BaseHeader.VersionNumber", offset=0)
+    if len(data) >= 8 and data[4:8] != b"LIOR":
+        packet_length(data.ljust(16, b"\0"))
+    BASE_HEADER.read(data)
+
+
+def _internal_schema(data: bytes) -> Packet:
+    if len(data) < 20:
+        SESSION_ACK.read(data)  # tells which field is cut off
+    kind = data[18] & 0x0F
+    if kind not in _INTERNAL_PACKETS:
+        raise MalformedPacket(f"{kind} is not 1, 2 or 3", path="InternalHeader.Flags.PT", offset=18)
+    if kind == PT_SESSION_ACK and not data[2] & 0x10:
+        raise MalformedPacket("not set in a SessionAck", path="BaseHeader.Flags.SH", offset=2)
+    return _INTERNAL_PACKETS[kind]
+
+
+def _acknowledgement_schema(packet: Record) -> Packet | None:
+    """OrderAck or FinalAck, told from other messages by [MS-MQQB] 3.1.5.1.1."""
+    properties = packet.MessagePropertiesHeader
+    if int(packet.BaseHeader.Flags) or properties.Label != ACK_LABEL:
+        return None
+    if not _is_order_queue(packet.UserHeader):
+        return None
+    if properties.MessageClass >= 0x4000:
+        return FINAL_ACK
+    if properties.MessageClass == 0x00FF and properties.MessageSize == ACK_BODY_SIZE:
+        return ORDER_ACK
+    return None
+
+
+def _is_order_queue(user: Record) -> bool:
+    queue, kind = user.DestinationQueue, user.Flags.DQ
+    if kind == 3:
+        return bool(queue.PrivateQueueIdentifier == ORDER_QUEUE_IDENTIFIER)
+    name = queue.DirectFormatName if kind == 7 else None
+    return isinstance(name, str) and name.lower().endswith(f"\\private$\\{ORDER_QUEUE_NAME}")
+
+
+def build(packet: Record | Mapping[str, Any]) -> bytes:
+    """The bytes of a packet: a record, or an object as `to_json` gives it.
+
+    What can be computed may be left out; what is given is respected, even if wrong.
+    Raises InvalidValue with path and offset.
+    """
+    return packet.to_bytes() if isinstance(packet, Record) else from_json(packet).to_bytes()
+
+
+def to_json(packet: Record) -> dict[str, Any]:
+    """A packet as an object of contract section 1: ``{"packet", "size", "fields"}``."""
+    return packet.to_json()
+
+
+def from_json(data: Mapping[str, Any]) -> Record:
+    """The packet of such an object; what can be computed may be left out. Raises InvalidValue."""
+    return jsonform.from_json(data)

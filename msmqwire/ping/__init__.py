@@ -1,0 +1,36 @@
+"""The Ping Packet, a datagram on UDP 3527: [MS-MQQB] 2.2.7."""
+
+from typing import Final
+
+from msmqwire.schema import Packet, bit, flags, guid, uint
+
+PING_SIGNATURE: Final = 0x5548
+PING_PORT: Final = 3527
+PING_SIZE: Final = 24
+
+PING: Final = Packet(
+    "Ping",
+    "[MS-MQQB] 2.2.7",
+    (
+        flags(
+            16,
+            "Flags",
+            bit("RC", 0, "The initiator is not a server system.", req=("MQQB-2.2.7-02", "MQQB-2.2.7-03")),
+            bit("RF", 1, "A session would be refused.", req="MQQB-2.2.7-06"),
+            *(bit(f"X{n}", n, "Anything; ignored.", req="MQQB-2.2.7-07") for n in range(2, 16)),
+        ),
+        uint(
+            16,
+            "Signature",
+            "0x5548.",
+            default=PING_SIGNATURE,
+            must=frozenset({PING_SIGNATURE}),
+            req=("MQQB-2.2.7-08", "MQQB-2.2.7-09"),
+        ),
+        uint(32, "Cookie", "Tells which request a response answers.", req="MQQB-2.2.7-10"),
+        guid("QMGuid", "Queue manager that made the packet.", req="MQQB-2.2.7-13"),
+    ),
+    "Asks for, or tells, the readiness for a session.",
+    size=PING_SIZE,
+    req=("MQQB-2.2.7-01",),
+)

@@ -1,0 +1,86 @@
+"""The generated codec: plain `struct` code made from a schema, for everything that must be fast.
+
+It decides only whether bytes are well-formed. When they are not it asks the reference reader for
+the path, the offset and the reason; when a value lacks something it has it filled in first. So both
+readers refuse alike, and the fast path carries no bookkeeping.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.schema import values
+from msmqwire.schema.codec_build import BuilderSource
+from msmqwire.schema.codec_parse import ParserSource
+from msmqwire.schema.nodes import Header
+from msmqwire.schema.values import Record
+
+
+class Refused(Exception):
+    """The generated code met something it does not take; never leaves this package."""
+
+
+_REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error, OverflowError)
+
+
+class Codec:
+    """The generated reader and writer of one schema.
+
+    Attributes:
+        parser_source, builder_source: the generated Python, for those who want to read it.
+        read_trusted, write_trusted: the generated functions; they raise `Refused` or what Python
+            raises for a value of the wrong type, without saying why.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        parser, builder = ParserSource(header), BuilderSource(header)
+        self.parser_source, self.builder_source = parser.source, builder.source
+        common = {
+            "Refused": Refused,
+            "UUID": UUID,
+            "from_bytes": int.from_bytes,
+            "new": object.__new__,
+            **{name: getattr(values, name) for name in values.__dict__ if not name.startswith("_")},
+        }
+        self.read_trusted = _compiled("read", parser.source, {**common, **parser.constants})
+        self.write_trusted = _compiled("write", builder.source, {**common, **builder.constants})
+
+    def read(self, data: bytes, offset: int = 0) -> tuple[Record, int]:
+        """The structure at `offset` and the offset behind it. Raises MalformedPacket."""
+        try:
+            found: tuple[Record, int] = self.read_trusted(data, offset, len(data))
+        except Refused:
+            self._explain(data[offset:])
+            raise AssertionError("the readers disagree") from None
+        return found
+
+    def parse(self, data: bytes) -> Record:
+        """Exactly these bytes. Raises MalformedPacket."""
+        value, end = self.read(data)
+        if end != len(data):
+            why = f"{len(data) - end} bytes follow the end of the structure"
+            raise MalformedPacket(why, path=self.header.name, offset=end)
+        return value
+
+    def build(self, value: Any) -> bytes:
+        """The bytes of a record or mapping. Raises InvalidValue."""
+        if isinstance(value, Record) and value.schema is self.header:
+            try:
+                return self.write_trusted(value)  # type: ignore[no-any-return]
+            except _REFUSALS:
+                pass  # something was left out or does not fit: filling in tells which
+        return self.write_trusted(self.header.make(value))  # type: ignore[no-any-return]
+
+    def _explain(self, data: bytes) -> None:
+        from msmqwire.schema.reference import read
+
+        read(self.header, data)
+
+
+def _compiled(name: str, source: str, space: dict[str, Any]) -> Any:
+    exec(compile(source, f"<generated {name}>", "exec"), space)
+    return space[name]

@@ -1,0 +1,131 @@
+"""Generates the writing half of a codec: one flat function for each schema, for complete values."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from msmqwire.schema.codec_parse import CODES
+from msmqwire.schema.nodes import (
+    Align,
+    Choice,
+    Close,
+    Fill,
+    Flags,
+    Guid,
+    Header,
+    Maybe,
+    Part,
+    Raw,
+    Repeat,
+    Sub,
+    Text,
+    UInt,
+    View,
+)
+
+
+class BuilderSource:
+    """The source of ``write(value) -> bytes`` and the constants it uses."""
+
+    def __init__(self, header: Header) -> None:
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {}
+        self.depth = 1
+        self.count = 0
+        self.run: list[tuple[str, str]] = []
+        self.emit("out = []; put = out.append")
+        self.structure(header, "r0")
+        self.emit("return b''.join(out)")
+        self.source = "\n".join(["def write(r0):", *self.lines]) + "\n"
+
+    def emit(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def name(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def constant(self, letter: str, value: Any) -> str:
+        name = self.name(letter)
+        self.constants[name] = value
+        return name
+
+    def flush(self) -> None:
+        if self.run:
+            codes = "<" + "".join(code for code, _ in self.run)
+            pack = self.constant("S", struct.Struct(codes).pack)
+            self.emit(f"put({pack}({', '.join(value for _, value in self.run)}))")
+            self.run = []
+
+    def structure(self, header: Header, var: str) -> None:
+        for part in header.parts:
+            self.part(part, f"{var}.{part.name}")
+        self.flush()
+
+    def part(self, part: Part, value: str) -> None:
+        match part:
+            case UInt():
+                code = CODES[part.bits]
+                self.run.append((code.lower() if part.signed else code, value))
+            case Flags():
+                self.run.append((CODES[part.bits], value))
+            case Guid():
+                self.run.append(("16s", f"{value}.bytes_le"))
+            case Close():
+                pass
+            case _:
+                self.flush()
+                self.variable(part, value)
+
+    def variable(self, part: Part, value: str) -> None:
+        match part:
+            case Raw(length=int(n)):
+                self.emit(f"if len({value}) != {n}: raise Refused")
+                self.emit(f"put({value})")
+            case Raw() | Align() | Fill():
+                self.emit(f"put({value})")
+            case Text(padded=True, length=length):
+                self.emit(f"put(encode_padded({value}, {length}))")
+            case Text():
+                self.emit(f"put(encode_text({value}))")
+            case Sub():
+                var = self.name("r")
+                self.emit(f"{var} = {value}")
+                self.structure(part.header, var)
+            case Maybe():
+                var = self.name("m")
+                self.emit(f"{var} = {value}")
+                self.emit(f"if {var} is not None:")
+                self.depth += 1
+                self.part(part.node, var)
+                self.flush()
+                self.depth -= 1
+            case Choice():
+                self.choice(part, value)
+            case View():
+                write = self.constant("W", part.header.codec.write_trusted)
+                self.emit(f"if {write}({value}) != {value.rpartition('.')[0]}.{part.of}: raise Refused")
+            case Repeat():
+                var = self.name("r")
+                self.emit(f"for {var} in {value}:")
+                self.depth += 1
+                self.structure(part.item, var)
+                self.depth -= 1
+            case _:
+                raise TypeError(part)
+
+    def choice(self, part: Choice, value: str) -> None:
+        var = self.name("c")
+        self.emit(f"{var} = {value}")
+        word = "if"
+        for arm in dict.fromkeys(part.arms.values()):
+            if arm is None:
+                continue
+            self.emit(f"{word} type({var}) is {self.constant('C', arm.record)}:")
+            word = "elif"
+            self.depth += 1
+            self.emit("pass")
+            self.structure(arm, var)
+            self.depth -= 1
+        self.emit(f"elif {var} is not None: raise Refused")

@@ -1,0 +1,451 @@
+"""Generates the reading half of a codec: one flat function for each schema."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from msmqwire.schema.nodes import (
+    MORE,
+    REST,
+    TO_NULL,
+    Align,
+    Choice,
+    Close,
+    Fill,
+    Flags,
+    Guid,
+    Header,
+    Maybe,
+    Packet,
+    Part,
+    Raw,
+    Ref,
+    Repeat,
+    Sub,
+    Text,
+    UInt,
+    View,
+    _Mark,
+    least_size,
+)
+from msmqwire.schema.values import flags_class
+
+CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
+
+
+@dataclass
+class _Place:
+    """A position in the bytes: a variable and a constant."""
+
+    base: str
+    plus: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.base}+{self.plus}" if self.plus else self.base
+
+    def ahead(self, count: int) -> _Place:
+        return _Place(self.base, self.plus + count)
+
+
+@dataclass
+class _Scope:
+    header: Header
+    start: _Place
+    raws: dict[str, str] = field(default_factory=dict)  # field -> variable with its integer
+    inner: dict[str, _Scope] = field(default_factory=dict)
+    outs: dict[str, str] = field(default_factory=dict)  # field -> expression of its value
+
+
+@dataclass
+class _Region:
+    end: str
+    scope: _Scope | None
+    outer: str  # the variable of the end around it
+
+
+class ParserSource:
+    """The source of ``read(data, p0, e0) -> (record, end)`` and the constants it uses."""
+
+    def __init__(self, header: Header) -> None:
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {}
+        self.depth = 1
+        self.count = 0
+        self.here = _Place("p0")
+        self.end = "e0"
+        self.scopes: list[_Scope] = []
+        self.regions: list[_Region] = []
+        self.run: list[tuple[str, str]] = []  # struct codes and targets, not yet emitted
+        self.run_start = self.here
+        self.after: list[str] = []
+        result = self.structure(header)
+        self.flush()
+        self.emit(f"return {result}, {self.here}")
+        self.source = "\n".join(["def read(data, p0, e0):", *self.lines]) + "\n"
+
+    # -- emitting ----------------------------------------------------------------------------
+
+    def emit(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def name(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def constant(self, letter: str, value: Any) -> str:
+        for name, known in self.constants.items():
+            if known is value:
+                return name
+        name = self.name(letter)
+        self.constants[name] = value
+        return name
+
+    def refuse_if(self, condition: str) -> None:
+        self.emit(f"if {condition}: raise Refused")
+
+    def fixed(self, code: str, size: int, target: str) -> None:
+        """One more part of the fixed run that starts at `run_start`."""
+        if not self.run:
+            self.run_start = self.here
+        self.run.append((code, target))
+        self.here = self.here.ahead(size)
+
+    def flush(self) -> None:
+        """Emits the fixed run: one check and one unpack for all of its parts."""
+        if self.run:
+            codes = "<" + "".join(code for code, _ in self.run)
+            unpack = self.constant("S", _unpacker(codes))
+            targets = ", ".join(target for _, target in self.run)
+            self.refuse_if(f"{self.here} > {self.end}")
+            self.emit(f"{targets}, = {unpack}(data, {self.run_start})")
+            self.run = []
+        for line in self.after:
+            self.emit(line)
+        self.after = []
+
+    def move(self, expression: str) -> None:
+        """Goes on at a computed place."""
+        var = self.name("p")
+        self.emit(f"{var} = {expression}")
+        self.here = _Place(var)
+
+    # -- references --------------------------------------------------------------------------
+
+    def lookup(self, path: str) -> str:
+        """The expression of a referenced integer."""
+        head, *rest = path.split(".")
+        for scope in reversed(self.scopes):
+            found, names = scope, [head, *rest]
+            while names[0] in found.inner and len(names) > 1:
+                found, names = found.inner[names[0]], names[1:]
+            if names[0] not in found.raws:
+                continue
+            raw = found.raws[names[0]]
+            if len(names) == 1:
+                return raw
+            part = found.header.part(names[0])
+            assert isinstance(part, Flags)
+            bits = next(p for p in part.parts if p.name == names[1])
+            if bits.width == 1:
+                return f"({raw} & {bits.mask:#x} != 0)"
+            return f"({raw} >> {bits.shift} & {(1 << bits.width) - 1:#x})"
+        raise KeyError(path)
+
+    def length(self, ref: Ref) -> str:
+        """A variable with the length of a referenced part, checked not to be negative."""
+        value = self.lookup(ref.path)
+        if ref.over is not None:
+            expression = f"max(0, {value} - {self.lookup(ref.over)})"
+        elif ref.times == ref.per == 1 and not ref.plus:
+            return value
+        else:
+            expression = f"{value} * {ref.times}" if ref.per == 1 else f"-(-{value} * {ref.times} // {ref.per})"
+            expression += f" + {ref.plus}" if ref.plus else ""
+        var = self.name("n")
+        self.emit(f"{var} = {expression}")
+        if ref.plus < 0:
+            self.refuse_if(f"{var} < 0")
+        return var
+
+    # -- structures --------------------------------------------------------------------------
+
+    def structure(self, header: Header, name: str = "") -> str:
+        scope = _Scope(header, self.here)
+        if self.scopes:
+            self.scopes[-1].inner[name] = scope
+        self.scopes.append(scope)
+        for part in header.parts:
+            self.part(part, scope)
+        self.flush()
+        while self.regions and self.regions[-1].scope is scope:
+            self.close()
+        self.scopes.pop()
+        record = self.name("r")
+        self.emit(f"{record} = new({self.constant('C', header.record)})")
+        for field_name in header.fields:
+            self.emit(f"{record}.{field_name} = {scope.outs[field_name]}")
+        return record
+
+    def part(self, part: Part, scope: _Scope) -> None:
+        out: str | None = None
+        match part:
+            case UInt():
+                out = self.integer(part, scope)
+            case Flags():
+                raw = self.name("v")
+                self.fixed(CODES[part.bits], part.size, raw)
+                scope.raws[part.name] = raw
+                cls = self.constant("F", flags_class(scope.header.name, part))
+                out = f"{cls}({raw})"
+            case Guid():
+                raw = self.name("v")
+                self.fixed("16s", 16, raw)
+                out = f"UUID(bytes_le={raw})"
+            case Raw(length=int(n)):
+                out = self.name("v")
+                self.fixed(f"{n}s", n, out)
+            case Text(length=int(n)):
+                raw = self.name("v")
+                self.fixed(f"{n}s", n, raw)
+                out = f"{'text_padded' if part.padded else 'text_exact'}({raw})"
+            case Close():
+                self.flush()
+                self.close()
+            case _:
+                self.flush()
+                out = self.variable(part)
+        if out is not None:
+            scope.outs[part.name] = out
+
+    def variable(self, part: Part) -> str:
+        match part:
+            case Raw():
+                return self.bytes(part)
+            case Text():
+                return self.text(part)
+            case Align():
+                return self.align(part)
+            case Fill():
+                return self.fill(part)
+            case Sub(within=None):
+                return self.structure(part.header, part.name)
+            case Sub():
+                return self.windowed(part.within, part.header, part.name)
+            case Maybe():
+                return self.maybe(part)
+            case Choice():
+                return self.choice(part)
+            case Repeat():
+                return self.repeat(part)
+            case View():
+                return self.view(part)
+        raise TypeError(part)
+
+    def integer(self, part: UInt, scope: _Scope) -> str:
+        var = self.name("v")
+        code = CODES[part.bits]
+        self.fixed(code.lower() if part.signed else code, part.size, var)
+        scope.raws[part.name] = var
+        if isinstance(part.must, range):
+            low, high = part.must.start, part.must.stop
+            self.after.append(f"if not {low} <= {var} < {high}: raise Refused")
+        elif part.must is not None:
+            self.after.append(f"if {var} not in {tuple(sorted(part.must))}: raise Refused")
+        owner = scope if part.size_of == "header" else None
+        if part.size_of == "packet":
+            owner = next((s for s in self.scopes if isinstance(s.header, Packet)), None)
+        if owner is not None:
+            self.flush()
+            end = self.name("e")
+            self.emit(f"{end} = {owner.start}+{var}")
+            self.refuse_if(f"not {self.here} <= {end} <= {self.end}")
+            self.regions.append(_Region(end, owner, self.end))
+            self.end = end
+        return var
+
+    def close(self) -> None:
+        if self.regions:
+            region = self.regions.pop()
+            self.refuse_if(f"{self.here} != {region.end}")
+            self.end = region.outer
+
+    # -- parts of variable length ---------------------------------------------------------------
+
+    def slice(self, length: str) -> tuple[str, str]:
+        """Goes `length` on, checked; the expressions of both ends."""
+        start = str(self.here)
+        self.move(f"{self.here}+{length}")
+        self.refuse_if(f"{self.here} > {self.end}")
+        return start, str(self.here)
+
+    def bytes(self, part: Raw) -> str:
+        if part.length is REST:
+            start = str(self.here)
+            self.here = _Place(self.end)
+            self.refuse_if(f"{start} > {self.end}")
+        else:
+            assert isinstance(part.length, Ref)
+            start, _ = self.slice(self.length(part.length))
+        var = self.name("v")
+        self.emit(f"{var} = data[{start}:{self.here}]")
+        return var
+
+    def text(self, part: Text) -> str:
+        var = self.name("v")
+        if part.length is TO_NULL:
+            start, null = str(self.here), self.name("n")
+            self.emit(f"{null} = find_null(data, {start}, {self.end})")
+            self.refuse_if(f"{null} < 0")
+            self.move(f"{null}+2")
+            self.emit(f"{var} = text_exact(data[{start}:{self.here}])")
+            return var
+        if part.length is REST:
+            length = f"({self.end} - ({self.here}))"
+        else:
+            assert isinstance(part.length, Ref)
+            length = self.length(part.length)
+        if part.otherwise:
+            chosen, other = self.name("n"), self.length(part.otherwise)
+            fits = "ends_on_null(data, {0}, {1}, {2})".format
+            self.emit(f"{chosen} = {length}")
+            self.emit(
+                f"if not {fits(self.here, chosen, self.end)} and {fits(self.here, other, self.end)}:"
+                f" {chosen} = {other}"
+            )
+            length = chosen
+        start, stop = self.slice(length)
+        if part.strict:
+            self.refuse_if(f"not ends_on_null(data, {start}, {length}, {stop})")
+        self.emit(f"{var} = text_exact(data[{start}:{stop}])")
+        return var
+
+    def align(self, part: Align) -> str:
+        named = [s for s in self.scopes if s.header.name == part.of] or self.scopes[-1:]
+        start, here, to, var = named[-1].start, self.here, part.to, self.name("v")
+        if start.base == here.base and not part.marker:
+            count = -(here.plus - start.plus) % to
+            if not count:
+                return "b''"
+            stop = str(here.ahead(count))
+        else:
+            stop = f"{here} + ({start}-({here})) % {to}"
+        self.move(stop)
+        if part.marker:
+            marker, width = self.constant("M", part.marker), len(part.marker)
+            at = "not ({0}+{1} <= {2} and data[{0}:{0}+{1}] == {3})".format
+            self.emit(f"if {at(self.here, width, self.end, marker)}:")
+            self.emit(f"    if {at(here, width, self.end, marker)}: raise Refused")
+            self.emit(f"    {var} = b'' if {self.here} == {here} else OddPadding(); {self.here} = {here}")
+            self.emit(f"else: {var} = data[{here}:{self.here}]")
+            return var
+        self.emit(f"{var} = data[{here}:{self.here}]")
+        self.emit(
+            f"if {self.here} > {self.end}: {var} = OddPadding(data[{here}:{self.end}]); {self.here} = {self.end}"
+        )
+        return var
+
+    def fill(self, part: Fill) -> str:
+        region = self.regions.pop()
+        start, here, var, to = self.scopes[-1].start, self.here, self.name("v"), part.to
+        self.end = region.outer
+        self.move(f"min({region.end} + ({start}-{region.end}) % {to}, {self.end})")
+        self.emit(f"{var} = data[{here}:{self.here}]")
+        self.emit(f"if {self.here} != {here} + ({start}-({here})) % {to}: {var} = OddPadding({var})")
+        return var
+
+    def windowed(self, within: Ref | None, header: Header, name: str) -> str:
+        if within is None:
+            return self.structure(header, name)
+        outer, end = self.end, self.name("e")
+        self.emit(f"{end} = {self.here}+{self.length(within)}")
+        self.refuse_if(f"{end} > {outer}")
+        self.end = end
+        self.regions.append(_Region(end, None, outer))
+        record = self.structure(header, name)
+        self.regions.pop()
+        self.refuse_if(f"{self.here} != {end}")
+        self.end = outer
+        return record
+
+    def maybe(self, part: Maybe) -> str:
+        if isinstance(part.when, _Mark):
+            assert part.when is MORE
+            condition = f"{self.here} < {self.end}"
+        elif part.equals is not None:
+            condition = f"{self.lookup(part.when)} == {part.equals}"
+        else:
+            condition = self.lookup(part.when)
+        var, scope = self.name("v"), self.scopes[-1]
+        before = self.here
+        self.emit(f"if {condition}:")
+        self.depth += 1
+        self.part(part.node, scope)
+        self.flush()
+        self.emit(f"{var} = {scope.outs[part.name]}")
+        after = self.name("p")
+        self.emit(f"{after} = {self.here}")
+        self.depth -= 1
+        unread = "".join(f"{raw} = " for raw in _raws(scope.inner.get(part.name)))
+        self.emit("else:")
+        self.emit(f"    {var} = None; {after} = {before}")
+        if unread:
+            self.emit(f"    {unread}0")
+        self.here = _Place(after)
+        return var
+
+    def choice(self, part: Choice) -> str:
+        by, var, after, before = self.name("n"), self.name("v"), self.name("p"), self.here
+        self.emit(f"{by} = {self.lookup(part.by)}")
+        word = "if"
+        for arm in dict.fromkeys(part.arms.values()):
+            numbers = [value for value, a in part.arms.items() if a is arm]
+            test = f"== {numbers[0]}" if len(numbers) == 1 else f"in {tuple(numbers)}"
+            self.emit(f"{word} {by} {test}:")
+            word = "elif"
+            self.depth += 1
+            self.here = before
+            record = self.windowed(part.within, arm, part.name) if arm else "None"
+            self.emit(f"{var} = {record}; {after} = {self.here}")
+            self.depth -= 1
+        self.emit("else: raise Refused")
+        self.here = _Place(after)
+        return var
+
+    def view(self, part: View) -> str:
+        *above, name = part.of.split(".")
+        scope, var = self.scopes[-1], self.name("v")
+        for inner in above:
+            scope = scope.inner[inner]
+        shown, read = scope.outs[name], self.constant("R", part.header.codec.read_trusted)
+        self.refuse_if(f"len({shown}) != {part.header.size}")
+        self.emit(f"{var}, _ = {read}({shown}, 0, {part.header.size})")
+        return var
+
+    def repeat(self, part: Repeat) -> str:
+        count, var, at = self.lookup(part.count), self.name("v"), self.name("p")
+        least = least_size(part.item)
+        self.refuse_if(f"{count} * {least} > {self.end} - ({self.here})")
+        self.emit(f"{var} = []; {at} = {self.here}")
+        self.emit(f"for _ in range({count}):")
+        self.depth += 1
+        self.here = _Place(at)
+        record = self.structure(part.item, part.name)
+        self.emit(f"{var}.append({record}); {at} = {self.here}")
+        self.depth -= 1
+        self.here = _Place(at)
+        return var
+
+
+def _raws(scope: _Scope | None) -> list[str]:
+    if scope is None:
+        return []
+    return [*scope.raws.values(), *(raw for inner in scope.inner.values() for raw in _raws(inner))]
+
+
+_UNPACKERS: dict[str, Any] = {}
+
+
+def _unpacker(codes: str) -> Any:
+    return _UNPACKERS.setdefault(codes, struct.Struct(codes).unpack_from)

@@ -1,0 +1,403 @@
+"""Filling in what a caller left out, and refusing what can't be built.
+
+Given values are respected, wrong ones too; only what is missing is computed: sizes and counts from
+what they count, presence bits from what is present, padding from the alignment, the rest from the
+defaults. Values may be records, mappings or JSON data (hex text for bytes and GUIDs as text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.schema import values
+from msmqwire.schema.nodes import (
+    Align,
+    Choice,
+    Close,
+    Fill,
+    Flags,
+    Guid,
+    Header,
+    Maybe,
+    Packet,
+    Part,
+    Raw,
+    Ref,
+    Repeat,
+    Sub,
+    Text,
+    UInt,
+    View,
+)
+from msmqwire.schema.values import FlagsValue, OddPadding, Record, flags_class
+
+_MISSING: Final = object()
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A structure that is being completed."""
+
+    header: Header
+    path: str
+    start: int
+    given: Mapping[str, Any]
+    values: dict[str, Any] = field(default_factory=dict)
+    words: dict[str, dict[str, int]] = field(default_factory=dict)  # flag words by their bits
+    inner: dict[str, _Frame] = field(default_factory=dict)
+    end: int = 0
+
+
+def complete(header: Header, value: Any) -> Record:
+    """A record of `header` with nothing missing. Raises InvalidValue with path and offset."""
+    return _Completion(header, {} if value is None else value).result
+
+
+class _Completion:
+    def __init__(self, header: Header, value: Any) -> None:
+        self.at = 0
+        self.frames: list[_Frame] = []
+        self.sizes: list[tuple[_Frame, str, str]] = []
+        self.closed: dict[int, int] = {}
+        root = self.structure(header, value, "" if isinstance(header, Packet) else header.name)
+        for frame, name, kind in self.sizes:
+            self.size(root, frame, name, kind)
+        if isinstance(header, Packet):
+            self.packet_defaults(root, header)
+        self.result: Record = self.record(root)
+
+    # -- walking -----------------------------------------------------------------------------
+
+    def path(self, name: str) -> str:
+        prefix = self.frames[-1].path
+        return f"{prefix}.{name}" if prefix else name
+
+    def refuse(self, why: str, path: str) -> InvalidValue:
+        return InvalidValue(why, path=path, offset=self.at)
+
+    def structure(self, header: Header, value: Any, path: str) -> _Frame:
+        if not hasattr(value, "keys") or isinstance(value, (str, bytes)):
+            raise self.refuse(f"{type(value).__name__} is not a {header.name}", path)
+        given = {name: value[name] for name in value.keys() if not str(name).startswith("_")}
+        for name in given:
+            if name not in header.fields:
+                raise self.refuse(f"{header.name} has no field {name}", f"{path}.{name}" if path else name)
+        if isinstance(header, Packet):
+            given = self.with_defaults(header, given)
+        frame = _Frame(header, path, self.at, given)
+        self.frames.append(frame)
+        for part in header.parts:
+            self.part(part, frame, given.get(part.name, _MISSING))
+        self.frames.pop()
+        frame.end = self.at
+        return frame
+
+    def with_defaults(self, packet: Packet, given: dict[str, Any]) -> dict[str, Any]:
+        """What is given, with the views and the packet's own defaults put into its headers."""
+        added: dict[str, Any] = {}
+        for path, value in packet.defaults.items():
+            header, _, name = path.partition(".")
+            if "." not in name and name not in _keys(given.get(header)):
+                added[path] = value
+        for part in packet.parts:
+            if isinstance(part, View) and given.get(part.name) is not None:
+                added[part.of] = part.header.build(given[part.name])
+        for path, value in added.items():
+            header, _, name = path.partition(".")
+            given[header] = {**dict(given.get(header) or {}), name: value}
+        return given
+
+    def part(self, part: Part, frame: _Frame, given: Any) -> None:
+        match part:
+            case UInt():
+                self.integer(part, frame, given)
+            case Flags():
+                frame.words[part.name] = self.word(part, given)
+                self.at += part.size
+            case Guid():
+                frame.values[part.name] = self.guid(part, given)
+                self.at += 16
+            case Raw():
+                self.raw(part, frame, given)
+            case Text():
+                self.text(part, frame, given)
+            case Align() | Fill():
+                self.padding(part, frame, given)
+            case Sub():
+                self.sub(part.header, part.name, part.within, frame, {} if given is _MISSING else given)
+            case Maybe():
+                self.maybe(part, frame, None if given is _MISSING else given)
+            case Choice():
+                self.choice(part, frame, None if given is _MISSING else given)
+            case Repeat():
+                self.repeat(part, frame, [] if given is _MISSING else given)
+            case View():
+                self.view(part, frame, given)
+            case Close():
+                packet = next(f for f in self.frames if isinstance(f.header, Packet))
+                self.closed[id(packet)] = self.at
+
+    def integer(self, part: UInt, frame: _Frame, given: Any) -> None:
+        path = self.path(part.name)
+        if given is not _MISSING:
+            low = -(1 << part.bits - 1) if part.signed else 0
+            high = (1 << part.bits - (1 if part.signed else 0)) - 1
+            if isinstance(given, bool) or not isinstance(given, int):
+                raise self.refuse(f"{type(given).__name__} is not an integer", path)
+            if not low <= given <= high:
+                raise self.refuse(f"{given} is not in {low}..{high}", path)
+            frame.values[part.name] = int(given)
+        elif part.size_of:
+            self.sizes.append((frame, part.name, part.size_of))
+        self.at += part.size
+
+    def word(self, part: Flags, given: Any) -> dict[str, int]:
+        path = self.path(part.name)
+        if given is _MISSING:
+            return {}
+        if isinstance(given, int) and not isinstance(given, bool):
+            if not 0 <= given < 1 << part.bits:
+                raise self.refuse(f"{given} is not in 0..{(1 << part.bits) - 1}", path)
+            return {p.name: (int(given) & p.mask) >> p.shift for p in part.parts}
+        if not isinstance(given, Mapping):
+            raise self.refuse(f"{type(given).__name__} is not a flag word", path)
+        bits: dict[str, int] = {}
+        widths = {p.name: p.width for p in part.parts}
+        for name, value in given.items():
+            if str(name).startswith("_") or name == "...":
+                continue
+            if name not in widths:
+                raise self.refuse("no such bits", f"{path}.{name}")
+            if not isinstance(value, int) or not 0 <= value < 1 << widths[name]:
+                raise self.refuse(f"{value!r} does not fit {widths[name]} bits", f"{path}.{name}")
+            bits[name] = int(value)
+        return bits
+
+    def guid(self, part: Guid, given: Any) -> UUID:
+        if given is _MISSING:
+            return part.default
+        if isinstance(given, UUID):
+            return given
+        try:
+            return UUID(given)
+        except (AttributeError, TypeError, ValueError):
+            raise self.refuse(f"{given!r} is not a GUID", self.path(part.name)) from None
+
+    def bytes(self, given: Any, name: str) -> bytes:
+        if isinstance(given, (bytes, bytearray, memoryview)):
+            return bytes(given)
+        try:
+            return bytes.fromhex(given)
+        except (TypeError, ValueError):
+            raise self.refuse("neither bytes nor hex text", self.path(name)) from None
+
+    def raw(self, part: Raw, frame: _Frame, given: Any) -> None:
+        data = part.default if given is _MISSING else self.bytes(given, part.name)
+        if isinstance(part.length, int) and len(data) != part.length:
+            raise self.refuse(f"{len(data)} bytes, {part.length} are there", self.path(part.name))
+        if given is _MISSING and not data and isinstance(part.length, Ref) and part.length.over:
+            data = bytes(max(0, self.value(part.length.path, 0) - self.value(part.length.over, 0)))
+        if part.marks and data:
+            self.set(part.marks, 1)
+        self.refer(part.length, len(data))
+        frame.values[part.name] = data
+        self.at += len(data)
+
+    def text(self, part: Text, frame: _Frame, given: Any) -> None:
+        value = "" if part.padded or not isinstance(part.length, Ref) else None
+        if given is not _MISSING:
+            value = self.text_value(part, given)
+        try:
+            if part.padded:
+                assert isinstance(part.length, int)
+                data = values.encode_padded("" if value is None else value, part.length)
+                value = values.text_padded(data)
+            else:
+                data = values.encode_text(value)
+                value = values.text_exact(data)
+        except ValueError as exc:
+            raise self.refuse(str(exc), self.path(part.name)) from None
+        self.refer(part.length, len(data))
+        frame.values[part.name] = value
+        self.at += len(data)
+
+    def text_value(self, part: Text, given: Any) -> Any:
+        if given is None or isinstance(given, (str, bytes)):
+            return given
+        if isinstance(given, Mapping) and set(given) == {"utf16le"}:
+            return self.bytes(given["utf16le"], part.name)
+        raise self.refuse(f"{type(given).__name__} is not text", self.path(part.name))
+
+    def padding(self, part: Align | Fill, frame: _Frame, given: Any) -> None:
+        start = frame.start
+        if isinstance(part, Align) and part.of:
+            start = next((f.start for f in reversed(self.frames) if f.header.name == part.of), start)
+        count = (start - self.at) % part.to
+        data = bytes(count) if given is _MISSING else self.bytes(given, part.name)
+        frame.values[part.name] = data if len(data) == count else OddPadding(data)
+        self.at += len(data)
+        if isinstance(part, Fill):
+            self.closed[id(frame)] = self.at
+
+    def sub(self, header: Header, name: str, within: Ref | None, frame: _Frame, given: Any) -> None:
+        before = self.at
+        # The path first: parts of it refer to it while it is being completed.
+        inner = self.structure(header, given, self.path(name))
+        frame.inner[name] = inner
+        if within:
+            self.refer(within, self.at - before)
+
+    def maybe(self, part: Maybe, frame: _Frame, given: Any) -> None:
+        if isinstance(part.when, str):
+            there = given is not None
+            bits = "." in part.when
+            if bits or not there:
+                self.set(part.when, (1 if part.equals is None else part.equals) if there else 0)
+        if given is None:
+            frame.values[part.name] = None
+        else:
+            self.part(part.node, frame, given)
+
+    def choice(self, part: Choice, frame: _Frame, given: Any) -> None:
+        chosen = self.value(part.by, _MISSING)
+        if given is None:
+            frame.values[part.name] = None
+            empty = [value for value, arm in part.arms.items() if arm is None]
+            self.set(part.by, empty[0] if empty else 0)
+            return
+        names = _keys(given)
+        fitting = {v: a for v, a in part.arms.items() if a and _fits(a, given, names)}
+        if not fitting:
+            forms = " or ".join(sorted({a.name for a in part.arms.values() if a}))
+            raise self.refuse(f"is none of {forms}", self.path(part.name))
+        number = chosen if chosen in fitting else next(iter(fitting))
+        arm = fitting[number]
+        assert arm is not None
+        self.sub(arm, part.name, part.within, frame, given)
+        self.set(part.by, number)
+
+    def repeat(self, part: Repeat, frame: _Frame, given: Any) -> None:
+        if not isinstance(given, (list, tuple)):
+            raise self.refuse(f"{type(given).__name__} is not a list", self.path(part.name))
+        frame.values[part.name] = [
+            self.structure(part.item, item, self.path(f"{part.name}[{i}]")) for i, item in enumerate(given)
+        ]
+        self.set(part.count, len(given))
+
+    def view(self, part: View, frame: _Frame, given: Any) -> None:
+        header, _, name = part.of.partition(".")
+        data = frame.inner[header].values[name]
+        try:
+            frame.values[part.name] = part.header.parse(data)
+        except MalformedPacket as exc:
+            raise self.refuse(f"is no {part.header.name}: {exc}", part.of) from None
+
+    # -- referring ---------------------------------------------------------------------------
+
+    def find(self, path: str) -> tuple[_Frame, list[str]] | None:
+        """The frame that has the field of a path, and what of the path is left."""
+        head, *rest = path.split(".")
+        for frame in reversed(self.frames):
+            if head not in frame.header.fields:
+                continue
+            names = [head, *rest]
+            while len(names) > 1 and names[0] in frame.inner:
+                frame, names = frame.inner[names[0]], names[1:]
+            if names[0] in frame.header.fields and names[0] not in frame.words and len(names) > 1:
+                return None  # a header that is not there
+            return frame, names
+        raise KeyError(path)
+
+    def set(self, path: str, value: int) -> None:
+        """Sets a field or bits that were left out."""
+        found = self.find(path)
+        if found is None:
+            return
+        frame, names = found
+        if len(names) > 1:
+            frame.words[names[0]].setdefault(names[1], value)
+        elif names[0] not in frame.values:
+            part = frame.header.part(names[0])
+            if isinstance(part, UInt) and not 0 <= value < 1 << part.bits:
+                raise self.refuse(f"{value} does not fit", f"{frame.path}.{names[0]}".lstrip("."))
+            frame.values[names[0]] = value
+
+    def value(self, path: str, default: Any) -> Any:
+        found = self.find(path)
+        if found is None:
+            return default
+        frame, names = found
+        if len(names) > 1:
+            return frame.words[names[0]].get(names[1], default)
+        return frame.values.get(names[0], default)
+
+    def refer(self, length: Any, count: int) -> None:
+        """A part took `count` bytes: the field that decides its length, if it was left out."""
+        if not isinstance(length, Ref):
+            return
+        if length.over is not None:
+            self.set(length.path, self.value(length.over, 0) + count)
+        else:
+            self.set(length.path, max(0, count - length.plus) * length.per // length.times if count else 0)
+
+    # -- finishing ---------------------------------------------------------------------------
+
+    def size(self, root: _Frame, frame: _Frame, name: str, kind: str) -> None:
+        if kind == "packet":
+            end = self.closed.get(id(root), root.end) if isinstance(root.header, Packet) else frame.end
+            value = end - (root.start if isinstance(root.header, Packet) else frame.start)
+        elif kind == "header":
+            value = self.closed.get(id(frame), frame.end) - frame.start
+        else:
+            value = root.end - frame.end
+        frame.values.setdefault(name, value)
+
+    def packet_defaults(self, root: _Frame, packet: Packet) -> None:
+        self.frames = [root]
+        for header, defaults in packet.defaults_with.items():
+            if header in root.inner:
+                for path, value in defaults.items():
+                    self.set(path, value)
+        for path, value in packet.defaults.items():
+            if path.count(".") == 2:  # bits; fields were put in before
+                self.set(path, value)
+
+    def record(self, frame: _Frame) -> Record:
+        made = frame.header.record()
+        for part in frame.header.parts:
+            name = part.name
+            if isinstance(part, Close):
+                continue
+            if name in frame.inner:
+                value: Any = self.record(frame.inner[name])
+            elif isinstance(part, Flags):
+                value = _word(frame.header.name, part, frame.words[name])
+            elif isinstance(part, Repeat):
+                value = [self.record(item) for item in frame.values[name]]
+            elif isinstance(part, UInt):
+                value = frame.values.get(name, part.default)
+            else:
+                value = frame.values[name]
+            setattr(made, name, value)
+        return made
+
+
+def _keys(given: Any) -> set[str]:
+    return set(given.keys()) if hasattr(given, "keys") else set()
+
+
+def _fits(arm: Header, given: Any, names: set[str]) -> bool:
+    if isinstance(given, Record):
+        return given.schema is arm
+    return names <= set(arm.fields)
+
+
+def _word(owner: str, part: Flags, bits: Mapping[str, int]) -> FlagsValue:
+    value = 0
+    for p in part.parts:
+        value |= bits.get(p.name, p.default) << p.shift
+    return flags_class(owner, part)(value)

@@ -1,0 +1,80 @@
+"""Values as JSON-ready data and back: contract section 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from msmqwire.errors import InvalidValue
+from msmqwire.schema.nodes import (
+    SCHEMAS,
+    Align,
+    Choice,
+    Close,
+    Fill,
+    Maybe,
+    Packet,
+    Part,
+    Raw,
+    Ref,
+    Repeat,
+    Sub,
+    Text,
+    View,
+)
+from msmqwire.schema.values import FlagsValue, OddPadding, Record
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """The fields of a record: GUIDs and bytes as text, flag words as their bits.
+
+    Padding of the right length and of zeroes is left out; a header that is not there has no key.
+    """
+    result: dict[str, Any] = {}
+    packet = isinstance(record.schema, Packet)
+    for part in record.schema.parts:
+        if isinstance(part, Close) or not hasattr(record, part.name):
+            continue
+        value = getattr(record, part.name)
+        if isinstance(part, (Align, Fill)) and not isinstance(value, OddPadding) and not any(value):
+            continue
+        if isinstance(part, Raw) and isinstance(part.length, Ref) and part.length.over and not value:
+            continue
+        if value is None and packet and isinstance(part, Maybe):
+            continue
+        result[part.name] = _value(part, value)
+    return result
+
+
+def _value(part: Part, value: Any) -> Any:
+    if isinstance(value, FlagsValue):
+        return value.bits()
+    if value is None or isinstance(value, (int, str)):
+        return value
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, bytes):
+        return {"utf16le": value.hex()} if isinstance(part, Text) else value.hex()
+    if isinstance(part, Repeat):
+        return [to_json(item) for item in value]
+    assert isinstance(part, (Sub, Maybe, Choice, View))
+    return to_json(value)
+
+
+def packet_to_json(packet: Record) -> dict[str, Any]:
+    """``{"packet": name, "size": bytes on the stream, "fields": {...}}``."""
+    return {"packet": packet.schema.name, "size": len(packet.to_bytes()), "fields": to_json(packet)}
+
+
+def from_json(data: Mapping[str, Any]) -> Record:
+    """The packet of such an object; what can be computed may be left out. Raises InvalidValue."""
+    if not isinstance(data, Mapping):
+        raise InvalidValue("not an object", path="")
+    schema = SCHEMAS.get(data.get("packet"))  # type: ignore[arg-type]
+    if not isinstance(schema, Packet):
+        raise InvalidValue(f"{data.get('packet')!r} is not a packet", path="packet")
+    fields = data.get("fields", {})
+    if not isinstance(fields, Mapping):
+        raise InvalidValue("not an object", path="fields")
+    return schema.make(fields)  # type: ignore[no-any-return]

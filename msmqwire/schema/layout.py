@@ -1,0 +1,89 @@
+"""Where every field of a value stands in its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from msmqwire.schema.nodes import (
+    Align,
+    Choice,
+    Close,
+    Fill,
+    Flags,
+    Guid,
+    Header,
+    Leaf,
+    Maybe,
+    Packet,
+    Part,
+    Raw,
+    Repeat,
+    Sub,
+    Text,
+    UInt,
+    View,
+)
+from msmqwire.schema.values import Record, encode_padded, encode_text
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a value: its path, its place and its declaration."""
+
+    path: str
+    offset: int
+    size: int
+    value: Any
+    node: Leaf
+    header: Header
+
+
+def layout(value: Record) -> Iterator[Field]:
+    """The fields of a complete record in the order of the wire, padding included."""
+    prefix = "" if isinstance(value.schema, Packet) else value.schema.name
+    offset = 0
+    for path, node, held, header in _structure(value, prefix):
+        size = _size(node, held)
+        yield Field(path, offset, size, held, node, header)
+        offset += size
+
+
+_Found: TypeAlias = tuple[str, Leaf, Any, Header]
+
+
+def _structure(record: Record, prefix: str) -> Iterator[_Found]:
+    for part in record.schema.parts:
+        path = f"{prefix}.{part.name}" if prefix else part.name
+        if not isinstance(part, (Close, View)):
+            yield from _part(part, record[part.name], path, record.schema)
+
+
+def _part(part: Part, value: Any, path: str, header: Header) -> Iterator[_Found]:
+    match part:
+        case Maybe() | Choice() if value is None:
+            pass
+        case Maybe():
+            yield from _part(part.node, value, path, header)
+        case Sub() | Choice():
+            yield from _structure(value, path)
+        case Repeat():
+            for i, item in enumerate(value):
+                yield from _structure(item, f"{path}[{i}]")
+        case UInt() | Flags() | Guid() | Raw() | Text() | Align() | Fill():
+            yield path, part, value, header
+        case _:
+            raise TypeError(part)
+
+
+def _size(part: Leaf, value: Any) -> int:
+    match part:
+        case UInt() | Flags() | Guid():
+            return part.size
+        case Text(padded=True, length=int(length)):
+            return len(encode_padded(value, length))
+        case Text():
+            return len(encode_text(value))
+        case _:
+            return len(value)

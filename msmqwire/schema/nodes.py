@@ -1,0 +1,570 @@
+"""The vocabulary in which every wire structure is declared, once.
+
+A schema is a value: a tree of the nodes below. Every reader is a walk over that tree: the construct
+objects (`reference`), the generated codec (`codec`), the filling in of what a caller left out
+(`complete`), JSON (`jsonform`), the tables and diagrams of the documentation, the Hypothesis
+strategies. All integers are little-endian ([MS-MQMQ] 2.2.18).
+
+References are paths of names, resolved from the innermost structure outwards: ``LabelLength``
+(a sibling), ``Flags.DQ`` (bits of a sibling), ``BaseHeader.Flags.SH`` (bits in another header).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from msmqwire.schema.codec import Codec
+    from msmqwire.schema.values import Record
+
+NULL_GUID: Final = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A length in bytes that a field decides: ``field * times / per + plus``, rounded up.
+
+    With `over` it is what `path` exceeds `over` by, or 0 (the slack of AllocationBodySize over
+    MessageSize). A negative result makes the packet malformed.
+    """
+
+    path: str
+    times: int = 1
+    plus: int = 0
+    over: str | None = None
+    per: int = 1
+
+
+class _Mark:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+REST: Final = _Mark("REST")
+"""A length: all that is left of the structure or window."""
+TO_NULL: Final = _Mark("TO_NULL")
+"""A length: up to and including the first null character."""
+MORE: Final = _Mark("MORE")
+"""A condition: bytes are left."""
+
+Length: TypeAlias = "int | Ref | _Mark"
+Values: TypeAlias = "frozenset[int] | range | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What all nodes have: the requirement ids it shows and one line of meaning."""
+
+    req: tuple[str, ...] = ()
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Named bits of an integer: `width` bits from bit `shift` up (bit 0 is the lowest)."""
+
+    name: str
+    shift: int
+    width: int = 1
+    default: int = 0
+    req: tuple[str, ...] = ()
+    meaning: str = ""
+    reserved: bool = False
+
+    @property
+    def mask(self) -> int:
+        """The bits in place."""
+        return ((1 << self.width) - 1) << self.shift
+
+
+@dataclass(frozen=True, slots=True)
+class UInt(Node):
+    """A little-endian integer.
+
+    Attributes:
+        must: values outside make the packet malformed (others are for lint to judge).
+        size_of: ``"packet"`` or ``"header"``: it counts the bytes of the enclosing Packet or Header
+            from its start and bounds what follows (up to a `Close`, a `Fill` or the end of the
+            structure); ``"after"``: the bytes that follow this header in the packet.
+    """
+
+    name: str
+    bits: int
+    signed: bool = False
+    default: int = 0
+    unit: str = ""
+    must: Values = None
+    size_of: str = ""
+
+    @property
+    def size(self) -> int:
+        return self.bits // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Flags(Node):
+    """An integer whose every bit has a name, reserved ones too, so that nothing is lost."""
+
+    name: str
+    bits: int
+    parts: tuple[Bits, ...] = ()
+
+    def __post_init__(self) -> None:
+        covered = 0
+        for part in self.parts:
+            if covered & part.mask:
+                raise ValueError(f"{self.name}.{part.name} overlaps")
+            covered |= part.mask
+        if covered != (1 << self.bits) - 1:
+            raise ValueError(f"{self.name}: bits without a name, {covered:#x}")
+
+    @property
+    def size(self) -> int:
+        return self.bits // 8
+
+    @property
+    def default(self) -> int:
+        value = 0
+        for part in self.parts:
+            value |= part.default << part.shift
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Guid(Node):
+    """16 bytes in the packet form of [MS-DTYP] 2.3.4: a `uuid.UUID`."""
+
+    name: str
+    default: UUID = NULL_GUID
+    size: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Raw(Node):
+    """Bytes. `marks` names a bit that building sets when there are any and the bit was left out."""
+
+    name: str
+    length: Length
+    default: bytes = b""
+    marks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """UTF-16 text; its value is the text without its final null.
+
+    None stands for a length of 0. Text that is not well-formed UTF-16, has nulls inside or lacks
+    the final one is kept as its bytes.
+
+    Attributes:
+        otherwise: a second length, taken when the first does not end on a null character and this
+            one does (a length field whose unit the specification leaves open).
+        strict: without a final null the packet is malformed.
+        padded: a field of fixed length, filled up with nulls.
+    """
+
+    name: str
+    length: Length
+    otherwise: Ref | None = None
+    strict: bool = False
+    padded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Align(Node):
+    """Padding up to a multiple of `to`, counted from the start of the structure named by `of`.
+
+    `of` is the name of an enclosing structure, by default the innermost one. Padding may hold
+    anything; at the end of the packet it may be missing. With `marker`, padding is taken only if
+    the marker stands behind it, and none if the marker stands here.
+    """
+
+    name: str
+    to: int = 4
+    of: str = ""
+    marker: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Node):
+    """What is left up to the size of the header, that size rounded up to a multiple of `to`."""
+
+    name: str
+    to: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sub(Node):
+    """A structure inside another. With `within` it fills exactly that many bytes."""
+
+    name: str
+    header: Header
+    within: Ref | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe(Node):
+    """A part that is there only when the field `when` is not 0 (or has the value `equals`)."""
+
+    when: str | _Mark
+    node: Guid | Sub | Raw
+    equals: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Node):
+    """One of several structures, by the value of a field; None stands for no bytes.
+
+    A value without an arm makes the packet malformed.
+    """
+
+    name: str
+    by: str
+    arms: Mapping[int, Header | None] = field(default_factory=dict)
+    within: Ref | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Node):
+    """`count` structures, one after the other: a list."""
+
+    name: str
+    count: str
+    item: Header
+
+
+@dataclass(frozen=True, slots=True)
+class View(Node):
+    """The bytes of another field, parsed: it takes none of its own.
+
+    When building, a given view stands for the field it shows.
+    """
+
+    name: str
+    of: str
+    header: Header
+
+
+@dataclass(frozen=True, slots=True)
+class Close(Node):
+    """The end of the bytes that a size field counts; what follows is not counted."""
+
+    name: str = ""
+
+
+Part: TypeAlias = (
+    "UInt | Flags | Guid | Raw | Text | Align | Fill | Sub | Maybe | Choice | Repeat | View | Close"
+)
+Leaf: TypeAlias = "UInt | Flags | Guid | Raw | Text | Align | Fill"
+
+
+@dataclass(frozen=True, eq=False)
+class Header:
+    """A structure: named parts, one after the other.
+
+    Attributes:
+        name: the specification's name.
+        section: where the specification has it, for instance ``[MS-MQMQ] 2.2.19.1``.
+        size: the size in bytes when it is fixed, checked against the parts.
+        variant: what tells it from another structure of the same name.
+    """
+
+    name: str
+    section: str
+    parts: tuple[Part, ...]
+    meaning: str = ""
+    size: int | None = None
+    req: tuple[str, ...] = ()
+    variant: str = ""
+
+    def __post_init__(self) -> None:
+        names = [part.name for part in self.parts if part.name]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.name}: a name twice")
+        fixed = fixed_size(self)
+        if self.size is not None and self.size != fixed:
+            raise ValueError(f"{self.name} has {fixed} bytes, not {self.size}")
+        if self.key in SCHEMAS:
+            raise ValueError(f"{self.key} is declared twice")
+        SCHEMAS[self.key] = self
+
+    @property
+    def key(self) -> str:
+        """The name under which `SCHEMAS` has it."""
+        return self.name + self.variant
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the parts that have a value, in the order of the wire."""
+        return tuple(part.name for part in self.parts if not isinstance(part, Close))
+
+    def part(self, name: str) -> Part:
+        """The part of that name. Raises KeyError."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
+
+    @cached_property
+    def record(self) -> type[Record]:
+        """The class of its parsed values."""
+        from msmqwire.schema.values import record_class
+
+        return record_class(self)
+
+    @cached_property
+    def construct(self) -> Any:
+        """The construct object it stands for: the reference reader."""
+        from msmqwire.schema.reference import construct_of
+
+        return construct_of(self)
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The generated reader and writer."""
+        from msmqwire.schema.codec import Codec
+
+        return Codec(self)
+
+    def parse(self, data: bytes) -> Any:
+        """Exactly these bytes as a `Record`. Raises MalformedPacket with path and offset."""
+        return self.codec.parse(data)
+
+    def read(self, data: bytes, offset: int = 0) -> tuple[Any, int]:
+        """The structure at `offset` and the offset behind it. Raises MalformedPacket."""
+        return self.codec.read(data, offset)
+
+    def build(self, value: Any = None) -> bytes:
+        """The bytes of a record or mapping; what can be computed may be left out.
+
+        Raises InvalidValue with path and offset.
+        """
+        return self.codec.build(value)
+
+    def make(self, value: Any = None, **fields: Any) -> Any:
+        """A complete record from a partial one, from a mapping or from fields. Raises InvalidValue."""
+        from msmqwire.schema.complete import complete
+
+        return complete(self, fields if value is None else value)
+
+
+@dataclass(frozen=True, eq=False)
+class Packet(Header):
+    """A whole packet: headers one after the other; paths start at its headers.
+
+    Attributes:
+        defaults: values of fields, by path, where this packet differs from the header's own.
+        defaults_with: the same, that hold only while an optional header is there.
+    """
+
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults_with: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+SCHEMAS: Final[dict[str, Header]] = {}
+"""Every declared structure by its key."""
+
+
+def fixed_size(header: Header) -> int | None:
+    """The size of a structure in bytes when no field decides it, else None."""
+    total = 0
+    for part in header.parts:
+        match part:
+            case UInt() | Flags() | Guid():
+                total += part.size
+            case Raw(length=int(n)) | Text(length=int(n)):
+                total += n
+            case Sub(header=inner, within=None) if (n := fixed_size(inner)) is not None:
+                total += n
+            case Close() | View():
+                pass
+            case _:
+                return None
+    return total
+
+
+def least_size(header: Header) -> int:
+    """The fewest bytes that the structure can take."""
+    total = 0
+    for part in header.parts:
+        match part:
+            case UInt() | Flags() | Guid():
+                total += part.size
+            case Raw(length=int(n)) | Text(length=int(n)):
+                total += n
+            case Text(length=length) if length is TO_NULL:
+                total += 2
+            case Sub():
+                total += least_size(part.header) if part.within is None else 0
+            case Choice():
+                total += min((least_size(arm) if arm else 0 for arm in part.arms.values()), default=0)
+            case _:
+                pass
+    return total
+
+
+def references(part: Part) -> Iterator[str]:
+    """The paths that a part refers to."""
+    match part:
+        case Raw(length=Ref() as ref) | Sub(within=Ref() as ref):
+            yield from _paths(ref)
+        case Text():
+            for length in (part.length, part.otherwise):
+                if isinstance(length, Ref):
+                    yield from _paths(length)
+        case Maybe():
+            if isinstance(part.when, str):
+                yield part.when
+            yield from references(part.node)
+        case Choice():
+            yield part.by
+            if part.within:
+                yield from _paths(part.within)
+        case Repeat():
+            yield part.count
+        case _:
+            pass
+
+
+def _paths(ref: Ref) -> Iterator[str]:
+    yield ref.path
+    if ref.over:
+        yield ref.over
+
+
+def _ids(req: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (req,) if isinstance(req, str) and req else tuple(req)
+
+
+def uint(
+    bits: int,
+    name: str,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    default: int = 0,
+    unit: str = "",
+    must: Values = None,
+    size_of: str = "",
+    signed: bool = False,
+) -> UInt:
+    """A `UInt` in the short form the headers use."""
+    return UInt(
+        name, bits, signed, default, unit, must, size_of, req=_ids(req), meaning=meaning
+    )
+
+
+def bit(
+    name: str, shift: int, meaning: str = "", *, width: int = 1, default: int = 0, req: str | tuple[str, ...] = ()
+) -> Bits:
+    """A `Bits` in the short form the headers use."""
+    return Bits(name, shift, width, default, _ids(req), meaning)
+
+
+def reserved(names: str, shift: int, *, width: int = 1, req: str | tuple[str, ...] = ()) -> tuple[Bits, ...]:
+    """Consecutive reserved bits: their names, separated by blanks, from bit `shift` up."""
+    return tuple(
+        Bits(name, shift + i * width, width, 0, _ids(req), "Reserved: sent as 0, ignored on receipt.", True)
+        for i, name in enumerate(names.split())
+    )
+
+
+def flags(
+    bits: int, name: str, *parts: Bits | tuple[Bits, ...], meaning: str = "", req: str | tuple[str, ...] = ()
+) -> Flags:
+    """A `Flags` in the short form the headers use."""
+    flat: list[Bits] = []
+    for part in parts:
+        flat.extend((part,) if isinstance(part, Bits) else part)
+    return Flags(name, bits, tuple(sorted(flat, key=lambda p: p.shift)), req=_ids(req), meaning=meaning)
+
+
+def guid(name: str, meaning: str = "", *, req: str | tuple[str, ...] = ()) -> Guid:
+    """A `Guid` in the short form the headers use."""
+    return Guid(name, req=_ids(req), meaning=meaning)
+
+
+def raw(
+    name: str,
+    length: Length,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    default: bytes = b"",
+    marks: str = "",
+) -> Raw:
+    """A `Raw` in the short form the headers use."""
+    if isinstance(length, int) and not default:
+        default = bytes(length)
+    return Raw(name, length, default, marks, req=_ids(req), meaning=meaning)
+
+
+def text(
+    name: str,
+    length: Length,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    otherwise: Ref | None = None,
+    strict: bool = False,
+    padded: bool = False,
+) -> Text:
+    """A `Text` in the short form the headers use."""
+    return Text(name, length, otherwise, strict, padded, req=_ids(req), meaning=meaning)
+
+
+def align(
+    name: str, to: int = 4, *, of: str = "", marker: bytes = b"", req: str | tuple[str, ...] = ()
+) -> Align:
+    """An `Align` in the short form the headers use."""
+    return Align(name, to, of, marker, req=_ids(req), meaning=f"Padding up to a multiple of {to} bytes.")
+
+
+def maybe(
+    when: str | _Mark, node: Guid | Sub | Raw, *, equals: int | None = None, req: str | tuple[str, ...] = ()
+) -> Maybe:
+    """A `Maybe` in the short form the headers use."""
+    return Maybe(when, node, equals, req=_ids(req), meaning=node.meaning)
+
+
+def sub(
+    header: Header,
+    name: str = "",
+    *,
+    within: Ref | None = None,
+    meaning: str = "",
+    req: str | tuple[str, ...] = (),
+) -> Sub:
+    """A `Sub` in the short form the headers use; by default it bears the header's name."""
+    return Sub(name or header.name, header, within, req=_ids(req), meaning=meaning or header.meaning)
+
+
+def choice(
+    name: str,
+    by: str,
+    arms: Mapping[int, Header | None],
+    meaning: str = "",
+    *,
+    within: Ref | None = None,
+    req: str | tuple[str, ...] = (),
+) -> Choice:
+    """A `Choice` in the short form the headers use."""
+    return Choice(name, by, arms, within, req=_ids(req), meaning=meaning)
+
+
+def repeat(
+    name: str, count: str, item: Header, meaning: str = "", *, req: str | tuple[str, ...] = ()
+) -> Repeat:
+    """A `Repeat` in the short form the headers use."""
+    return Repeat(name, count, item, req=_ids(req), meaning=meaning)

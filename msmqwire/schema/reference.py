@@ -1,0 +1,619 @@
+"""The reference reader: every schema as a construct object.
+
+It reads field by field, slowly, and knows for each refusal the path, the offset and the reason;
+the generated codec asks it why whenever it refuses bytes itself. The objects are ordinary construct
+ones: they parse to Containers, build from mappings (what is left out is filled in) and can be put
+inside other constructs.
+
+Refusals follow three rules. Bytes that end before the announced size: the offset is where they end,
+the path the field that could not be read. A part whose length or count comes from a field and runs
+past what encloses it: path and offset are that field's. A value that can't be: path and offset of
+the field.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+import construct as cs
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.schema import values
+from msmqwire.schema.nodes import (
+    MORE,
+    TO_NULL,
+    Align,
+    Choice,
+    Close,
+    Fill,
+    Flags,
+    Guid,
+    Header,
+    Maybe,
+    Packet,
+    Part,
+    Raw,
+    Ref,
+    Repeat,
+    Sub,
+    Text,
+    UInt,
+    View,
+    _Mark,
+    least_size,
+)
+
+_INTEGERS: Final = {
+    (8, False): cs.Int8ul,
+    (16, False): cs.Int16ul,
+    (32, False): cs.Int32ul,
+    (64, False): cs.Int64ul,
+    (8, True): cs.Int8sl,
+    (16, True): cs.Int16sl,
+    (32, True): cs.Int32sl,
+    (64, True): cs.Int64sl,
+}
+
+
+@dataclass(slots=True)
+class _Scope:
+    """An open structure: where it starts and what has been read of it."""
+
+    header: Header
+    prefix: str
+    start: int
+    values: dict[str, Any] = field(default_factory=dict)
+    offsets: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, bytes] = field(default_factory=dict)
+    inner: dict[str, _Scope] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Region:
+    """A stretch of bytes with an announced end, and the field that announced it."""
+
+    end: int | None
+    scope: _Scope | None
+    path: str
+    offset: int
+
+
+class _Stream(io.BytesIO):
+    """The bytes of one top-level structure, with what is open at this point of them."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.data = data
+        self.scopes: list[_Scope] = []
+        self.regions: list[_Region] = []
+        self.seen: dict[str, tuple[int, int]] = {}
+
+    # -- where things are ------------------------------------------------------------------
+
+    @property
+    def announced(self) -> int | None:
+        """The end of the innermost region that has one."""
+        return self.regions[-1].end
+
+    @property
+    def end(self) -> int:
+        """The end of what can be read now."""
+        return len(self.data) if self.announced is None else min(self.announced, len(self.data))
+
+    def note(self, name: str, offset: int, value: int) -> None:
+        """Remembers an integer for those that refer to it."""
+        scope = self.scopes[-1]
+        scope.values[name], scope.offsets[name] = value, offset
+        self.seen[self.path(name)] = offset, value
+
+    def path(self, name: str) -> str:
+        prefix = self.scopes[-1].prefix
+        return f"{prefix}.{name}" if prefix else name
+
+    def lookup(self, path: str) -> tuple[int, str, int]:
+        """The value of a referenced field, its full path and its offset."""
+        head, *rest = path.split(".")
+        for scope in reversed(self.scopes):
+            found: _Scope | None = scope
+            names = [head, *rest]
+            while found is not None and names[0] in found.inner and len(names) > 1:
+                found, names = found.inner[names[0]], names[1:]
+            if found is None or names[0] not in found.values:
+                if head in scope.header.fields:  # a header that is not in the packet
+                    return 0, path, scope.start
+                continue
+            value = found.values[names[0]]
+            full = ".".join([found.prefix, *names] if found.prefix else names)
+            offset = found.offsets[names[0]]
+            if len(names) > 1:
+                part = found.header.part(names[0])
+                assert isinstance(part, Flags)
+                bits = next(p for p in part.parts if p.name == names[1])
+                value = (value & bits.mask) >> bits.shift
+            return int(value), full, offset
+        raise KeyError(path)
+
+    def length(self, ref: Ref) -> int:
+        value, path, offset = self.lookup(ref.path)
+        if ref.over is not None:
+            return max(0, value - self.lookup(ref.over)[0])
+        length = -(-value * ref.times // ref.per) + ref.plus
+        if length < 0:
+            raise MalformedPacket(f"{value} is less than {-ref.plus}", path=path, offset=offset)
+        return length
+
+    # -- refusals --------------------------------------------------------------------------
+
+    def need(self, length: int, name: str, blame: str = "") -> None:
+        """Refuses unless `length` bytes can be read here; `blame` is the field that asks for them."""
+        here = self.tell()
+        path = self.path(name)
+        if self.announced is not None and here + length > self.announced:
+            left = max(0, self.announced - here)
+            if blame:
+                value, blamed, offset = self.lookup(blame)
+                why = f"{value}: {path} would take {length} bytes and {left} are left"
+                raise MalformedPacket(why, path=blamed, offset=offset)
+            why = f"takes {length} bytes and {left} are left"
+            raise MalformedPacket(why, path=path, offset=min(self.announced, len(self.data)))
+        if here + length > len(self.data):
+            why = f"takes {length} bytes, the data ends after {max(0, len(self.data) - here)} of them"
+            raise MalformedPacket(why, path=path, offset=len(self.data))
+
+    def take(self, length: int, name: str, blame: str = "") -> bytes:
+        self.need(length, name, blame)
+        return self.read(length)
+
+    def close_region(self) -> None:
+        region = self.regions.pop()
+        here = self.tell()
+        if region.end is not None and here != region.end:
+            size = region.end - (region.scope.start if region.scope else 0)
+            start = region.scope.start if region.scope else 0
+            why = f"{size}, but the structure ends after {here - start} bytes"
+            raise MalformedPacket(why, path=region.path, offset=region.offset)
+
+
+class _Part(cs.Construct):  # type: ignore[misc]
+    """A part of a structure; the common behaviour of all below."""
+
+    def __init__(self, node: Part) -> None:
+        super().__init__()
+        self.node = node
+        self.name = node.name or None
+        self.flagbuildnone = True
+
+    def _sizeof(self, context: Any, path: Any) -> int:
+        size = getattr(self.node, "size", None)
+        length = getattr(self.node, "length", None)
+        for known in (size, length):
+            if isinstance(known, int):
+                return known
+        raise cs.SizeofError(f"{self.node.name} has no fixed size", path=path)
+
+
+class _Int(_Part):
+    node: UInt
+
+    def __init__(self, node: UInt) -> None:
+        super().__init__(node)
+        self.subcon = _INTEGERS[node.bits, node.signed]
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> int:
+        node, offset = self.node, stream.tell()
+        stream.need(node.size, node.name)
+        value = int(self.subcon._parsereport(stream, context, path))
+        stream.note(node.name, offset, value)
+        if node.must is not None and value not in node.must:
+            raise MalformedPacket(f"{value} {_allowed(node)}", path=stream.path(node.name), offset=offset)
+        self._open_region(stream, value, offset)
+        return value
+
+    def _open_region(self, stream: _Stream, value: int, offset: int) -> None:
+        kind = self.node.size_of
+        scope = next((s for s in reversed(stream.scopes) if isinstance(s.header, Packet)), None)
+        if kind == "header":
+            scope = stream.scopes[-1]
+        if kind not in ("packet", "header") or scope is None:
+            return
+        path, end = stream.path(self.node.name), scope.start + value
+        if end < stream.tell():
+            raise MalformedPacket(f"{value} is too small", path=path, offset=offset)
+        if stream.announced is not None and end > stream.announced:
+            left = stream.announced - scope.start
+            raise MalformedPacket(f"{value}, but {left} bytes are left", path=path, offset=offset)
+        stream.regions.append(_Region(end, scope, path, offset))
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        return self.subcon._build(obj, stream, context, path)
+
+
+def _allowed(node: UInt) -> str:
+    must = node.must
+    if isinstance(must, range):
+        return f"is not in {must.start}..{must.stop - 1}"
+    return "is not " + " or ".join(f"{v:#x}" for v in sorted(must or ()))
+
+
+class _FlagWord(_Part):
+    node: Flags
+
+    def __init__(self, node: Flags) -> None:
+        super().__init__(node)
+        self.subcon = _INTEGERS[node.bits, False]
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        offset = stream.tell()
+        stream.need(self.node.size, self.node.name)
+        value = int(self.subcon._parsereport(stream, context, path))
+        stream.note(self.node.name, offset, value)
+        return cs.Container(
+            (p.name, (v != 0) if p.width == 1 else v)
+            for p in self.node.parts
+            for v in [(value & p.mask) >> p.shift]
+        )
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        self.subcon._build(int(obj), stream, context, path)
+        return obj
+
+
+class _GuidBytes(_Part):
+    node: Guid
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> UUID:
+        return UUID(bytes_le=stream.take(16, self.node.name))
+
+    def _build(self, obj: UUID, stream: Any, context: Any, path: Any) -> Any:
+        stream.write(obj.bytes_le)
+        return obj
+
+
+def _measure(stream: _Stream, length: Any, name: str) -> tuple[int, str]:
+    """The length of a part and the field to blame when it does not fit."""
+    if isinstance(length, int):
+        return length, ""
+    if isinstance(length, Ref):
+        return stream.length(length), length.path
+    return stream.end - stream.tell(), ""
+
+
+class _Bytes(_Part):
+    node: Raw
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
+        length, blame = _measure(stream, self.node.length, self.node.name)
+        offset, scope = stream.tell(), stream.scopes[-1]
+        data = stream.take(length, self.node.name, blame)
+        scope.bytes[self.node.name], scope.offsets[self.node.name] = data, offset
+        return data
+
+    def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
+        stream.write(obj)
+        return obj
+
+
+class _Characters(_Part):
+    node: Text
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        node = self.node
+        if node.length is TO_NULL:
+            return self._to_null(stream)
+        length, blame = _measure(stream, node.length, node.name)
+        here = stream.tell()
+        if node.otherwise and not values.ends_on_null(stream.data, here, length, stream.end):
+            other = stream.length(node.otherwise)
+            if values.ends_on_null(stream.data, here, other, stream.end):
+                length = other
+        data = stream.take(length, node.name, blame)
+        if node.padded:
+            return values.text_padded(data)
+        if node.strict and not values.ends_on_null(data, 0, len(data), len(data)):
+            _, blamed, offset = stream.lookup(blame)
+            why = f"{len(data)} bytes that do not end on a null character"
+            raise MalformedPacket(why, path=blamed, offset=offset)
+        return values.text_exact(data)
+
+    def _to_null(self, stream: _Stream) -> Any:
+        here = stream.tell()
+        null = values.find_null(stream.data, here, stream.end)
+        if null < 0:
+            why = "no null character ends it"
+            raise MalformedPacket(why, path=stream.path(self.node.name), offset=stream.end)
+        return values.text_exact(stream.read(null + 2 - here))
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        if self.node.padded:
+            assert isinstance(self.node.length, int)
+            stream.write(values.encode_padded(obj, self.node.length))
+        else:
+            stream.write(values.encode_text(obj))
+        return obj
+
+
+def _up_to(here: int, start: int, to: int) -> int:
+    return here + (start - here) % to
+
+
+class _Padding(_Part):
+    node: Align
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
+        node, here = self.node, stream.tell()
+        named = [s for s in stream.scopes if s.header.name == node.of] or stream.scopes[-1:]
+        full = stop = _up_to(here, named[-1].start, node.to)
+        if node.marker:
+            width = len(node.marker)
+            if not (stop + width <= stream.end and stream.data[stop : stop + width] == node.marker):
+                if here + width > stream.end or stream.data[here : here + width] != node.marker:
+                    why = f"{node.marker.hex()} does not stand here"
+                    raise MalformedPacket(why, path=stream.path(node.name), offset=min(here, stream.end))
+                stop = here
+        elif stream.announced is not None:
+            stop = min(stop, stream.announced)
+        data = stream.take(stop - here, node.name)
+        return data if stop == full else values.OddPadding(data)
+
+    def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
+        stream.write(obj)
+        return obj
+
+
+class _Filling(_Part):
+    node: Fill
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
+        region = stream.regions.pop()
+        assert region.end is not None
+        here, start = stream.tell(), stream.scopes[-1].start
+        stop = _up_to(region.end, start, self.node.to)
+        if stream.announced is not None:
+            stop = min(stop, stream.announced)
+        data = stream.take(stop - here, self.node.name)
+        return data if stop == _up_to(here, start, self.node.to) else values.OddPadding(data)
+
+    def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
+        stream.write(obj)
+        return obj
+
+
+class _Viewed(_Part):
+    node: View
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        *above, name = self.node.of.split(".")
+        scope = stream.scopes[-1]
+        for inner in above:
+            scope = scope.inner[inner]
+        data, offset, part = scope.bytes[name], scope.offsets[name], scope.header.part(name)
+        size = self.node.header.size
+        if len(data) != size:
+            assert isinstance(part, Raw) and isinstance(part.length, Ref)
+            blamed = part.length.path
+            why = f"{len(data)}, but {stream.path(self.node.name)} takes {size} bytes"
+            raise MalformedPacket(why, path=f"{scope.prefix}.{blamed}", offset=scope.offsets[blamed])
+        try:
+            return read(self.node.header, data)[0]
+        except MalformedPacket as exc:
+            raise MalformedPacket(exc.why, path=exc.path, offset=offset + (exc.offset or 0)) from None
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> None:
+        return None
+
+
+class _End(_Part):
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> None:
+        if stream.regions[-1].scope is not None:
+            stream.close_region()
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> None:
+        return None
+
+
+class _Nested(_Part):
+    node: Sub
+
+    def __init__(self, node: Sub) -> None:
+        super().__init__(node)
+        self.subcon = _Struct(node.header)
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        return _windowed(stream, self.node.within, self.node.name, self.subcon, context, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        return self.subcon._build(obj, stream, context, path)
+
+    def _sizeof(self, context: Any, path: Any) -> int:
+        return int(self.subcon._sizeof(context, path))
+
+
+def _windowed(
+    stream: _Stream, within: Ref | None, name: str, subcon: _Struct, context: Any, path: Any
+) -> Any:
+    if within is None:
+        return subcon.parse_as(stream, name, context, path)
+    length = stream.length(within)
+    stream.need(length, name, within.path)
+    _, blamed, offset = stream.lookup(within.path)
+    end = stream.tell() + length
+    stream.regions.append(_Region(end, None, blamed, offset))
+    value = subcon.parse_as(stream, name, context, path)
+    stream.regions.pop()
+    if stream.tell() != end:
+        why = f"{length} bytes, but {stream.path(name)} takes {length - end + stream.tell()}"
+        raise MalformedPacket(why, path=blamed, offset=offset)
+    return value
+
+
+class _Optional(_Part):
+    node: Maybe
+
+    def __init__(self, node: Maybe) -> None:
+        super().__init__(node)
+        self.subcon = _part_of(node.node)
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        node = self.node
+        if isinstance(node.when, _Mark):
+            assert node.when is MORE
+            there = stream.tell() < stream.end
+        else:
+            value = stream.lookup(node.when)[0]
+            there = value != 0 if node.equals is None else value == node.equals
+        return self.subcon._parsereport(stream, context, path) if there else None
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        return None if obj is None else self.subcon._build(obj, stream, context, path)
+
+
+class _Switch(_Part):
+    node: Choice
+
+    def __init__(self, node: Choice) -> None:
+        super().__init__(node)
+        self.arms = {value: _Struct(arm) if arm else None for value, arm in node.arms.items()}
+        self.by_name = {arm.name: _Struct(arm) for arm in node.arms.values() if arm}
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        value, by, offset = stream.lookup(self.node.by)
+        if value not in self.arms:
+            raise MalformedPacket(f"{value:#x} has no layout", path=by, offset=offset)
+        arm = self.arms[value]
+        if arm is None:
+            return None
+        return _windowed(stream, self.node.within, self.node.name, arm, context, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        return None if obj is None else self.by_name[obj.schema.name]._build(obj, stream, context, path)
+
+
+class _List(_Part):
+    node: Repeat
+
+    def __init__(self, node: Repeat) -> None:
+        super().__init__(node)
+        self.subcon = _Struct(node.item)
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        count, by, offset = stream.lookup(self.node.count)
+        left = stream.announced
+        least = count * least_size(self.node.item)
+        if left is not None and least > left - stream.tell():
+            why = f"{count}: {least} bytes at least, and {left - stream.tell()} are left"
+            raise MalformedPacket(why, path=by, offset=offset)
+        name = self.node.name
+        return cs.ListContainer(
+            self.subcon.parse_as(stream, f"{name}[{i}]", context, path) for i in range(count)
+        )
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        for item in obj:
+            self.subcon._build(item, stream, context, path)
+        return obj
+
+
+class _Struct(cs.Struct):  # type: ignore[misc]
+    """The parts of a structure, with a scope around them."""
+
+    def __init__(self, header: Header) -> None:
+        super().__init__(*(_part_of(part) for part in header.parts))
+        self.header = header
+
+    def parse_as(self, stream: _Stream, name: str, context: Any, path: Any) -> Any:
+        top = not stream.scopes
+        prefix = name if top else stream.path(name)
+        scope = _Scope(self.header, prefix, stream.tell())
+        if not top:
+            stream.scopes[-1].inner[name] = scope
+        stream.scopes.append(scope)
+        value = super()._parse(stream, context, path)
+        while stream.regions[-1].scope is scope:
+            stream.close_region()
+        stream.scopes.pop()
+        return value
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        return super()._build(dict(obj), stream, context, path)
+
+
+class SchemaConstruct(cs.Construct):  # type: ignore[misc]
+    """A schema as a construct object. Parsing raises MalformedPacket, building InvalidValue."""
+
+    def __init__(self, header: Header) -> None:
+        super().__init__()
+        self.header = header
+        self.subcon = _Struct(header)
+        self.flagbuildnone = True
+
+    def _parse(self, stream: Any, context: Any, path: Any) -> Any:
+        start = stream.tell()
+        inner = _Stream(stream.read())
+        value = self.parse_inner(inner)
+        stream.seek(start + inner.tell())
+        return value
+
+    def parse_inner(self, inner: _Stream) -> Any:
+        packet = isinstance(self.header, Packet)
+        inner.regions.append(_Region(None if packet else len(inner.data), None, "", 0))
+        context = cs.Container(_parsing=True, _building=False, _sizing=False, _params={}, _root=None)
+        return self.subcon.parse_as(inner, "" if packet else self.header.name, context, "(parsing)")
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        full = self.header.make(obj)
+        self.subcon._build(full, stream, context, path)
+        return full
+
+    def _sizeof(self, context: Any, path: Any) -> int:
+        return int(self.subcon._sizeof(context, path))
+
+
+_PARTS: Final[dict[type[Any], type[_Part]]] = {
+    UInt: _Int,
+    Flags: _FlagWord,
+    Guid: _GuidBytes,
+    Raw: _Bytes,
+    Text: _Characters,
+    Align: _Padding,
+    Fill: _Filling,
+    Sub: _Nested,
+    Maybe: _Optional,
+    Choice: _Switch,
+    Repeat: _List,
+    View: _Viewed,
+    Close: _End,
+}
+
+
+def _part_of(part: Part) -> _Part:
+    return _PARTS[type(part)](part)
+
+
+def construct_of(header: Header) -> SchemaConstruct:
+    """The construct object of a schema."""
+    return SchemaConstruct(header)
+
+
+def read(header: Header, data: bytes, offset: int = 0) -> tuple[Any, int]:
+    """Like `Header.read`, by construct: a Container and the offset behind it."""
+    inner = _Stream(data[offset:])
+    value = header.construct.parse_inner(inner)
+    return value, offset + inner.tell()
+
+
+
+
+def fields_before_error(
+    header: Header, data: bytes
+) -> tuple[dict[str, tuple[int, Any]], MalformedPacket | None]:
+    """The integers and flag words that were read, by path with offset and value, and the refusal."""
+    inner = _Stream(data)
+    error: MalformedPacket | None = None
+    try:
+        header.construct.parse_inner(inner)
+    except MalformedPacket as exc:
+        error = exc
+    return inner.seen, error

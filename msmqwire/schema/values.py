@@ -1,0 +1,244 @@
+"""Parsed values: records, flag words and the text rules that all readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, Packet
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_R = TypeVar("_R", bound="Record")
+
+
+class OddPadding(bytes):
+    """Padding whose length is not the one that the alignment asks for."""
+
+    __slots__ = ()
+
+
+class FlagsValue(int):
+    """A flag word: an integer whose named bits are attributes (single bits bool, wider ones int)."""
+
+    schema: ClassVar[Flags]
+    owner: ClassVar[str]
+    __slots__ = ()
+
+    def bits(self) -> dict[str, int | bool]:
+        """Every named bit, reserved ones too, lowest first."""
+        return {p.name: _bit_value(self, p) for p in self.schema.parts}
+
+    def replace(self, **bits: int) -> Self:
+        """The word with some bits changed. Raises KeyError for a name it does not have."""
+        parts = {p.name: p for p in self.schema.parts}
+        value = int(self)
+        for name, given in bits.items():
+            part = parts[name]
+            value = (value & ~part.mask) | ((int(given) << part.shift) & part.mask)
+        return type(self)(value)
+
+    def __repr__(self) -> str:
+        shown = [
+            p.name if p.width == 1 else f"{p.name}={_bit_value(self, p)}"
+            for p in self.schema.parts
+            if int(self) & p.mask
+        ]
+        return f"<{self.owner}.{self.schema.name} {int(self):#x}{' ' if shown else ''}{' '.join(shown)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_flags, (self.owner, self.schema.name, int(self))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class Record:
+    """The value of a structure: one attribute for each field, under the specification's name.
+
+    An attribute that is not set (``del record.PacketSize``) is one that was left out: building
+    computes it. Records compare by value and are also mappings for reading (``record["Label"]``,
+    ``dict(record)``).
+    """
+
+    schema: ClassVar[Header]
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            if name not in self.schema.fields:
+                raise TypeError(f"{self.schema.name} has no field {name}")
+            setattr(self, name, value)
+
+    def keys(self) -> Iterator[str]:
+        """The names of the fields that are set."""
+        return (name for name in self.schema.fields if hasattr(self, name))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.schema.fields or not hasattr(self, name):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The field, or `default` when it is not set."""
+        return getattr(self, name, default) if name in self.schema.fields else default
+
+    def replace(self, **fields: Any) -> Self:
+        """A copy with other values."""
+        return type(self)(**{**dict(self), **fields})
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return dict(self) == dict(other)  # type: ignore[call-overload, no-any-return]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_short(self[name])}" for name in self.keys())
+        return f"{self.schema.name}({shown})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_record, (self.schema.key, dict(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """The value as JSON-ready data: a packet as contract section 1 has it, else its fields."""
+        from msmqwire.schema.jsonform import packet_to_json, to_json
+
+        return packet_to_json(self) if isinstance(self.schema, Packet) else to_json(self)
+
+    def to_bytes(self) -> bytes:
+        """The bytes; what was left out is computed. Raises InvalidValue."""
+        return self.schema.build(self)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+
+def record_class(header: Header) -> type[Record]:
+    """A new record class for a structure."""
+    return type(
+        header.name, (Record,), {"__slots__": header.fields, "schema": header, "__doc__": _doc(header)}
+    )
+
+
+_FLAG_CLASSES: Final[dict[tuple[str, str], type[FlagsValue]]] = {}
+
+
+def flags_class(owner: str, node: Flags) -> type[FlagsValue]:
+    """The class of a flag word; one for each structure and field."""
+    found = _FLAG_CLASSES.get((owner, node.name))
+    if found is not None and found.schema == node:
+        return found
+    space: dict[str, Any] = {"__slots__": (), "schema": node, "owner": owner}
+    for part in node.parts:
+        space[part.name] = property(_getter(part), doc=part.meaning)
+    made = type(f"{owner}{node.name}", (FlagsValue,), space)
+    return _FLAG_CLASSES.setdefault((owner, node.name), made)
+
+
+def _getter(part: Bits) -> Any:
+    mask, shift = part.mask, part.shift
+    if part.width == 1:
+        return lambda self: int(self) & mask != 0
+    return lambda self: (int(self) & mask) >> shift
+
+
+def _bit_value(value: int, part: Bits) -> int | bool:
+    bits = (int(value) & part.mask) >> part.shift
+    return bits != 0 if part.width == 1 else bits
+
+
+def _doc(header: Header) -> str:
+    return f"{header.meaning or header.name}\n\n{header.section}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    if isinstance(value, Record) or len(shown) <= 120:
+        return shown
+    return f"{shown[:100]}...<{len(value)}>"
+
+
+def _restore_record(name: str, fields: dict[str, Any]) -> Record:
+    return SCHEMAS[name].record(**fields)
+
+
+def _restore_flags(owner: str, name: str, value: int) -> FlagsValue:
+    return _FLAG_CLASSES[owner, name](value)
+
+
+def plain(value: Any) -> Any:
+    """Records, containers and flag words as dicts, lists and leaves: what two readers are compared by."""
+    if isinstance(value, FlagsValue):
+        return value.bits()
+    if isinstance(value, Record):
+        return {name: plain(value[name]) for name in value.keys()}
+    if isinstance(value, Mapping):
+        return {name: plain(v) for name, v in value.items() if not name.startswith("_")}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return value
+
+
+# -- text: the same rules for every reader -----------------------------------------------------
+
+
+def text_exact(data: bytes) -> str | bytes | None:
+    """UTF-16 bytes that should end on their only null: text without it, or the bytes as they are."""
+    if not data:
+        return None
+    if data[-2:] == b"\0\0" and not len(data) & 1:
+        try:
+            found = data[:-2].decode("utf-16-le")
+        except UnicodeDecodeError:
+            return data
+        if "\0" not in found:
+            return found
+    return data
+
+
+def text_padded(data: bytes) -> str | bytes:
+    """A field filled up with nulls: the text before them, or the bytes as they are."""
+    end = find_null(data, 0, len(data))
+    if end >= 0 and not any(data[end:]):
+        try:
+            return data[:end].decode("utf-16-le")
+        except UnicodeDecodeError:
+            return data
+    return data
+
+
+def find_null(data: bytes, start: int, end: int) -> int:
+    """Where the first null character stands, counted in characters from `start`; -1 if there is none."""
+    at = data.find(b"\0\0", start, end)
+    while at >= 0 and (at - start) & 1:
+        at = data.find(b"\0\0", at + 1, end)
+    return at
+
+
+def ends_on_null(data: bytes, start: int, length: int, end: int) -> bool:
+    """Whether `length` bytes fit before `end` and their last character is a null."""
+    stop = start + length
+    return length >= 2 and not length & 1 and stop <= end and data[stop - 2 : stop] == b"\0\0"
+
+
+def encode_text(value: str | bytes | None) -> bytes:
+    """The bytes of a text value: UTF-16 with its null, or what it was kept as."""
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        return (value + "\0").encode("utf-16-le")
+    return value
+
+
+def encode_padded(value: str | bytes, length: int) -> bytes:
+    """The bytes of a fixed text field. Raises ValueError when it does not fit."""
+    data = value.encode("utf-16-le").ljust(length, b"\0") if isinstance(value, str) else value
+    if len(data) != length:
+        raise ValueError(f"{len(data)} bytes, {length} are there")
+    return data
