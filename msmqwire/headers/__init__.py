@@ -22,6 +22,20 @@ from msmqwire.headers.internal import (
 from msmqwire.headers.keys import PUBLICKEYBLOB, SIMPLEBLOB
 from msmqwire.headers.multiqueue import MQF_SIGNATURE_HEADER, MULTI_QUEUE_FORMAT_HEADER
 from msmqwire.headers.properties import MESSAGE_PROPERTIES_HEADER
+from msmqwire.headers.propvariant import (
+    BLOB,
+    CACLSID,
+    CAL,
+    CALPWSTR,
+    CAPROPVARIANT,
+    CAUB,
+    CAUH,
+    CAUI,
+    CAUL,
+    PROPVARIANT,
+    ULARGE_INTEGER,
+)
+from msmqwire.headers.queue_format import DL_ID, MULTICAST_ID, QUEUE_FORMAT
 from msmqwire.headers.queues import MQF_FORMAT_NAME_ELEMENT
 from msmqwire.headers.remote import (
     DEAD_LETTER_HEADER,
@@ -39,10 +53,20 @@ from msmqwire.headers.user import USER_HEADER
 
 __all__ = [
     "BASE_HEADER",
+    "BLOB",
+    "CACLSID",
+    "CAL",
+    "CALPWSTR",
+    "CAPROPVARIANT",
+    "CAUB",
+    "CAUH",
+    "CAUI",
+    "CAUL",
     "COMPOUND_MESSAGE_HEADER",
     "CONNECTION_PARAMETERS_HEADER",
     "DEAD_LETTER_HEADER",
     "DEBUG_HEADER",
+    "DL_ID",
     "ESTABLISH_CONNECTION_HEADER",
     "EXTENDED_ADDRESS_HEADER",
     "EXTENSION_HEADER",
@@ -56,10 +80,13 @@ __all__ = [
     "MQF_SIGNATURE_HEADER",
     "MQUSERSIGNCERT",
     "MQUSERSIGNCERTS",
+    "MULTICAST_ID",
     "MULTI_QUEUE_FORMAT_HEADER",
     "OBJECTID",
     "ORDER_ACK_BODY",
+    "PROPVARIANT",
     "PUBLICKEYBLOB",
+    "QUEUE_FORMAT",
     "SECURITY_HEADER",
     "SEQUENCE_INFO",
     "SESSION_HEADER",
@@ -71,6 +98,7 @@ __all__ = [
     "TA_ADDRESS",
     "TRANSACTION_HEADER",
     "TX_SEQUENCE_ID",
+    "ULARGE_INTEGER",
     "USER_HEADER",
     "XACTUOW",
 ]

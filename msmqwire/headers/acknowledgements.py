@@ -30,7 +30,9 @@ FINAL_ACK_BODY: Final = Header(
     (
         sub(TX_SEQUENCE_ID, meaning="Sequence of the message acknowledged.", req="MQQB-2.2.5.1-02"),
         uint(32, "TxSequenceNumber", "Number of the message acknowledged.", default=1, req="MQQB-2.2.5.1-03"),
-        uint(32, "TxPreviousSequenceNumber", "Number of the message received before it.", req="MQQB-2.2.5.1-04"),
+        uint(
+            32, "TxPreviousSequenceNumber", "Number of the message received before it.", req="MQQB-2.2.5.1-04"
+        ),
         guid("SourceGUID", "Queue manager that sent the message.", req="MQQB-2.2.5.1-05"),
         uint(32, "MessageID", "Number of the message at that queue manager.", req="MQQB-2.2.5.1-06"),
     ),

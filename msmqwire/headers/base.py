@@ -14,13 +14,19 @@ BASE_HEADER: Final = Header(
     "BaseHeader",
     "[MS-MQMQ] 2.2.19.1",
     (
-        uint(8, "VersionNumber", "Version of the packet format, 0x10.", default=VERSION, req="MQMQ-2.2.19.1-02"),
+        uint(
+            8, "VersionNumber", "Version of the packet format, 0x10.", default=VERSION, req="MQMQ-2.2.19.1-02"
+        ),
         uint(8, "Reserved", "Anything; ignored.", req="MQMQ-2.2.19.1-03"),
         flags(
             16,
             "Flags",
-            bit("PR", 0, "Priority of the message, 0 lowest to 7.", width=3, default=3, req="MQMQ-2.2.19.1-05"),
-            bit("IN", 3, "Internal packet: session establishment or acknowledgement.", req="MQMQ-2.2.19.1-08"),
+            bit(
+                "PR", 0, "Priority of the message, 0 lowest to 7.", width=3, default=3, req="MQMQ-2.2.19.1-05"
+            ),
+            bit(
+                "IN", 3, "Internal packet: session establishment or acknowledgement.", req="MQMQ-2.2.19.1-08"
+            ),
             bit("SH", 4, "A SessionHeader is in the packet.", req="MQMQ-2.2.19.1-11"),
             bit("DH", 5, "A DebugHeader is in the packet.", req="MQMQ-2.2.19.1-12"),
             *reserved("X9 X8", 6, req="MQMQ-2.2.19.1-16"),

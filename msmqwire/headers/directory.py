@@ -30,9 +30,13 @@ MQDSPUBLICKEYS: Final = Header(
     "MQDSPUBLICKEYS",
     "[MS-MQMQ] 2.2.2",
     (
-        uint(32, "ulLen", "Bytes of the whole structure.", unit="bytes", size_of="header", req="MQMQ-2.2.2-01"),
+        uint(
+            32, "ulLen", "Bytes of the whole structure.", unit="bytes", size_of="header", req="MQMQ-2.2.2-01"
+        ),
         uint(32, "cNumofKeys", "Keys that follow.", req="MQMQ-2.2.2-02"),
-        repeat("aPublicKeys", "cNumofKeys", MQDSPUBLICKEY, "The keys.", req=("MQMQ-2.2.2-03", "MQMQ-2.2.2-04")),
+        repeat(
+            "aPublicKeys", "cNumofKeys", MQDSPUBLICKEY, "The keys.", req=("MQMQ-2.2.2-03", "MQMQ-2.2.2-04")
+        ),
     ),
     "Public keys in the directory.",
 )

@@ -34,7 +34,13 @@ def _address_header(variant: str, meaning: str, header_id: int) -> Header:
             ),
             uint(16, "Reserved", "0; ignored.", req=("MQMQ-2.2.20.2-03", "MQMQ-2.2.20.2-04")),
             uint(32, "ElementCount", "Names in the list.", req="MQMQ-2.2.20.2-05"),
-            repeat("FormatNameList", "ElementCount", MQF_FORMAT_NAME_ELEMENT, "The names.", req="MQMQ-2.2.20.2-06"),
+            repeat(
+                "FormatNameList",
+                "ElementCount",
+                MQF_FORMAT_NAME_ELEMENT,
+                "The names.",
+                req="MQMQ-2.2.20.2-06",
+            ),
             Fill("Padding", meaning="Padding up to a multiple of 4 bytes."),
         ),
         meaning,
@@ -43,7 +49,9 @@ def _address_header(variant: str, meaning: str, header_id: int) -> Header:
 
 
 MQF_DESTINATION: Final = _address_header("", "Queues that get the message.", DESTINATION_ID)
-MQF_ADMINISTRATION: Final = _address_header("Administration", "Queues for administration acknowledgements.", ADMINISTRATION_ID)
+MQF_ADMINISTRATION: Final = _address_header(
+    "Administration", "Queues for administration acknowledgements.", ADMINISTRATION_ID
+)
 MQF_RESPONSE: Final = _address_header("Response", "Queues for answers.", RESPONSE_ID)
 
 MQF_SIGNATURE_HEADER: Final = Header(

@@ -48,9 +48,7 @@ DIRECT_QUEUE_FORMAT_NAME: Final = Header(
     "DirectQueueFormatName",
     "[MS-MQMQ] 2.2.18.1.5.2",
     (
-        uint(
-            16, "Count", "Bytes of the name with its null.", unit="bytes", req="MQMQ-2.2.18.1.5.2-01"
-        ),
+        uint(16, "Count", "Bytes of the name with its null.", unit="bytes", req="MQMQ-2.2.18.1.5.2-01"),
         text(
             "DirectFormatName",
             Ref("Count"),
@@ -91,7 +89,9 @@ MQF_FORMAT_NAME_ELEMENT: Final = Header(
     "MQFFormatNameElement",
     "[MS-MQMQ] 2.2.18.1.4",
     (
-        uint(16, "FormatType", "1 public, 2 private, 3 direct, 6 distribution list.", req="MQMQ-2.2.18.1.4-01"),
+        uint(
+            16, "FormatType", "1 public, 2 private, 3 direct, 6 distribution list.", req="MQMQ-2.2.18.1.4-01"
+        ),
         choice(
             "FormatName",
             "FormatType",

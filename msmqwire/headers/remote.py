@@ -10,7 +10,9 @@ EXTENSION_HEADER: Final = Header(
     "ExtensionHeader",
     "[MS-MQRR] 2.2.5.2",
     (
-        uint(32, "HeaderSize", "Bytes of this header.", unit="bytes", size_of="header", req="MQRR-2.2.5.2-01"),
+        uint(
+            32, "HeaderSize", "Bytes of this header.", unit="bytes", size_of="header", req="MQRR-2.2.5.2-01"
+        ),
         uint(
             32,
             "RemainingHeadersSize",
@@ -40,19 +42,39 @@ SUBQUEUE_HEADER: Final = Header(
     "SubqueueHeader",
     "[MS-MQRR] 2.2.5.3",
     (
-        uint(32, "HeaderSize", "Bytes of this header.", unit="bytes", size_of="header", req="MQRR-2.2.5.3-01"),
+        uint(
+            32, "HeaderSize", "Bytes of this header.", unit="bytes", size_of="header", req="MQRR-2.2.5.3-01"
+        ),
         flags(
             32,
             "Flags",
             bit("TM", 0, "0.", req="MQRR-2.2.5.3-03"),
-            bit("AcknowledgementClass", 1, "Acknowledgement class of the message.", width=16, req="MQRR-2.2.5.3-04"),
+            bit(
+                "AcknowledgementClass",
+                1,
+                "Acknowledgement class of the message.",
+                width=16,
+                req="MQRR-2.2.5.3-04",
+            ),
             *reserved("Reserved", 17, width=15, req="MQRR-2.2.5.3-05"),
         ),
         uint(32, "AbortCounter", "Failed attempts to read or move it, in a row.", req="MQRR-2.2.5.3-06"),
         uint(32, "MoveCounter", "Times it was moved.", req="MQRR-2.2.5.3-07"),
-        uint(32, "LastMoveTime", "Last move, since 1970-01-01 local time modulo 2^32.", unit="ms", req="MQRR-2.2.5.3-08"),
+        uint(
+            32,
+            "LastMoveTime",
+            "Last move, since 1970-01-01 local time modulo 2^32.",
+            unit="ms",
+            req="MQRR-2.2.5.3-08",
+        ),
         text("SubqueueName", SUBQUEUE_NAME_SIZE, "Subqueue it is in.", padded=True, req="MQRR-2.2.5.3-09"),
-        text("TargetSubqueueName", SUBQUEUE_NAME_SIZE, "Subqueue it is moved to.", padded=True, req="MQRR-2.2.5.3-10"),
+        text(
+            "TargetSubqueueName",
+            SUBQUEUE_NAME_SIZE,
+            "Subqueue it is moved to.",
+            padded=True,
+            req="MQRR-2.2.5.3-10",
+        ),
         Fill("Padding", 1, meaning="What HeaderSize counts beyond the fields."),
     ),
     "Subqueue and moves of a message.",
@@ -62,7 +84,14 @@ DEAD_LETTER_HEADER: Final = Header(
     "DeadLetterHeader",
     "[MS-MQRR] 2.2.5.4",
     (
-        uint(32, "HeaderSize", "Bytes of this header, padding included.", unit="bytes", size_of="header", req="MQRR-2.2.5.4-01"),
+        uint(
+            32,
+            "HeaderSize",
+            "Bytes of this header, padding included.",
+            unit="bytes",
+            size_of="header",
+            req="MQRR-2.2.5.4-01",
+        ),
         text("DeadLetterPathName", TO_NULL, "The application's dead-letter queue.", req="MQRR-2.2.5.4-02"),
         Fill("Padding", meaning="Padding up to a multiple of 4 bytes."),
     ),
@@ -73,7 +102,9 @@ EXTENDED_ADDRESS_HEADER: Final = Header(
     "ExtendedAddressHeader",
     "[MS-MQRR] 2.2.5.5",
     (
-        uint(32, "HeaderSize", "Bytes of this header.", unit="bytes", size_of="header", req="MQRR-2.2.5.5-01"),
+        uint(
+            32, "HeaderSize", "Bytes of this header.", unit="bytes", size_of="header", req="MQRR-2.2.5.5-01"
+        ),
         uint(16, "AddressLength", "Bytes of the address.", unit="bytes", req="MQRR-2.2.5.5-02"),
         uint(16, "AddressType", "0 none, 1 IPv4, 6 IPv6.", req="MQRR-2.2.5.5-03"),
         uint(32, "AddressScope", "IPv6 scope.", req="MQRR-2.2.5.5-05"),
@@ -87,7 +118,13 @@ SOURCE_ADDRESS: Final = Header(
     "SourceAddress",
     "[MS-MQRR] 2.2.5.1",
     (
-        uint(16, "AddressLength", "True length of the address, also beyond 8.", unit="bytes", req="MQRR-2.2.5.1-07"),
+        uint(
+            16,
+            "AddressLength",
+            "True length of the address, also beyond 8.",
+            unit="bytes",
+            req="MQRR-2.2.5.1-07",
+        ),
         uint(16, "AddressType", "1 IPv4, 6 IPv6.", req="MQRR-2.2.5.1-08"),
         uint(32, "AddressScope", "IPv6 scope.", req="MQRR-2.2.5.1-09"),
         raw("Address", 8, "As much of the address as fits.", req="MQRR-2.2.5.1-10"),

@@ -12,7 +12,13 @@ PROVIDER_INFO: Final = Header(
     "ProviderInfo",
     "[MS-MQMQ] 2.2.20.6",
     (
-        uint(32, "ProviderType", "Type of the cryptographic provider, PROV_*.", default=1, req="MQMQ-2.2.20.6-37"),
+        uint(
+            32,
+            "ProviderType",
+            "Type of the cryptographic provider, PROV_*.",
+            default=1,
+            req="MQMQ-2.2.20.6-37",
+        ),
         text("ProviderName", REST, "Name of the provider.", req="MQMQ-2.2.20.6-38"),
     ),
     "The provider that made the signature.",

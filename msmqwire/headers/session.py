@@ -24,7 +24,12 @@ SESSION_HEADER: Final = Header(
             req="MQMQ-2.2.20.4-09",
         ),
         uint(16, "UserMsgSequenceNumber", "Messages sent on this session.", req="MQMQ-2.2.20.4-10"),
-        uint(16, "RecoverableMsgSeqNumber", "Recoverable messages sent on this session.", req="MQMQ-2.2.20.4-13"),
+        uint(
+            16,
+            "RecoverableMsgSeqNumber",
+            "Recoverable messages sent on this session.",
+            req="MQMQ-2.2.20.4-13",
+        ),
         uint(
             16,
             "WindowSize",

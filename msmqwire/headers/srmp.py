@@ -35,8 +35,16 @@ COMPOUND_MESSAGE_HEADER: Final = Header(
         uint(16, "HeaderId", "Any.", req="MQRR-2.2.5.1.2.2-02"),
         uint(16, "Reserved", "Ignored.", req="MQRR-2.2.5.1.2.2-03"),
         uint(32, "HTTPBodySize", "Bytes of Data.", unit="bytes", req="MQRR-2.2.5.1.2.2-04"),
-        uint(32, "MsgBodySize", "Bytes of the message body in Data.", unit="bytes", req="MQRR-2.2.5.1.2.2-05"),
-        uint(32, "MsgBodyOffset", "Where the message body stands in Data.", unit="bytes", req="MQRR-2.2.5.1.2.2-06"),
+        uint(
+            32, "MsgBodySize", "Bytes of the message body in Data.", unit="bytes", req="MQRR-2.2.5.1.2.2-05"
+        ),
+        uint(
+            32,
+            "MsgBodyOffset",
+            "Where the message body stands in Data.",
+            unit="bytes",
+            req="MQRR-2.2.5.1.2.2-06",
+        ),
         raw("Data", Ref("HTTPBodySize"), "HTTP POST with the message.", req="MQRR-2.2.5.1.2.2-07"),
         align("Padding"),
     ),

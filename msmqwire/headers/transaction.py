@@ -32,9 +32,7 @@ TRANSACTION_HEADER: Final = Header(
             req="MQMQ-2.2.20.5-03",
         ),
         sub(TX_SEQUENCE_ID, meaning="The sequence the message is in.", req="MQMQ-2.2.20.5-12"),
-        uint(
-            32, "TxSequenceNumber", "Place in the sequence, from 1.", default=1, req="MQMQ-2.2.20.5-13"
-        ),
+        uint(32, "TxSequenceNumber", "Place in the sequence, from 1.", default=1, req="MQMQ-2.2.20.5-13"),
         uint(
             32,
             "PreviousTxSequenceNumber",

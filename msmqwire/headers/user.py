@@ -48,7 +48,9 @@ USER_HEADER: Final = Header(
             bit("CQ", 22, "ConnectorType is there.", req="MQMQ-2.2.19.2-35"),
             bit("MQ", 23, "A MultiQueueFormatHeader is in the packet.", req="MQMQ-2.2.19.2-36"),
             *reserved("X2", 24, req="MQMQ-2.2.19.2-37"),
-            bit("AH", 25, "First sent over HTTP: the SRMP headers are in the packet.", req="MQMQ-2.2.19.2-38"),
+            bit(
+                "AH", 25, "First sent over HTTP: the SRMP headers are in the packet.", req="MQMQ-2.2.19.2-38"
+            ),
             *reserved("X3", 26, width=2, req="MQMQ-2.2.19.2-40"),
             bit("HH", 28, "A SoapHeader is in the packet.", req="MQMQ-2.2.19.2-41"),
             *reserved("X4", 29, width=3, req="MQMQ-2.2.19.2-42"),

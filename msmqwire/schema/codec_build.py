@@ -10,6 +10,7 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
+    Each,
     Fill,
     Flags,
     Guid,
@@ -102,7 +103,15 @@ class BuilderSource:
                 self.flush()
                 self.depth -= 1
             case Choice():
-                self.choice(part, value)
+                var = self.name("c")
+                self.emit(f"{var} = {value}")
+                self.one_of([arm for arm in part.arms.values() if arm], var)
+            case Each():
+                var = self.name("c")
+                self.emit(f"for {var} in {value}:")
+                self.depth += 1
+                self.one_of([arm for _, arm, _ in part.arms.values()], var)
+                self.depth -= 1
             case View():
                 write = self.constant("W", part.header.codec.write_trusted)
                 self.emit(f"if {write}({value}) != {value.rpartition('.')[0]}.{part.of}: raise Refused")
@@ -115,13 +124,10 @@ class BuilderSource:
             case _:
                 raise TypeError(part)
 
-    def choice(self, part: Choice, value: str) -> None:
-        var = self.name("c")
-        self.emit(f"{var} = {value}")
+    def one_of(self, arms: list[Header], var: str) -> None:
+        """One of several structures, by the class of the record; nothing for None."""
         word = "if"
-        for arm in dict.fromkeys(part.arms.values()):
-            if arm is None:
-                continue
+        for arm in dict.fromkeys(arms):
             self.emit(f"{word} type({var}) is {self.constant('C', arm.record)}:")
             word = "elif"
             self.depth += 1

@@ -13,6 +13,7 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
+    Each,
     Fill,
     Flags,
     Guid,
@@ -161,7 +162,9 @@ class ParserSource:
         elif ref.times == ref.per == 1 and not ref.plus:
             return value
         else:
-            expression = f"{value} * {ref.times}" if ref.per == 1 else f"-(-{value} * {ref.times} // {ref.per})"
+            expression = (
+                f"{value} * {ref.times}" if ref.per == 1 else f"-(-{value} * {ref.times} // {ref.per})"
+            )
             expression += f" + {ref.plus}" if ref.plus else ""
         var = self.name("n")
         self.emit(f"{var} = {expression}")
@@ -197,7 +200,7 @@ class ParserSource:
                 raw = self.name("v")
                 self.fixed(CODES[part.bits], part.size, raw)
                 scope.raws[part.name] = raw
-                cls = self.constant("F", flags_class(scope.header.name, part))
+                cls = self.constant("F", flags_class(scope.header.key, part))
                 out = f"{cls}({raw})"
             case Guid():
                 raw = self.name("v")
@@ -239,6 +242,8 @@ class ParserSource:
                 return self.choice(part)
             case Repeat():
                 return self.repeat(part)
+            case Each():
+                return self.each(part)
             case View():
                 return self.view(part)
         raise TypeError(part)
@@ -253,6 +258,8 @@ class ParserSource:
             self.after.append(f"if not {low} <= {var} < {high}: raise Refused")
         elif part.must is not None:
             self.after.append(f"if {var} not in {tuple(sorted(part.must))}: raise Refused")
+        if part.same_as:
+            self.after.append(f"if {var} != {self.lookup(part.same_as)}: raise Refused")
         owner = scope if part.size_of == "header" else None
         if part.size_of == "packet":
             owner = next((s for s in self.scopes if isinstance(s.header, Packet)), None)
@@ -322,8 +329,8 @@ class ParserSource:
         return var
 
     def align(self, part: Align) -> str:
-        named = [s for s in self.scopes if s.header.name == part.of] or self.scopes[-1:]
-        start, here, to, var = named[-1].start, self.here, part.to, self.name("v")
+        named = [s for s in self.scopes if part.of in (s.header.name, "*")] or self.scopes[-1:]
+        start, here, to, var = named[0].start, self.here, part.to, self.name("v")
         if start.base == here.base and not part.marker:
             count = -(here.plus - start.plus) % to
             if not count:
@@ -411,6 +418,28 @@ class ParserSource:
             self.depth -= 1
         self.emit("else: raise Refused")
         self.here = _Place(after)
+        return var
+
+    def each(self, part: Each) -> str:
+        var, at, element, by, item = (self.name(letter) for letter in "vpxnv")
+        self.emit(f"{var} = []; {at} = {self.here}")
+        self.emit(f"for {element} in {self.scopes[-1].outs[part.of]}:")
+        self.depth += 1
+        self.emit(f"{by} = {f'{element}.{part.by}' if part.by else 0}; {item} = None")
+        word = "if"
+        for value, (path, arm, _) in part.arms.items():
+            self.emit(f"{word} {by} == {value}:")
+            word = "elif"
+            self.depth += 1
+            self.emit(f"if {element}.{path}:")
+            self.depth += 1
+            self.here = _Place(at)
+            record = self.structure(arm, part.name)
+            self.emit(f"{item} = {record}; {at} = {self.here}")
+            self.depth -= 2
+        self.emit(f"{var}.append({item})")
+        self.depth -= 1
+        self.here = _Place(at)
         return var
 
     def view(self, part: View) -> str:

@@ -18,6 +18,7 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
+    Each,
     Fill,
     Flags,
     Guid,
@@ -36,6 +37,8 @@ from msmqwire.schema.nodes import (
 from msmqwire.schema.values import FlagsValue, OddPadding, Record, flags_class
 
 _MISSING: Final = object()
+REFERENT: Final = 0x0002_0000
+"""What a left out pointer gets when it points to something."""
 
 
 @dataclass(slots=True)
@@ -63,9 +66,12 @@ class _Completion:
         self.frames: list[_Frame] = []
         self.sizes: list[tuple[_Frame, str, str]] = []
         self.closed: dict[int, int] = {}
+        self.copies: list[tuple[_Frame, str, _Frame, str]] = []
         root = self.structure(header, value, "" if isinstance(header, Packet) else header.name)
         for frame, name, kind in self.sizes:
             self.size(root, frame, name, kind)
+        for frame, name, source, source_name in self.copies:
+            frame.values.setdefault(name, source.values.get(source_name, 0))
         if isinstance(header, Packet):
             self.packet_defaults(root, header)
         self.result: Record = self.record(root)
@@ -80,9 +86,9 @@ class _Completion:
         return InvalidValue(why, path=path, offset=self.at)
 
     def structure(self, header: Header, value: Any, path: str) -> _Frame:
-        if not hasattr(value, "keys") or isinstance(value, (str, bytes)):
+        if not _is_mapping(value):
             raise self.refuse(f"{type(value).__name__} is not a {header.name}", path)
-        given = {name: value[name] for name in value.keys() if not str(name).startswith("_")}
+        given = {name: value[name] for name in value.keys() if name != "_io"}
         for name in given:
             if name not in header.fields:
                 raise self.refuse(f"{header.name} has no field {name}", f"{path}.{name}" if path else name)
@@ -103,12 +109,19 @@ class _Completion:
             header, _, name = path.partition(".")
             if "." not in name and name not in _keys(given.get(header)):
                 added[path] = value
+        for part in packet.parts:  # a header that tells of one that is given is there itself
+            if isinstance(part, Maybe) and isinstance(part.when, str) and given.get(part.name) is not None:
+                teller = part.when.partition(".")[0]
+                if given.get(teller) is None and isinstance(packet.part(teller), Maybe):
+                    given[teller] = {}
         for part in packet.parts:
             if isinstance(part, View) and given.get(part.name) is not None:
                 added[part.of] = part.header.build(given[part.name])
         for path, value in added.items():
             header, _, name = path.partition(".")
-            given[header] = {**dict(given.get(header) or {}), name: value}
+            held = given.get(header, {})
+            if _is_mapping(held):
+                given[header] = {**{key: held[key] for key in held.keys()}, name: value}
         return given
 
     def part(self, part: Part, frame: _Frame, given: Any) -> None:
@@ -135,6 +148,8 @@ class _Completion:
                 self.choice(part, frame, None if given is _MISSING else given)
             case Repeat():
                 self.repeat(part, frame, [] if given is _MISSING else given)
+            case Each():
+                self.each(part, frame, [] if given is _MISSING else given)
             case View():
                 self.view(part, frame, given)
             case Close():
@@ -151,6 +166,10 @@ class _Completion:
             if not low <= given <= high:
                 raise self.refuse(f"{given} is not in {low}..{high}", path)
             frame.values[part.name] = int(given)
+        elif part.same_as:
+            found = self.find(part.same_as)
+            assert found is not None
+            self.copies.append((frame, part.name, found[0], found[1][0]))
         elif part.size_of:
             self.sizes.append((frame, part.name, part.size_of))
         self.at += part.size
@@ -168,7 +187,7 @@ class _Completion:
         bits: dict[str, int] = {}
         widths = {p.name: p.width for p in part.parts}
         for name, value in given.items():
-            if str(name).startswith("_") or name == "...":
+            if name in ("_io", "..."):
                 continue
             if name not in widths:
                 raise self.refuse("no such bits", f"{path}.{name}")
@@ -199,8 +218,6 @@ class _Completion:
         data = part.default if given is _MISSING else self.bytes(given, part.name)
         if isinstance(part.length, int) and len(data) != part.length:
             raise self.refuse(f"{len(data)} bytes, {part.length} are there", self.path(part.name))
-        if given is _MISSING and not data and isinstance(part.length, Ref) and part.length.over:
-            data = bytes(max(0, self.value(part.length.path, 0) - self.value(part.length.over, 0)))
         if part.marks and data:
             self.set(part.marks, 1)
         self.refer(part.length, len(data))
@@ -235,7 +252,7 @@ class _Completion:
     def padding(self, part: Align | Fill, frame: _Frame, given: Any) -> None:
         start = frame.start
         if isinstance(part, Align) and part.of:
-            start = next((f.start for f in reversed(self.frames) if f.header.name == part.of), start)
+            start = next((f.start for f in self.frames if part.of in (f.header.name, "*")), start)
         count = (start - self.at) % part.to
         data = bytes(count) if given is _MISSING else self.bytes(given, part.name)
         frame.values[part.name] = data if len(data) == count else OddPadding(data)
@@ -255,8 +272,9 @@ class _Completion:
         if isinstance(part.when, str):
             there = given is not None
             bits = "." in part.when
-            if bits or not there:
-                self.set(part.when, (1 if part.equals is None else part.equals) if there else 0)
+            mark = next((m for m in (part.equals, part.mark, 1 if bits else None) if m is not None), None)
+            if not there or mark is not None:
+                self.set(part.when, mark if there and mark is not None else 0)
         if given is None:
             frame.values[part.name] = None
         else:
@@ -287,6 +305,28 @@ class _Completion:
             self.structure(part.item, item, self.path(f"{part.name}[{i}]")) for i, item in enumerate(given)
         ]
         self.set(part.count, len(given))
+
+    def each(self, part: Each, frame: _Frame, given: Any) -> None:
+        elements = frame.values[part.of]
+        if not isinstance(given, (list, tuple)) or len(given) not in (0, len(elements)):
+            raise self.refuse(f"not a list with an item for each of {part.of}", self.path(part.name))
+        items: list[_Frame | None] = []
+        for i, item in enumerate(given or [None] * len(elements)):
+            path = self.path(f"{part.name}[{i}]")
+            element = elements[i]
+            by = element.values.get(part.by, 0) if part.by else 0
+            pointer, arm, count = part.arms.get(by, ("", None, ""))
+            if item is None:
+                items.append(None)
+                continue
+            if arm is None:
+                raise self.refuse("nothing is deferred for this element", path)
+            made = self.structure(arm, item, path)
+            items.append(made)
+            _default(element, pointer, REFERENT)
+            if count:
+                _default(element, count, made.values.get("MaximumCount", 0))
+        frame.values[part.name] = items
 
     def view(self, part: View, frame: _Frame, given: Any) -> None:
         header, _, name = part.of.partition(".")
@@ -375,9 +415,11 @@ class _Completion:
             if name in frame.inner:
                 value: Any = self.record(frame.inner[name])
             elif isinstance(part, Flags):
-                value = _word(frame.header.name, part, frame.words[name])
+                value = _word(frame.header.key, part, frame.words[name])
             elif isinstance(part, Repeat):
                 value = [self.record(item) for item in frame.values[name]]
+            elif isinstance(part, Each):
+                value = [None if item is None else self.record(item) for item in frame.values[name]]
             elif isinstance(part, UInt):
                 value = frame.values.get(name, part.default)
             else:
@@ -386,8 +428,19 @@ class _Completion:
         return made
 
 
+def _default(frame: _Frame, path: str, value: int) -> None:
+    *above, name = path.split(".")
+    for inner in above:
+        frame = frame.inner[inner]
+    frame.values.setdefault(name, value)
+
+
+def _is_mapping(given: Any) -> bool:
+    return isinstance(given, (Record, Mapping))
+
+
 def _keys(given: Any) -> set[str]:
-    return set(given.keys()) if hasattr(given, "keys") else set()
+    return set(given.keys()) if _is_mapping(given) else set()
 
 
 def _fits(arm: Header, given: Any, names: set[str]) -> bool:

@@ -12,6 +12,7 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
+    Each,
     Fill,
     Maybe,
     Packet,
@@ -56,8 +57,8 @@ def _value(part: Part, value: Any) -> Any:
         return str(value)
     if isinstance(value, bytes):
         return {"utf16le": value.hex()} if isinstance(part, Text) else value.hex()
-    if isinstance(part, Repeat):
-        return [to_json(item) for item in value]
+    if isinstance(part, (Repeat, Each)):
+        return [None if item is None else to_json(item) for item in value]
     assert isinstance(part, (Sub, Maybe, Choice, View))
     return to_json(value)
 
@@ -71,9 +72,10 @@ def from_json(data: Mapping[str, Any]) -> Record:
     """The packet of such an object; what can be computed may be left out. Raises InvalidValue."""
     if not isinstance(data, Mapping):
         raise InvalidValue("not an object", path="")
-    schema = SCHEMAS.get(data.get("packet"))  # type: ignore[arg-type]
+    name = data.get("packet")
+    schema = SCHEMAS.get(name) if isinstance(name, str) else None
     if not isinstance(schema, Packet):
-        raise InvalidValue(f"{data.get('packet')!r} is not a packet", path="packet")
+        raise InvalidValue(f"{name!r} is not a packet", path="packet")
     fields = data.get("fields", {})
     if not isinstance(fields, Mapping):
         raise InvalidValue("not an object", path="fields")

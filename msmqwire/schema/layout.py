@@ -10,6 +10,7 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
+    Each,
     Fill,
     Flags,
     Guid,
@@ -68,9 +69,10 @@ def _part(part: Part, value: Any, path: str, header: Header) -> Iterator[_Found]
             yield from _part(part.node, value, path, header)
         case Sub() | Choice():
             yield from _structure(value, path)
-        case Repeat():
+        case Repeat() | Each():
             for i, item in enumerate(value):
-                yield from _structure(item, f"{path}[{i}]")
+                if item is not None:
+                    yield from _structure(item, f"{path}[{i}]")
         case UInt() | Flags() | Guid() | Raw() | Text() | Align() | Fill():
             yield path, part, value, header
         case _:

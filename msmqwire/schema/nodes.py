@@ -93,6 +93,7 @@ class UInt(Node):
         size_of: ``"packet"`` or ``"header"``: it counts the bytes of the enclosing Packet or Header
             from its start and bounds what follows (up to a `Close`, a `Fill` or the end of the
             structure); ``"after"``: the bytes that follow this header in the packet.
+        same_as: a field whose value it repeats; another value makes the bytes malformed.
     """
 
     name: str
@@ -102,6 +103,7 @@ class UInt(Node):
     unit: str = ""
     must: Values = None
     size_of: str = ""
+    same_as: str = ""
 
     @property
     def size(self) -> int:
@@ -181,7 +183,8 @@ class Text(Node):
 class Align(Node):
     """Padding up to a multiple of `to`, counted from the start of the structure named by `of`.
 
-    `of` is the name of an enclosing structure, by default the innermost one. Padding may hold
+    `of` is the name of an enclosing structure, by default the innermost one; ``*`` is the outermost.
+    Padding may hold
     anything; at the end of the packet it may be missing. With `marker`, padding is taken only if
     the marker stands behind it, and none if the marker stands here.
     """
@@ -211,11 +214,16 @@ class Sub(Node):
 
 @dataclass(frozen=True, slots=True)
 class Maybe(Node):
-    """A part that is there only when the field `when` is not 0 (or has the value `equals`)."""
+    """A part that is there only when the field `when` is not 0 (or has the value `equals`).
+
+    `mark` is what building writes into a left out `when` while the part is there, where no other
+    part decides that: 1 for bits, `equals` when it is given.
+    """
 
     when: str | _Mark
     node: Guid | Sub | Raw
     equals: int | None = None
+    mark: int | None = None
 
     @property
     def name(self) -> str:
@@ -245,6 +253,21 @@ class Repeat(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Each(Node):
+    """For each element of the list `of`, what its field `by` asks for: a list of structures or None.
+
+    `arms` maps a value of `by` (0 when `by` is empty) to three things: the field of the element
+    that must not be 0, the structure, and the field of the element that says its MaximumCount (or
+    nothing). This is how NDR defers what pointers in an array point to.
+    """
+
+    name: str
+    of: str
+    by: str
+    arms: Mapping[int, tuple[str, Header, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class View(Node):
     """The bytes of another field, parsed: it takes none of its own.
 
@@ -264,7 +287,7 @@ class Close(Node):
 
 
 Part: TypeAlias = (
-    "UInt | Flags | Guid | Raw | Text | Align | Fill | Sub | Maybe | Choice | Repeat | View | Close"
+    "UInt | Flags | Guid | Raw | Text | Align | Fill | Sub | Maybe | Choice | Repeat | Each | View | Close"
 )
 Leaf: TypeAlias = "UInt | Flags | Guid | Raw | Text | Align | Fill"
 
@@ -272,6 +295,8 @@ Leaf: TypeAlias = "UInt | Flags | Guid | Raw | Text | Align | Fill"
 @dataclass(frozen=True, eq=False)
 class Header:
     """A structure: named parts, one after the other.
+
+    One whose parts refer to a field outside it (SecurityData) is read and built inside that only.
 
     Attributes:
         name: the specification's name.
@@ -414,6 +439,13 @@ def least_size(header: Header) -> int:
     return total
 
 
+def follow(value: Any, path: str) -> Any:
+    """The field of a record or container that a path names; None where a structure is absent."""
+    for name in path.split("."):
+        value = None if value is None else value[name]
+    return value
+
+
 def references(part: Part) -> Iterator[str]:
     """The paths that a part refers to."""
     match part:
@@ -457,16 +489,21 @@ def uint(
     unit: str = "",
     must: Values = None,
     size_of: str = "",
+    same_as: str = "",
     signed: bool = False,
 ) -> UInt:
     """A `UInt` in the short form the headers use."""
-    return UInt(
-        name, bits, signed, default, unit, must, size_of, req=_ids(req), meaning=meaning
-    )
+    return UInt(name, bits, signed, default, unit, must, size_of, same_as, req=_ids(req), meaning=meaning)
 
 
 def bit(
-    name: str, shift: int, meaning: str = "", *, width: int = 1, default: int = 0, req: str | tuple[str, ...] = ()
+    name: str,
+    shift: int,
+    meaning: str = "",
+    *,
+    width: int = 1,
+    default: int = 0,
+    req: str | tuple[str, ...] = (),
 ) -> Bits:
     """A `Bits` in the short form the headers use."""
     return Bits(name, shift, width, default, _ids(req), meaning)
@@ -532,10 +569,15 @@ def align(
 
 
 def maybe(
-    when: str | _Mark, node: Guid | Sub | Raw, *, equals: int | None = None, req: str | tuple[str, ...] = ()
+    when: str | _Mark,
+    node: Guid | Sub | Raw,
+    *,
+    equals: int | None = None,
+    mark: int | None = None,
+    req: str | tuple[str, ...] = (),
 ) -> Maybe:
     """A `Maybe` in the short form the headers use."""
-    return Maybe(when, node, equals, req=_ids(req), meaning=node.meaning)
+    return Maybe(when, node, equals, mark, req=_ids(req), meaning=node.meaning)
 
 
 def sub(

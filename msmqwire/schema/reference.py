@@ -28,6 +28,7 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
+    Each,
     Fill,
     Flags,
     Guid,
@@ -43,6 +44,7 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
     _Mark,
+    follow,
     least_size,
 )
 
@@ -209,6 +211,9 @@ class _Int(_Part):
         stream.note(node.name, offset, value)
         if node.must is not None and value not in node.must:
             raise MalformedPacket(f"{value} {_allowed(node)}", path=stream.path(node.name), offset=offset)
+        if node.same_as and value != stream.lookup(node.same_as)[0]:
+            why = f"{value} is not {node.same_as}, {stream.lookup(node.same_as)[0]}"
+            raise MalformedPacket(why, path=stream.path(node.name), offset=offset)
         self._open_region(stream, value, offset)
         return value
 
@@ -344,8 +349,8 @@ class _Padding(_Part):
 
     def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
         node, here = self.node, stream.tell()
-        named = [s for s in stream.scopes if s.header.name == node.of] or stream.scopes[-1:]
-        full = stop = _up_to(here, named[-1].start, node.to)
+        named = [s for s in stream.scopes if node.of in (s.header.name, "*")] or stream.scopes[-1:]
+        full = stop = _up_to(here, named[0].start, node.to)
         if node.marker:
             width = len(node.marker)
             if not (stop + width <= stream.end and stream.data[stop : stop + width] == node.marker):
@@ -516,6 +521,30 @@ class _List(_Part):
         return obj
 
 
+class _Deferred(_Part):
+    node: Each
+
+    def __init__(self, node: Each) -> None:
+        super().__init__(node)
+        self.arms = {value: (field, _Struct(arm)) for value, (field, arm, _) in node.arms.items()}
+
+    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+        found = cs.ListContainer()
+        for i, element in enumerate(context[self.node.of]):
+            by = follow(element, self.node.by) if self.node.by else 0
+            field, arm = self.arms.get(by, ("", None))
+            there = arm is not None and bool(follow(element, field))
+            name = f"{self.node.name}[{i}]"
+            found.append(arm.parse_as(stream, name, context, path) if arm and there else None)
+        return found
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        for item in obj:
+            if item is not None:
+                _Struct(item.schema)._build(item, stream, context, path)
+        return obj
+
+
 class _Struct(cs.Struct):  # type: ignore[misc]
     """The parts of a structure, with a scope around them."""
 
@@ -583,6 +612,7 @@ _PARTS: Final[dict[type[Any], type[_Part]]] = {
     Maybe: _Optional,
     Choice: _Switch,
     Repeat: _List,
+    Each: _Deferred,
     View: _Viewed,
     Close: _End,
 }
@@ -602,8 +632,6 @@ def read(header: Header, data: bytes, offset: int = 0) -> tuple[Any, int]:
     inner = _Stream(data[offset:])
     value = header.construct.parse_inner(inner)
     return value, offset + inner.tell()
-
-
 
 
 def fields_before_error(

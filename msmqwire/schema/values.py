@@ -169,7 +169,9 @@ def _restore_record(name: str, fields: dict[str, Any]) -> Record:
 
 
 def _restore_flags(owner: str, name: str, value: int) -> FlagsValue:
-    return _FLAG_CLASSES[owner, name](value)
+    part = SCHEMAS[owner].part(name)
+    assert isinstance(part, Flags)
+    return flags_class(owner, part)(value)
 
 
 def plain(value: Any) -> Any:
@@ -179,7 +181,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Record):
         return {name: plain(value[name]) for name in value.keys()}
     if isinstance(value, Mapping):
-        return {name: plain(v) for name, v in value.items() if not name.startswith("_")}
+        return {name: plain(v) for name, v in value.items() if name != "_io"}
     if isinstance(value, list):
         return [plain(v) for v in value]
     return value

@@ -1,0 +1,74 @@
+# Python >= 3.11 and make are all that is needed; the rest goes into .venv.
+#   make demo    what the library does, on examples/session.pcap
+#   make test    all checks, as the CI runs them
+# CONTRIBUTING.md has the other targets.
+
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { echo $$python; break; }; done)
+EXTRAS := dev,fuzz,qm,scapy
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+WORKERS ?= auto
+
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: demo test lint format types floors docs conformance conformance-check unit nightly bench clean
+
+demo: $(VENV)/.installed
+	@PYTHON=$(BIN)/python sh examples/demo.sh
+
+test: lint types floors docs conformance-check
+	$(PYTEST) -n $(WORKERS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+floors: $(VENV)/.installed-dev
+	$(PYTEST) -q tests/unit/test_floors.py
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/mkdocs build --strict --quiet
+
+conformance: $(VENV)/.installed-dev
+	$(BIN)/python tools/conformance.py
+
+conformance-check: $(VENV)/.installed-dev
+	$(BIN)/python tools/conformance.py --check
+
+unit: $(VENV)/.installed-dev
+	$(PYTEST) -n $(WORKERS) tests/unit
+
+nightly: $(VENV)/.installed-dev
+	MSMQWIRE_HYPOTHESIS=nightly $(PYTEST) -n $(WORKERS)
+
+bench: $(VENV)/.installed-dev
+	@for script in benchmarks/bench_*.py; do \
+		if [ -f "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script" || exit; fi; done
+
+clean:
+	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "No Python >= 3.11 with the venv module was found; name one: make PYTHON=/path/to/python3" >&2; exit 1; fi
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[$(EXTRAS)]'
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,194 @@
+"""Bodies by their type: [MS-MQMQ] 2.2.12, and the types of [MS-OAUT] 2.2.7 that applications use too.
+
+Numbers are little-endian and have no length before them, nor have texts; a vector is its elements one after
+the other.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from msmqwire.bodies.body import Body
+from msmqwire.bodies.content import read_content
+from msmqwire.constants import VARIANT_FALSE, VARIANT_TRUE, VarEnum, hresult_name, variant_name
+
+VT_BINARY_OBJECT: Final = 0x300
+"""The type that .NET's BinaryMessageFormatter writes; it has no name elsewhere."""
+
+BYTES_TYPES: Final = frozenset(
+    {
+        VarEnum.VT_EMPTY,
+        VarEnum.VT_NULL,
+        VarEnum.VT_BLOB,
+        VarEnum.VT_UI1 | VarEnum.VT_VECTOR,
+        VarEnum.VT_UI1 | VarEnum.VT_ARRAY,
+        VT_BINARY_OBJECT,
+    }
+)
+"""Types that say no more than that there are bytes: the content decides."""
+
+OLE_EPOCH: Final = datetime(1899, 12, 30)
+FILETIME_EPOCH: Final = datetime(1601, 1, 1, tzinfo=UTC)
+_CURRENCY_PLACES = 4
+
+# Streams and stored objects are compound files and the like: whole, for other programs.
+_OPAQUE: Final = frozenset(
+    {
+        VarEnum.VT_STREAM,
+        VarEnum.VT_STORAGE,
+        VarEnum.VT_STREAMED_OBJECT,
+        VarEnum.VT_STORED_OBJECT,
+        VarEnum.VT_BLOB_OBJECT,
+        VarEnum.VT_CF,
+    }
+)
+
+
+class _NotSo(ValueError):
+    """The bytes are not what their type says."""
+
+
+def _number(form: str) -> Callable[[bytes], int | float]:
+    def read(data: bytes) -> int | float:
+        value: int | float = struct.unpack(form, data)[0]
+        return value
+
+    return read
+
+
+def _currency(data: bytes) -> Decimal:
+    return Decimal(int.from_bytes(data, "little", signed=True)).scaleb(-_CURRENCY_PLACES)
+
+
+def _date(data: bytes) -> datetime:
+    """Days since 1899-12-30, without a zone. Before it the fraction still counts forward from midnight."""
+    (days,) = struct.unpack("<d", data)
+    try:
+        whole = int(days)
+        return OLE_EPOCH + timedelta(days=whole) + timedelta(days=abs(days - whole))
+    except (OverflowError, ValueError):
+        raise _NotSo(f"{days} days since 1899-12-30 is no date") from None
+
+
+def _filetime(data: bytes) -> datetime:
+    """100 ns since 1601 in UTC, cut to microseconds."""
+    ticks = int.from_bytes(data, "little")
+    try:
+        return FILETIME_EPOCH + timedelta(microseconds=ticks // 10)
+    except OverflowError:
+        raise _NotSo(f"{ticks} times 100 ns since 1601 is no date") from None
+
+
+def _guid(data: bytes) -> UUID:
+    return UUID(bytes_le=data)
+
+
+_SCALARS: Final[Mapping[int, tuple[int, Callable[[bytes], object]]]] = MappingProxyType(
+    {
+        VarEnum.VT_I1: (1, _number("<b")),
+        VarEnum.VT_UI1: (1, _number("<B")),
+        VarEnum.VT_I2: (2, _number("<h")),
+        VarEnum.VT_UI2: (2, _number("<H")),
+        VarEnum.VT_I4: (4, _number("<i")),
+        VarEnum.VT_INT: (4, _number("<i")),
+        VarEnum.VT_UI4: (4, _number("<I")),
+        VarEnum.VT_UINT: (4, _number("<I")),
+        VarEnum.VT_ERROR: (4, _number("<I")),
+        VarEnum.VT_I8: (8, _number("<q")),
+        VarEnum.VT_UI8: (8, _number("<Q")),
+        VarEnum.VT_R4: (4, _number("<f")),
+        VarEnum.VT_R8: (8, _number("<d")),
+        VarEnum.VT_BOOL: (2, lambda data: data != VARIANT_FALSE.to_bytes(2, "little")),
+        VarEnum.VT_CY: (8, _currency),
+        VarEnum.VT_DATE: (8, _date),
+        VarEnum.VT_FILETIME: (8, _filetime),
+        VarEnum.VT_CLSID: (16, _guid),
+    }
+)
+"""By type: the bytes that a value takes, and how they are read."""
+
+
+def read_typed(body: bytes, body_type: int) -> Body:
+    """Read a body whose type says more than that it is bytes."""
+    kind = variant_name(body_type)
+    try:
+        return _read(body, body_type, kind)
+    except _NotSo as exc:
+        why = str(exc)
+    if not body:
+        return Body("empty", None, "", body, why)
+    return replace(read_content(body), note=why)
+
+
+def _read(body: bytes, body_type: int, kind: str) -> Body:
+    if body_type in _SCALARS:
+        size, read = _SCALARS[body_type]
+        if len(body) != size:
+            raise _NotSo(f"{kind} takes {size} bytes, the body has {len(body)}")
+        value = read(body)
+        return Body(kind, value, _shown(value, body_type), body, _scalar_note(body, body_type))
+    if body_type in (VarEnum.VT_BSTR, VarEnum.VT_LPWSTR):
+        return _utf16(body, kind, terminated=body_type == VarEnum.VT_LPWSTR)
+    if body_type == VarEnum.VT_LPSTR:
+        return _ansi(body, kind)
+    if body_type in _OPAQUE:
+        return Body(kind, body, None, body)
+    element = body_type ^ VarEnum.VT_VECTOR
+    if body_type & VarEnum.VT_VECTOR and element in _SCALARS:
+        return _vector(body, element, kind)
+    raise _NotSo(f"bodies of type {kind} are not read by their type")
+
+
+def _shown(value: object, element: int) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat()
+        case int() if element == VarEnum.VT_ERROR:
+            return hresult_name(value)
+    return str(value)
+
+
+def _scalar_note(body: bytes, body_type: int) -> str | None:
+    if body_type != VarEnum.VT_BOOL or int.from_bytes(body, "little") in (VARIANT_FALSE, VARIANT_TRUE):
+        return None
+    return f"0x{int.from_bytes(body, 'little'):04X} is neither VARIANT_TRUE nor VARIANT_FALSE"
+
+
+def _vector(body: bytes, element: int, kind: str) -> Body:
+    size, read = _SCALARS[element]
+    if len(body) % size:
+        raise _NotSo(f"{kind} has elements of {size} bytes, the body has {len(body)}")
+    values = [read(body[at : at + size]) for at in range(0, len(body), size)]
+    return Body(kind, values, ", ".join(_shown(value, element) for value in values), body)
+
+
+def _utf16(body: bytes, kind: str, *, terminated: bool) -> Body:
+    if len(body) % 2:
+        raise _NotSo(f"{kind} is UTF-16, the body has {len(body)} bytes")
+    text = body.decode("utf-16-le", errors="replace")
+    note = None
+    try:
+        body.decode("utf-16-le")
+    except UnicodeDecodeError as exc:
+        note = f"not well-formed UTF-16 at byte {exc.start}"
+    text = text.removesuffix("\0") if terminated else text
+    return Body(kind, text, text, body, note)
+
+
+def _ansi(body: bytes, kind: str) -> Body:
+    data = body.removesuffix(b"\0")
+    try:
+        text, note = data.decode("utf-8"), None
+    except UnicodeDecodeError:
+        # The code page of the sender is not in the message.
+        text, note = data.decode("cp1252", errors="replace"), "not UTF-8, read as Windows-1252"
+    return Body(kind, text, text, body, note)

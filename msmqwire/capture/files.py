@@ -1,0 +1,67 @@
+"""Capture files of any known format to records."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from msmqwire.capture import pcap, pcapng
+from msmqwire.capture.record import Record
+from msmqwire.capture.source import Buffer
+
+
+def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[Record]:
+    """The records of a pcap or pcapng file, plain or packed with gzip or zstd, one at a time.
+
+    A stream is read from where it stands and left open. A file is opened at the first step and
+    closed after the last, or when the iterator is closed.
+
+    Raises:
+        CaptureError: for a file that is cut off or damaged, after every complete record before that
+            place; its offset is where the first incomplete record starts in the unpacked bytes. At
+            offset 0 for what is not a capture.
+        OSError: for a file that can't be opened or read.
+    """
+    if isinstance(path_or_stream, (str, os.PathLike)):
+        name = os.fspath(path_or_stream)
+        with open(name, "rb", buffering=0) as stream:
+            yield from _records(cast(BinaryIO, stream), name)
+    else:
+        stream_name = getattr(path_or_stream, "name", None)
+        yield from _records(path_or_stream, stream_name if isinstance(stream_name, str) else "<stream>")
+
+
+def _records(stream: BinaryIO, name: str) -> Iterator[Record]:
+    buffer = Buffer(stream, name)
+    if not buffer.fill(4):
+        raise buffer.cut("the first four bytes", offset=0)
+    magic = buffer.data[:4]
+    if magic in pcap.MAGICS:
+        return pcap.records(buffer)
+    if magic == pcapng.MAGIC:
+        return pcapng.records(buffer)
+    raise buffer.error(f"not a capture file: it starts with {magic.hex()}", offset=0)
+
+
+def expand(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The files that the paths and patterns (``*``, ``?``, ``[]``, ``**``) name, each once.
+
+    What a pattern matches is sorted; otherwise the order given is kept. A path that exists is never
+    taken for a pattern.
+
+    Raises:
+        FileNotFoundError: for a path, or a pattern, that names no file.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        name = os.fspath(path)
+        names = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+        files = [Path(name) for name in names if not os.path.isdir(name)]
+        if not files:
+            raise FileNotFoundError(errno.ENOENT, "no such file", name)
+        found.update(dict.fromkeys(files))
+    return list(found)

@@ -1,0 +1,67 @@
+"""The pcap format, draft-ietf-opsawg-pcap, in both byte orders and all resolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final
+
+from msmqwire.capture.record import Record, record_limit
+from msmqwire.capture.source import Buffer
+
+FILE_HEADER_SIZE: Final = 24
+
+_MEANINGS: Final = {  # the magic number: nanoseconds in a unit of the fraction, bytes of a record header
+    0xA1B2C3D4: (1_000, 16),
+    0xA1B23C4D: (1, 16),
+    0xA1B2CD34: (1_000, 24),  # Alexey Kuznetsov's patch of libpcap: interface, protocol, direction
+}
+MAGICS: Final = {
+    Struct(order + "I").pack(magic): (order, *meaning)
+    for magic, meaning in _MEANINGS.items()
+    for order in "<>"
+}
+"""The first four bytes of a file: its byte order for struct, and the meaning of the magic number."""
+
+
+def records(buffer: Buffer) -> Iterator[Record]:
+    """The records of a pcap file whose magic number is known to be right.
+
+    Raises:
+        CaptureError: after the last complete record, for a file that is cut off or damaged.
+    """
+    order, unit, header_size = MAGICS[buffer.data[:4]]
+    if not buffer.fill(FILE_HEADER_SIZE):
+        raise buffer.cut("its header", offset=0)
+    major, _, _, _, snaplen, network = Struct(order + "4xHHiIII").unpack_from(buffer.data, 0)
+    if major != 2:
+        raise buffer.error(f"version {major} of the pcap format is not known", offset=0)
+    linktype = network & 0xFFFF  # above stand the length of the frame check sequence and flags
+    limit = record_limit(snaplen)
+    unpack = Struct(order + "IIII").unpack_from
+    make, file, number = Record._make, buffer.file, 0
+    data, at, end = buffer.data, FILE_HEADER_SIZE, len(buffer.data)
+    while True:
+        if end - at < header_size:
+            buffer.at = at
+            if not buffer.fill(header_size):
+                break
+            data, at, end = buffer.data, 0, len(buffer.data)
+        seconds, fraction, size, length = unpack(data, at)
+        if size > limit:
+            buffer.at = at
+            raise buffer.error(f"a record of {size} bytes, over the limit of {limit}")
+        first = at + header_size
+        stop = first + size
+        if stop > end:
+            buffer.at = at
+            if not buffer.fill(header_size + size):
+                raise buffer.cut("a record")
+            data, end = buffer.data, len(buffer.data)
+            first, stop = header_size, header_size + size
+        number += 1
+        time_ns = seconds * 1_000_000_000 + fraction * unit
+        yield make((file, number, time_ns, linktype, data[first:stop], length, 0))
+        at = stop
+    if not buffer.ended():
+        raise buffer.cut("the header of a record")

@@ -1,0 +1,149 @@
+"""The pcapng format, draft-ietf-opsawg-pcapng: sections in either byte order, any interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+from struct import Struct
+from typing import Final, NamedTuple
+
+from msmqwire.capture.record import RECORD_SIZE_MAX, Record, record_limit
+from msmqwire.capture.source import Buffer
+
+SECTION_HEADER: Final = 0x0A0D0D0A  # reads the same in both byte orders
+MAGIC: Final = SECTION_HEADER.to_bytes(4, "little")
+INTERFACE_DESCRIPTION: Final = 1
+PACKET: Final = 2  # obsolete
+SIMPLE_PACKET: Final = 3
+ENHANCED_PACKET: Final = 6
+_READ: Final = {SECTION_HEADER, INTERFACE_DESCRIPTION, PACKET, SIMPLE_PACKET, ENHANCED_PACKET}
+
+BLOCK_SIZE_MAX: Final = RECORD_SIZE_MAX + 0x1_0000
+"""Bytes of the largest block that is read: a record and its options. Other blocks are skipped
+without being held, so their size does not matter."""
+
+INTERFACES_MAX: Final = 0x1_0000
+"""Interfaces that a section may describe."""
+
+_IF_TSRESOL, _IF_TSOFFSET = 9, 14
+_BYTE_ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+
+
+class _Order:
+    """The structures of a section, in its byte order."""
+
+    def __init__(self, mark: str) -> None:
+        self.block = Struct(mark + "II")
+        self.uint32 = Struct(mark + "I")
+        self.int64 = Struct(mark + "q")
+        self.option = Struct(mark + "HH")
+        self.version = Struct(mark + "12xHH")
+        self.interface = Struct(mark + "8xHHI")
+        self.enhanced = Struct(mark + "8xIIIII")
+        self.simple = Struct(mark + "8xI")
+        self.packet = Struct(mark + "8xHHIIII")
+
+
+class _Interface(NamedTuple):
+    linktype: int
+    snaplen: int
+    multiplier: int  # ticks * multiplier // divisor + offset_ns is the time
+    divisor: int
+    offset_ns: int
+
+
+_ORDERS: Final = {mark: _Order(mark) for mark in "<>"}
+
+
+def records(buffer: Buffer) -> Iterator[Record]:
+    """The records of a pcapng file that is known to start with a Section Header Block.
+
+    Raises:
+        CaptureError: after the last complete record, for a file that is cut off or damaged.
+    """
+    order, interfaces, number = _ORDERS["<"], list[_Interface](), 0
+    while not buffer.ended():
+        if not buffer.fill(12):
+            raise buffer.cut("a block")
+        if buffer.data[buffer.at : buffer.at + 4] == MAGIC:
+            mark = _BYTE_ORDERS.get(buffer.data[buffer.at + 8 : buffer.at + 12])
+            if mark is None:
+                raise buffer.error("a section header without a byte-order magic")
+            order, interfaces = _ORDERS[mark], []
+        kind, size = order.block.unpack_from(buffer.data, buffer.at)
+        if size % 4 or size < 12:
+            raise buffer.error(f"a block with the length {size}")
+        if kind not in _READ:
+            _skip(buffer, order, size)
+            continue
+        if size > BLOCK_SIZE_MAX:
+            raise buffer.error(f"a block of {size} bytes, over the limit of {BLOCK_SIZE_MAX}")
+        if not buffer.fill(size):
+            raise buffer.cut("a block")
+        data, at = buffer.data, buffer.at
+        end = at + size - 4
+        if order.uint32.unpack_from(data, end)[0] != size:
+            raise buffer.error("a block whose two lengths differ")
+        if kind == ENHANCED_PACKET and size >= 32:
+            interface, high, low, captured, length = order.enhanced.unpack_from(data, at)
+            at += 28
+        elif kind == PACKET and size >= 32:
+            interface, _, high, low, captured, length = order.packet.unpack_from(data, at)
+            at += 28
+        elif kind == SIMPLE_PACKET and size >= 16:
+            interface = high = low = 0
+            (length,) = order.simple.unpack_from(data, at)
+            at += 12
+            captured = min(length, end - at, (interfaces[0].snaplen or length) if interfaces else length)
+        elif kind == SECTION_HEADER and size >= 28:
+            if (major := order.version.unpack_from(data, at)[0]) != 1:
+                raise buffer.error(f"version {major} of the pcapng format is not known")
+            buffer.at += size
+            continue
+        elif kind == INTERFACE_DESCRIPTION and size >= 20:
+            if len(interfaces) == INTERFACES_MAX:
+                raise buffer.error(f"more than {INTERFACES_MAX} interfaces in a section")
+            interfaces.append(_interface(data[at:end], order))
+            buffer.at += size
+            continue
+        else:
+            raise buffer.error(f"a block of type {kind} with the length {size}")
+        if interface >= len(interfaces):
+            raise buffer.error(f"a packet of interface {interface}, which is not described")
+        linktype, snaplen, multiplier, divisor, offset_ns = interfaces[interface]
+        if captured > end - at or captured > record_limit(snaplen):
+            raise buffer.error(f"a packet of {captured} bytes in a block of {size}")
+        number += 1
+        if kind == SIMPLE_PACKET:
+            time_ns = 0
+        else:
+            time_ns = (high << 32 | low) * multiplier // divisor + offset_ns
+        yield Record(buffer.file, number, time_ns, linktype, data[at : at + captured], length, interface)
+        buffer.at += size
+
+
+def _skip(buffer: Buffer, order: _Order, size: int) -> None:
+    start = buffer.start + buffer.at
+    if not buffer.skip(size - 4) or not buffer.fill(4):
+        raise buffer.cut("a block", offset=start)
+    if order.uint32.unpack_from(buffer.data, buffer.at)[0] != size:
+        raise buffer.error("a block whose two lengths differ", offset=start)
+    buffer.at += 4
+
+
+def _interface(block: bytes, order: _Order) -> _Interface:
+    linktype, _, snaplen = order.interface.unpack_from(block, 0)
+    resolution, offset, at = 6, 0, 16
+    while at + 4 <= len(block):
+        code, size = order.option.unpack_from(block, at)
+        value = block[at + 4 : at + 4 + size]
+        at += 4 + size + -size % 4
+        if code == _IF_TSRESOL and len(value) == 1:
+            resolution = value[0]
+        elif code == _IF_TSOFFSET and len(value) == 8:
+            (offset,) = order.int64.unpack(value)
+        elif code == 0:
+            break
+    divisor = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
+    common = gcd(1_000_000_000, divisor)
+    return _Interface(linktype, snaplen, 1_000_000_000 // common, divisor // common, offset * 1_000_000_000)

@@ -1,0 +1,46 @@
+"""``msmqwire build``: one JSON object to the bytes of the packet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, BinaryIO, TextIO
+
+import typer
+
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, read_input, say
+from msmqwire.errors import LocatedError
+from msmqwire.packets import build
+
+
+def run(text: bytes, out: BinaryIO, err: TextIO, *, hex_text: bool = False) -> int:
+    """Writes the bytes; the exit status."""
+    try:
+        data = build(json.loads(text))
+    except LocatedError as exc:
+        say(exc, err)
+        return EX_DATAERR
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as exc:
+        place = getattr(exc, "pos", getattr(exc, "start", 0))
+        say({"error": f"not JSON: {exc}", "path": "", "offset": place}, err)
+        return EX_DATAERR
+    out.write(data.hex().encode() + b"\n" if hex_text else data)
+    out.flush()
+    return 0
+
+
+def command(
+    file: Annotated[str, typer.Argument(help="File with one JSON object; - is standard input.")] = "-",
+    hex_text: Annotated[bool, typer.Option("--hex", help="Write hex text.")] = False,
+) -> None:
+    """Build the bytes of a packet from the JSON object that parse prints.
+
+    What can be computed (sizes, counts, presence bits, padding) may be left out; what is given is
+    respected, even if wrong.
+    """
+    try:
+        text = read_input(file)
+    except NoInput as exc:
+        say({"error": str(exc), "path": "", "offset": None})
+        raise typer.Exit(EX_NOINPUT) from None
+    raise typer.Exit(run(text, sys.stdout.buffer, sys.stderr, hex_text=hex_text))

@@ -1,0 +1,175 @@
+"""``msmqwire dissect``: every MSMQ packet of a capture."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from msmqwire.cli import filters
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, safe, say
+from msmqwire.cli.show import STYLES, endpoint, hexdump, raw_dump, summary
+from msmqwire.dissect import Dissection, Item, dissect
+
+
+def run(dissection: Dissection, wanted: list[filters.Filter], printer: Printer, err: TextIO) -> int:
+    """Prints the items that all filters let through; the exit status."""
+    printer.begin()
+    for item in dissection:
+        if all(test(item) for test in wanted):
+            printer.item(item)
+    return report(dissection, err)
+
+
+def report(dissection: Dissection, err: TextIO) -> int:
+    """Says which files broke off; the exit status."""
+    for error in dissection.errors:
+        say({"error": f"{error.file}: {error.why}", "path": "", "offset": error.offset}, err)
+    return EX_DATAERR if dissection.errors else 0
+
+
+class Printer:
+    """Where items go: JSON lines, a table, or fields beside their bytes."""
+
+    def __init__(self, out: TextIO, *, as_json: bool = False, dump: bool = False) -> None:
+        self.out, self.as_json, self.dump = out, as_json, dump
+        self.console: Any = None
+        if out.isatty() and not as_json:
+            from rich.console import Console
+
+            self.console = Console(file=out, highlight=False, soft_wrap=True)
+
+    def line(self, text: str, style: str = "") -> None:
+        if self.console is None:
+            print(text, file=self.out)
+        else:
+            self.console.print(text, style=style or None, markup=False)
+
+    def begin(self) -> None:
+        if not self.as_json and not self.dump:
+            self.line(
+                _row("time", "frames", "st", "from", "to", "packet", "size", "find", "about"),
+                "bold underline",
+            )
+
+    def item(self, item: Item) -> None:
+        if self.as_json:
+            print(json.dumps(item.to_json()), file=self.out)
+            return
+        style = STYLES.get(item.kind, "")
+        self.line(_item_row(item), style)
+        if self.dump:
+            lines = hexdump(item.packet, item.raw) if item.packet else raw_dump(item.raw)
+            for text in lines:
+                self.line(f"  {text}")
+            for finding in item.findings:
+                self.line(f"  {safe(finding_text(finding))}", "red")
+            self.line("")
+
+
+def finding_text(finding: Any) -> str:
+    """A finding in one line."""
+    return f"{finding.severity} {finding.id} {finding.path} byte {finding.offset}: {finding.message}"
+
+
+def _row(*cells: str) -> str:
+    time, frames, stream, source, target, kind, size, findings, about = cells
+    return f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21} {kind:<20} {size:>7} {findings:>4}  {about}"
+
+
+def _item_row(item: Item) -> str:
+    first, last = (item.frames[0], item.frames[-1]) if item.frames else ("", "")
+    return _row(
+        item.time,
+        str(first) if first == last else f"{first}-{last}",
+        "" if item.stream is None else str(item.stream),
+        endpoint(item.src, item.src_port),
+        endpoint(item.dst, item.dst_port),
+        item.kind,
+        str(item.size),
+        str(len(item.findings) or ""),
+        summary(item),
+    )
+
+
+@contextmanager
+def opened(paths: list[str], ports: list[int], *, lint: bool = True) -> Iterator[Dissection]:
+    """The dissection of some files, with a progress bar when a person waits at a terminal."""
+    sources: list[Any] = [sys.stdin.buffer if path == "-" else path for path in paths]
+    sizes = [os.path.getsize(path) for path in paths if path != "-" and os.path.isfile(path)]
+    waiting = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
+    if not waiting:
+        yield dissect(sources, ports=ports, lint=lint)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=sum(sizes))
+        yield dissect(sources, ports=ports, lint=lint, progress=lambda count: progress.advance(task, count))
+
+
+def command(
+    captures: Annotated[
+        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; - .")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
+    dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
+    port: Annotated[list[int] | None, typer.Option("--port", help="One more port of MSMQ.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Before this time.")] = None,
+    host: Annotated[
+        list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
+    ] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only packets of this name.")] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only messages to such a queue.")] = None,
+    findings: Annotated[
+        list[str] | None,
+        typer.Option("--findings", help="Only packets with findings: any, MUST, SHOULD, ATTACK or an id."),
+    ] = None,
+    no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
+) -> None:
+    """Dissect captures: every MSMQ packet in them, named, decoded and judged.
+
+    Ends with status 65 when a file breaks off or is damaged; what could be read before is printed.
+    """
+    if sum((as_json, table, dump)) > 1:
+        raise typer.BadParameter("only one of --json, --table and --hexdump")
+    wanted: list[filters.Filter] = []
+    try:
+        if start or end:
+            wanted.append(filters.by_time(start, end))
+    except ValueError as exc:
+        say({"error": f"not a time: {exc}", "path": "", "offset": None})
+        raise typer.Exit(EX_USAGE) from None
+    wanted += [filters.by_endpoint(text) for text in host or ()]
+    if kind:
+        wanted.append(filters.by_kind(kind))
+    if label is not None:
+        wanted.append(filters.by_label(label))
+    if queue is not None:
+        wanted.append(filters.by_queue(queue))
+    if findings:
+        wanted.append(filters.by_findings(findings))
+    printer = Printer(sys.stdout, as_json=as_json, dump=dump)
+    try:
+        with opened(captures, port or [], lint=not no_lint) as dissection:
+            status = run(dissection, wanted, printer, sys.stderr)
+    except OSError as exc:
+        if isinstance(exc, BrokenPipeError):
+            raise
+        say({"error": f"{exc.filename or ''}: {exc.strerror or exc}", "path": "", "offset": None})
+        raise typer.Exit(EX_NOINPUT) from None
+    raise typer.Exit(status)

@@ -1,0 +1,138 @@
+"""``msmqwire lint``: what in a capture, or in one packet, departs from the specifications."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Final, TextIO
+
+import typer
+
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, safe, say
+from msmqwire.cli.dissect import finding_text, opened, report
+from msmqwire.cli.parse import Kind, protocol_of
+from msmqwire.dissect import Item
+from msmqwire.errors import LocatedError, MalformedPacket
+from msmqwire.lint import Finding, lint_malformed, lint_packet
+from msmqwire.packets import parse
+
+_CAPTURE_MAGICS: Final = (
+    b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
+    b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34", b"\x0a\x0d\x0d\x0a", b"\x1f\x8b", b"\x28\xb5\x2f\xfd",
+)  # fmt: skip
+
+
+def run_packet(
+    data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, as_json: bool = False
+) -> int:
+    """Prints the findings of one packet; the exit status."""
+    protocol = protocol_of(data, kind)
+    status = 0
+    try:
+        found = lint_packet(parse(data, protocol=protocol), data)
+    except MalformedPacket as exc:
+        say(exc, err)
+        found, status = lint_malformed(data, exc, protocol=protocol), EX_DATAERR
+    _print(found, "", out, as_json=as_json)
+    return status
+
+
+def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) -> Counter[str]:
+    """Prints the findings of all items and their sum; how many of each severity."""
+    counts: Counter[str] = Counter()
+    ids: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        frames = ",".join(str(frame) for frame in item.frames[:8])
+        where = (
+            f"{item.time} frame {frames} stream {item.stream if item.stream is not None else '-'} {item.kind}"
+        )
+        for finding in item.findings:
+            counts[finding.severity] += 1
+            ids[finding.severity, finding.id] += 1
+        _print(item.findings, where, out, as_json=as_json, item=item)
+    if not as_json:
+        total = ", ".join(f"{count} {severity}" for severity, count in sorted(counts.items()))
+        print(f"{sum(counts.values())} findings{': ' + total if total else ''}", file=out)
+        for (severity, name), count in sorted(ids.items()):
+            print(f"  {count:>6}  {severity:<6}  {name}", file=out)
+    return counts
+
+
+def _print(
+    found: Iterable[Finding], where: str, out: TextIO, *, as_json: bool, item: Item | None = None
+) -> None:
+    for finding in found:
+        if as_json:
+            data = finding.to_json()
+            if item is not None:
+                data = {"time": item.time, "file": item.file, "frames": list(item.frames),
+                        "stream": item.stream, "packet": item.kind, **data}  # fmt: skip
+            print(json.dumps(data), file=out)
+        else:
+            print(f"{where}{': ' if where else ''}{safe(finding_text(finding))}", file=out)
+
+
+def command(
+    files: Annotated[
+        list[str], typer.Argument(help="Captures, or files with one packet each; - is standard input.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    hex_text: Annotated[bool, typer.Option("--hex", help="The files are packets in hex text.")] = False,
+    protocol: Annotated[Kind, typer.Option(help="What the packets are.")] = Kind.AUTO,
+    port: Annotated[list[int] | None, typer.Option("--port", help="One more port of MSMQ.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
+    ] = False,
+) -> None:
+    """Judge packets: what departs from the specifications, by requirement id.
+
+    SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
+    """
+    try:
+        if not hex_text and (files == ["-"] or all(_is_capture(name) for name in files)):
+            status = _captures(files, port or [], as_json=as_json, check=check)
+        else:
+            status = 0
+            for name in files:
+                data = read_input(name)
+                status = max(
+                    status,
+                    run_packet(
+                        from_hex(data) if hex_text else data,
+                        sys.stdout,
+                        sys.stderr,
+                        kind=protocol,
+                        as_json=as_json,
+                    ),
+                )
+    except LocatedError as exc:
+        say(exc)
+        raise typer.Exit(EX_DATAERR) from None
+    except (NoInput, FileNotFoundError) as exc:
+        say({"error": str(exc), "path": "", "offset": None})
+        raise typer.Exit(EX_NOINPUT) from None
+    raise typer.Exit(status)
+
+
+def _captures(files: list[str], ports: list[int], *, as_json: bool, check: bool) -> int:
+    with opened(files, ports) as dissection:
+        counts = run_capture(dissection, sys.stdout, as_json=as_json)
+        status = report(dissection, sys.stderr)
+    if check and (counts["MUST"] or counts["ATTACK"]):
+        return EX_DATAERR
+    return status
+
+
+def _is_capture(name: str) -> bool:
+    """Whether a file starts as captures do; patterns are taken for captures."""
+    try:
+        with open(name, "rb") as stream:
+            return stream.read(4).startswith(_CAPTURE_MAGICS)
+    except FileNotFoundError:
+        if any(mark in name for mark in "*?["):
+            return True
+        raise NoInput(f"{name}: no such file") from None
+    except OSError as exc:
+        raise NoInput(f"{name}: {exc.strerror or exc}") from None

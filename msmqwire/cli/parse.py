@@ -1,0 +1,65 @@
+"""``msmqwire parse``: bytes of one packet to one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated, TextIO
+
+import typer
+
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, say
+from msmqwire.errors import LocatedError
+from msmqwire.packets import Protocol, parse
+from msmqwire.ping import PING_SIGNATURE, PING_SIZE
+
+
+class Kind(StrEnum):
+    """What the bytes are."""
+
+    AUTO = "auto"
+    SESSION = "session"
+    PING = "ping"
+    REMOTE_READ = "remote_read"
+
+
+def protocol_of(data: bytes, kind: Kind) -> Protocol:
+    """The protocol of a packet; unless it is given, 24 bytes with the signature of a ping are one."""
+    if kind is not Kind.AUTO:
+        return kind.value  # type: ignore[return-value]
+    signed = data[2:4] == PING_SIGNATURE.to_bytes(2, "little") and data[4:8] != b"LIOR"
+    return "ping" if signed and len(data) == PING_SIZE else "session"
+
+
+def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent: int | None = None) -> int:
+    """Prints the packet; the exit status."""
+    try:
+        packet = parse(data, protocol=protocol_of(data, kind))
+    except LocatedError as exc:
+        say(exc, err)
+        return EX_DATAERR
+    print(json.dumps(packet.to_json(), indent=indent, ensure_ascii=True), file=out)
+    return 0
+
+
+def command(
+    file: Annotated[
+        str, typer.Argument(help="File with the bytes of one packet; - is standard input.")
+    ] = "-",
+    hex_text: Annotated[bool, typer.Option("--hex", help="The input is hex text.")] = False,
+    protocol: Annotated[Kind, typer.Option(help="What the bytes are.")] = Kind.AUTO,
+) -> None:
+    """Parse one packet and print it as one JSON object."""
+    try:
+        data = read_input(file)
+        if hex_text:
+            data = from_hex(data)
+    except NoInput as exc:
+        say({"error": str(exc), "path": "", "offset": None})
+        raise typer.Exit(EX_NOINPUT) from None
+    except LocatedError as exc:
+        say(exc)
+        raise typer.Exit(EX_DATAERR) from None
+    indent = 2 if sys.stdout.isatty() else None
+    raise typer.Exit(run(data, sys.stdout, sys.stderr, kind=protocol, indent=indent))

@@ -1,0 +1,155 @@
+"""Packets for people: one line each, or every field beside its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from msmqwire.bodies import decode_body
+from msmqwire.cli.common import safe
+from msmqwire.constants import class_name
+from msmqwire.dissect import Item
+from msmqwire.schema import FlagsValue, Record
+from msmqwire.schema.layout import Field, layout
+
+STYLES: Final = {"Malformed": "bold red", "Skipped": "yellow", "UserMessage": "bold", "Ping": "dim"}
+_WIDTH: Final = 16  # bytes of a row of a hex dump
+_ROWS: Final = 8  # rows shown of one field
+
+
+def endpoint(address: str, port: int) -> str:
+    """``10.0.0.1:1801`` or ``[fe80::1]:1801``."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def summary(item: Item) -> str:
+    """What an item is about, in one line."""
+    if item.error is not None:
+        return safe(str(item.error))
+    if item.packet is None:
+        return safe(item.reason)
+    teller = _TELLERS.get(item.kind)
+    return teller(item.packet) if teller else ""
+
+
+def queue_text(packet: Record) -> str:
+    """The destination of a message as its fields name it."""
+    user = packet.UserHeader
+    queue = user.DestinationQueue
+    if queue is None:
+        return ""
+    if user.Flags.DQ == 7:
+        name = queue.DirectFormatName
+        return f"DIRECT={safe(name)}" if isinstance(name, str) else f"DIRECT={name.hex()}"
+    if user.Flags.DQ == 5:
+        return f"PUBLIC={queue.PublicQueueIdentifier}"
+    return f"PRIVATE={user.QueueManagerAddress}\\{queue.PrivateQueueIdentifier:x}"
+
+
+def _message(packet: Record) -> str:
+    properties = packet.MessagePropertiesHeader
+    label = properties.Label
+    parts = [queue_text(packet)]
+    if properties.MessageClass:
+        parts.append(class_name(properties.MessageClass))
+    if label is not None:
+        parts.append(f'"{safe(label)}"' if isinstance(label, str) else f"label {label.hex()}")
+    if packet.TransactionHeader is not None:
+        parts.append(f"transactional #{packet.TransactionHeader.TxSequenceNumber}")
+    elif packet.UserHeader.Flags.DM:
+        parts.append("recoverable")
+    parts.append(f"{properties.MessageSize} bytes")
+    return " ".join(part for part in parts if part)
+
+
+def _order_ack(packet: Record) -> str:
+    body = packet.get("OrderAckBody") or packet.get("FinalAckBody")
+    name = class_name(packet.MessagePropertiesHeader.MessageClass)
+    return f"{name} #{body.TxSequenceNumber} previous #{body.TxPreviousSequenceNumber}"
+
+
+def _session_ack(packet: Record) -> str:
+    session = packet.SessionHeader
+    shown = f"received {session.AckSequenceNumber}, window {session.WindowSize}"
+    if session.RecoverableMsgAckSeqNumber:
+        shown += f", stored {session.RecoverableMsgAckSeqNumber} {session.RecoverableMsgAckFlags:#x}"
+    return shown
+
+
+def _establish(packet: Record) -> str:
+    header = packet.EstablishConnectionHeader
+    refused = " refused" if packet.InternalHeader.Flags.CS else ""
+    return f"client {header.ClientGuid} server {header.ServerGuid}{refused}"
+
+
+def _parameters(packet: Record) -> str:
+    header = packet.ConnectionParametersHeader
+    return (
+        f"acknowledge after {header.RecoverableAckTimeout} ms, wait {header.AckTimeout} ms,"
+        f" window {header.WindowSize}"
+    )
+
+
+def _ping(packet: Record) -> str:
+    refused = " refused" if packet.Flags.RF else ""
+    return f"cookie {packet.Cookie} queue manager {packet.QMGuid}{refused}"
+
+
+_TELLERS: Final[dict[str, Callable[[Record], str]]] = {
+    "UserMessage": _message,
+    "OrderAck": _order_ack,
+    "FinalAck": _order_ack,
+    "SessionAck": _session_ack,
+    "EstablishConnection": _establish,
+    "ConnectionParameters": _parameters,
+    "Ping": _ping,
+}
+
+
+def hexdump(packet: Record, data: bytes) -> Iterator[str]:
+    """Every field beside its bytes; long ones are cut after some rows."""
+    for field in layout(packet):
+        shown = f"{field.path} = {_value(field)}"
+        rows = [data[i : i + _WIDTH] for i in range(field.offset, field.offset + field.size, _WIDTH)]
+        for number, row in enumerate(rows[:_ROWS]):
+            text = shown if number == 0 else _characters(row)
+            yield f"{field.offset + number * _WIDTH:06x}  {row.hex(' '):<47}  {text}"
+        if len(rows) > _ROWS:
+            yield f"        ... {field.size - _ROWS * _WIDTH} bytes more"
+    properties = packet.get("MessagePropertiesHeader")
+    if properties is not None and properties.MessageBody and not packet.get("OrderAckBody"):
+        body = decode_body(properties.MessageBody, properties.BodyType)
+        text = safe(body.text)[:200] if body.text else ""
+        yield f"        body: {body.kind}{' ' + text if text else ''}"
+
+
+def raw_dump(data: bytes) -> Iterator[str]:
+    """Bytes without fields, those of a malformed packet."""
+    for i in range(0, min(len(data), _ROWS * _WIDTH * 4), _WIDTH):
+        row = data[i : i + _WIDTH]
+        yield f"{i:06x}  {row.hex(' '):<47}  {_characters(row)}"
+    if len(data) > _ROWS * _WIDTH * 4:
+        yield f"        ... {len(data) - _ROWS * _WIDTH * 4} bytes more"
+
+
+def _value(field: Field) -> str:
+    value: Any = field.value
+    if isinstance(value, FlagsValue):
+        bits = [
+            p.name if p.width == 1 else f"{p.name} {(int(value) & p.mask) >> p.shift}"
+            for p in value.schema.parts
+            if int(value) & p.mask
+        ]
+        return f"{int(value):#x} {', '.join(bits)}".rstrip()
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, str):
+        return f'"{safe(value)}"'
+    if isinstance(value, int):
+        unit = getattr(field.node, "unit", "")
+        return f"{value} ({value:#x}){' ' + unit if unit else ''}"
+    return str(value)
+
+
+def _characters(data: bytes) -> str:
+    return "".join(chr(b) if 0x20 <= b < 0x7F else "." for b in data)

@@ -1,0 +1,53 @@
+"""Numbers of algorithms, privacy levels and cryptographic providers: [MS-MQMQ] 2.2.1, 2.2.19.3, 2.2.20.6.
+
+The specification gives numbers with descriptions where the platform has names; the members bear the
+names of the platform's headers (wincrypt.h, mq.h).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class HashAlgorithm(IntEnum):
+    """MessagePropertiesHeader.HashAlgorithm; [MS-MQMQ] 2.2.19.3."""
+
+    CALG_MD2 = 0x8001
+    CALG_MD4 = 0x8002
+    CALG_MD5 = 0x8003
+    CALG_SHA1 = 0x8004
+    CALG_SHA_256 = 0x800C
+    CALG_SHA_512 = 0x800E
+
+
+class EncryptionAlgorithm(IntEnum):
+    """MessagePropertiesHeader.EncryptionAlgorithm; [MS-MQMQ] 2.2.19.3."""
+
+    CALG_RC2 = 0x6602
+    CALG_AES_128 = 0x660E
+    CALG_AES_192 = 0x660F
+    CALG_AES_256 = 0x6610
+    CALG_RC4 = 0x6801
+
+
+class KeyAlgorithm(IntEnum):
+    """The key type of a public key blob; [MS-MQMQ] 2.2.1 and 2.2.20.6."""
+
+    CALG_RSA_SIGN = 0x2400
+    CALG_RSA_KEYX = 0xA400
+
+
+class PrivacyLevel(IntEnum):
+    """MessagePropertiesHeader.PrivacyLevel: how the body is encrypted; [MS-MQMQ] 2.2.19.3."""
+
+    MQMSG_PRIV_LEVEL_NONE = 0
+    MQMSG_PRIV_LEVEL_BODY_BASE = 1  # 40-bit keys
+    MQMSG_PRIV_LEVEL_BODY_ENHANCED = 3  # 128-bit keys
+    MQMSG_PRIV_LEVEL_BODY_AES = 5
+
+
+class ProviderType(IntEnum):
+    """The type of a cryptographic provider, ulProviderType of MQDSPUBLICKEY; [MS-MQMQ] 2.2.1."""
+
+    PROV_RSA_FULL = 0x01
+    PROV_RSA_AES = 0x18

@@ -1,0 +1,58 @@
+"""What a message is: the values of MessagePropertiesHeader.MessageClass, [MS-MQMQ] 2.2.18.1.6."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+LEGAL_CLASS_BITS = 0xE1FF
+"""The bits that a class may have, those of applications included."""
+
+_NEGATIVE, _RECEIVE = 0x8000, 0x4000
+
+
+class MessageClass(IntEnum):
+    """MESSAGE_CLASS_VALUES, the classes that the specification defines."""
+
+    MQMSG_CLASS_NORMAL = 0x0000
+    MQMSG_CLASS_REPORT = 0x0001
+    MQMSG_CLASS_ACK_REACH_QUEUE = 0x0002
+    MQMSG_CLASS_ORDER_ACK = 0x00FF
+    MQMSG_CLASS_ACK_RECEIVE = 0x4000
+    MQMSG_CLASS_NACK_BAD_DST_Q = 0x8000
+    MQMSG_CLASS_NACK_DELETED = 0x8001
+    MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT = 0x8002
+    MQMSG_CLASS_NACK_Q_EXCEED_QUOTA = 0x8003
+    MQMSG_CLASS_NACK_ACCESS_DENIED = 0x8004
+    MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED = 0x8005
+    MQMSG_CLASS_NACK_BAD_SIGNATURE = 0x8006
+    MQMSG_CLASS_NACK_BAD_ENCRYPTION = 0x8007
+    MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q = 0x8009
+    MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG = 0x800A
+    MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER = 0x800B
+    MQMSG_CLASS_NACK_Q_DELETED = 0xC000
+    MQMSG_CLASS_NACK_Q_PURGED = 0xC001
+    MQMSG_CLASS_NACK_RECEIVE_TIMEOUT = 0xC002
+    MQMSG_CLASS_NACK_RECEIVE_REJECTED = 0xC004
+
+
+_NAMES = {member.value: member.name.removeprefix("MQMSG_CLASS_") for member in MessageClass}
+
+
+def class_name(value: int) -> str:
+    """The name of a class without its prefix (``NACK_BAD_DST_Q``), or ``0x1234`` for one without a name."""
+    return _NAMES.get(value) or f"0x{value:04X}"
+
+
+def is_legal_class(value: int) -> bool:
+    """Whether a message may have this class: a defined one or one that an application made up."""
+    return value >= 0 and not value & ~LEGAL_CLASS_BITS
+
+
+def is_negative(value: int) -> bool:
+    """Whether the class tells of a failure (bit 15)."""
+    return bool(value & _NEGATIVE)
+
+
+def is_about_receive(value: int) -> bool:
+    """Whether the class tells of the reading of a message, and not of its arrival (bit 14)."""
+    return bool(value & _RECEIVE)

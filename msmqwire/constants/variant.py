@@ -1,0 +1,65 @@
+"""Types of property values and of message bodies: [MS-MQMQ] 2.2.12 and 2.2.14.
+
+The specification lists the types that properties have. Applications put more of them into
+MessagePropertiesHeader.BodyType; those are the members with the section [MS-OAUT] 2.2.7.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+VARIANT_TRUE = 0xFFFF
+VARIANT_FALSE = 0x0000
+
+
+class VarEnum(IntEnum):
+    """VARENUM: the kind of value, a 16-bit number. VT_VECTOR and VT_ARRAY are added to another kind."""
+
+    VT_EMPTY = 0
+    VT_NULL = 1
+    VT_I2 = 2
+    VT_I4 = 3
+    VT_BOOL = 11
+    VT_VARIANT = 12  # only with VT_VECTOR
+    VT_I1 = 16
+    VT_UI1 = 17
+    VT_UI2 = 18
+    VT_UI4 = 19
+    VT_I8 = 20
+    VT_UI8 = 21
+    VT_LPWSTR = 31
+    VT_BLOB = 65
+    VT_CLSID = 72
+    VT_VECTOR = 0x1000
+    # [MS-OAUT] 2.2.7 and the property set constants of the platform, seen as body types.
+    VT_R4 = 4
+    VT_R8 = 5
+    VT_CY = 6
+    VT_DATE = 7
+    VT_BSTR = 8
+    VT_DISPATCH = 9
+    VT_ERROR = 10
+    VT_UNKNOWN = 13
+    VT_DECIMAL = 14
+    VT_INT = 22
+    VT_UINT = 23
+    VT_LPSTR = 30
+    VT_FILETIME = 64
+    VT_STREAM = 66
+    VT_STORAGE = 67
+    VT_STREAMED_OBJECT = 68
+    VT_STORED_OBJECT = 69
+    VT_BLOB_OBJECT = 70
+    VT_CF = 71
+    VT_ARRAY = 0x2000
+
+
+_NAMES = {member.value: member.name for member in VarEnum}
+_MODIFIERS = (VarEnum.VT_VECTOR, VarEnum.VT_ARRAY)
+
+
+def variant_name(value: int) -> str:
+    """The name of a type, for instance ``VT_UI1 | VT_VECTOR``, or ``0x0300`` for one without a name."""
+    parts = [modifier.name for modifier in _MODIFIERS if value & modifier]
+    base = _NAMES.get(value & ~(VarEnum.VT_VECTOR | VarEnum.VT_ARRAY))
+    return " | ".join([base, *parts]) if base else f"0x{value:04X}"

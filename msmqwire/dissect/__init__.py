@@ -1,0 +1,200 @@
+"""Captures to packets: every MSMQ packet in a capture, named, decoded and judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, BinaryIO, Final
+
+from msmqwire.capture import Data, Datagram, End, Event, Flow, IpDecoder, Reassembler, expand, open_records
+from msmqwire.dissect.connection import Connection
+from msmqwire.dissect.finder import Found
+from msmqwire.dissect.item import Item, format_time
+from msmqwire.errors import CaptureError, MalformedPacket
+from msmqwire.lint import Finding, lint_malformed, lint_packet
+from msmqwire.packets import parse
+from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
+
+__all__ = ["MSMQ_PORT", "Dissection", "Item", "dissect", "format_time"]
+
+MSMQ_PORT: Final = 1801
+
+Source = str | os.PathLike[str] | BinaryIO
+
+
+def dissect(
+    sources: Source | Iterable[Source],
+    *,
+    ports: Collection[int] = (),
+    lint: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Dissection:
+    """All MSMQ packets of captures, in the order in which they were completed.
+
+    Args:
+        sources: capture files, glob patterns or binary streams, one or several; several are read
+            one after the other as parts of one capture.
+        ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ. Packets on
+            other ports are recognised by their signature.
+        lint: whether to judge the packets.
+        progress: called with the number of bytes of the files read since the last call.
+
+    Raises:
+        FileNotFoundError: a path or pattern names no file.
+    """
+    return Dissection(sources, ports=ports, lint=lint, progress=progress)
+
+
+class Dissection(Iterator[Item]):
+    """The items of captures, one at a time, in bounded memory.
+
+    Nothing in a capture stops it: a packet that can't be read is an item with its error, and a file
+    that is cut off or damaged has its place in `errors` once its items were handed out.
+
+    Attributes:
+        errors: the files that could not be read to their end.
+        records: how many frames were read.
+    """
+
+    def __init__(
+        self,
+        sources: Source | Iterable[Source],
+        *,
+        ports: Collection[int] = (),
+        lint: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        listed = [sources] if isinstance(sources, (str, os.PathLike)) or _is_stream(sources) else sources
+        self._sources: list[Any] = []
+        for source in listed:  # type: ignore[union-attr]
+            self._sources += [source] if _is_stream(source) else expand([source])
+        self.errors: list[CaptureError] = []
+        self.records = 0
+        self._tcp_ports = {MSMQ_PORT, *ports}
+        self._ping_ports = {PING_PORT, *ports}
+        self._lint = lint
+        self._progress = progress
+        self._decoder, self._reassembler = IpDecoder(), Reassembler()
+        self._connections: dict[int, Connection] = {}
+        self._file = ""
+        self._items = self._all()
+
+    def __next__(self) -> Item:
+        return next(self._items)
+
+    def counters(self) -> dict[str, int]:
+        """What did not come out as it came in, by reason: frames passed over, bytes in conflict."""
+        return {**self._decoder.ignored, **self._reassembler.counters.as_dict()}
+
+    # -- records to events ---------------------------------------------------------------------
+
+    def _all(self) -> Iterator[Item]:
+        for source in self._sources:
+            yield from self._one(source)
+        for event in self._reassembler.flush():
+            yield from self._event(event)
+
+    def _one(self, source: Any) -> Iterator[Item]:
+        stream = None
+        if self._progress is not None and not _is_stream(source):
+            stream = source = _Counted(source, self._progress)
+        try:
+            for record in open_records(source):
+                self.records += 1
+                self._file = record.file
+                for datagram in self._decoder.feed(record):
+                    if datagram.transport == "udp":
+                        yield from self._datagram(datagram)
+                        continue
+                    for event in self._reassembler.feed(datagram):
+                        yield from self._event(event)
+        except CaptureError as exc:
+            self.errors.append(exc)
+        finally:
+            if stream is not None:
+                stream.close()
+
+    # -- events to items -----------------------------------------------------------------------
+
+    def _datagram(self, datagram: Datagram) -> Iterator[Item]:
+        payload = datagram.payload
+        known = datagram.src_port in self._ping_ports or datagram.dst_port in self._ping_ports
+        signed = len(payload) == PING_SIZE and payload[2:4] == PING_SIGNATURE.to_bytes(2, "little")
+        if not known and not signed:
+            return
+        packet, error = None, None
+        try:
+            packet = parse(payload, protocol="ping")
+        except MalformedPacket as exc:
+            error = exc
+        findings: list[Finding] = []
+        if self._lint:
+            findings = lint_packet(packet) if packet else lint_malformed(payload, error, protocol="ping")  # type: ignore[arg-type]
+        kind = packet.schema.name if packet else "Malformed"
+        size = len(payload) + datagram.missing
+        yield Item(
+            self._file, datagram.time_ns, datagram.frames, "udp", None,
+            datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
+            packet, kind, size, findings, error, payload, "",
+        )  # fmt: skip
+
+    def _event(self, event: Event) -> Iterator[Item]:
+        flow = event.flow
+        connection = self._connections.get(flow.stream)
+        if connection is None:
+            connection = self._connections[flow.stream] = Connection(flow, self._tcp_ports)
+        if isinstance(event, Data):
+            found = connection.data(event)
+        elif isinstance(event, End):
+            found = connection.end(event)
+            if len(connection.ended) == 2:
+                del self._connections[flow.stream]
+        else:
+            found = connection.gap(event)
+        for one in found:
+            yield self._item(flow, connection, one)
+
+    def _item(self, flow: Flow, connection: Connection, found: Found) -> Item:
+        packet, error = found.packet, found.error
+        findings: list[Finding] = []
+        if packet is not None:
+            kind = packet.schema.name
+            if self._lint:
+                findings = lint_packet(packet, found.data)
+                findings += connection.lint.packet(
+                    connection.from_initiator(flow), packet, found.data, found.time_ns
+                )
+        elif error is not None:
+            kind = "Malformed"
+            if self._lint:
+                findings = lint_malformed(found.data, error)
+                connection.lint.gap()
+        else:
+            kind = "Skipped"
+            connection.lint.gap()
+        return Item(
+            self._file, found.time_ns, found.frames, "tcp", flow.stream,
+            flow.src, flow.src_port, flow.dst, flow.dst_port,
+            packet, kind, found.size, findings, error, found.data, found.reason,
+        )  # fmt: skip
+
+
+def _is_stream(source: Any) -> bool:
+    return hasattr(source, "read")
+
+
+class _Counted:
+    """A file that tells how much of it was read."""
+
+    def __init__(self, path: os.PathLike[str], progress: Callable[[int], None]) -> None:
+        self._stream = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+        self._progress = progress
+        self.name = os.fspath(path)
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size) or b""
+        self._progress(len(data))
+        return data
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,0 +1,90 @@
+"""What dissecting a capture gives: one item for each packet, malformed packet or skipped stretch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.lint import Finding
+from msmqwire.schema import Record, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One stretch of a capture: contract section 2.
+
+    Attributes:
+        file: the capture file of the frame that completed it.
+        time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC.
+        frames: the numbers of the frames that carry it, from 1 in each file.
+        transport: ``tcp`` or ``udp``.
+        stream: the number of the TCP connection; None for UDP.
+        src, src_port, dst, dst_port: who sent it, and to whom.
+        packet: the packet; None when it is malformed or skipped.
+        kind: the packet's name, ``Malformed`` or ``Skipped``.
+        size: bytes on the stream.
+        findings: what in it departs from the specifications.
+        error: why a malformed packet can't be read.
+        raw: the bytes of the packet, malformed ones too; empty for skipped bytes.
+        reason: why bytes were skipped.
+    """
+
+    file: str
+    time_ns: int
+    frames: tuple[int, ...]
+    transport: Literal["tcp", "udp"]
+    stream: int | None
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+    packet: Record | None
+    kind: str
+    size: int
+    findings: Sequence[Finding]
+    error: MalformedPacket | None
+    raw: bytes
+    reason: str
+
+    @property
+    def time(self) -> str:
+        """The time as text, UTC with nanoseconds: ``2026-03-01T12:00:00.000001000Z``."""
+        return format_time(self.time_ns)
+
+    def to_json(self) -> dict[str, Any]:
+        """The item as contract section 2 has it."""
+        result: dict[str, Any] = {
+            "time": self.time,
+            "file": self.file,
+            "frames": list(self.frames),
+            "transport": self.transport,
+            "stream": self.stream,
+            "src": self.src,
+            "src_port": self.src_port,
+            "dst": self.dst,
+            "dst_port": self.dst_port,
+            "packet": self.kind,
+            "size": self.size,
+        }
+        if self.packet is not None:
+            result["fields"] = to_json(self.packet)
+        result["findings"] = [finding.to_json() for finding in self.findings]
+        result["error"] = self.error.to_json() if self.error else None
+        if self.packet is None and self.raw:
+            result["raw"] = self.raw.hex()
+        if self.reason:
+            result["reason"] = self.reason
+        return result
+
+
+def format_time(time_ns: int) -> str:
+    """Nanoseconds since 1970-01-01 UTC as ISO 8601 text, to the nanosecond."""
+    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+    try:
+        shown = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds}.{nanoseconds:09d}"  # a clock that is beyond the calendar
+    return f"{shown}.{nanoseconds:09d}Z"

@@ -1,0 +1,69 @@
+"""A byte stream cut into packets, without I/O: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
+
+PacketSize of a UserMessage leaves its SessionHeader out, that of a stand-alone SessionAck counts
+it (36 in [MS-MQQB] 4.1.8); `packet_length` knows both.
+"""
+
+from __future__ import annotations
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.packets import packet_length
+
+_JUDGED = 12  # bytes of a BaseHeader up to the end of PacketSize: enough to judge it
+
+
+class Framer:
+    """Cuts the bytes of one direction of a live session into packets, fed any number at a time.
+
+    A header whose version, signature or PacketSize can't be ends the stream: nothing behind it can
+    be found with certainty, and the session is to be closed.
+
+    Attributes:
+        error: what ended the stream, or None.
+        offset: how many bytes the packets handed out so far took.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self.error: MalformedPacket | None = None
+        self.offset = 0
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of a packet that has begun and is not complete; never more than 4 MiB + 16."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The packets that these bytes complete.
+
+        When the stream ends on a bad header, the packets before it are returned and `error` is set;
+        feeding more raises that error. A size is judged before a byte of its packet is awaited.
+        """
+        if self.error is not None:
+            raise self.error
+        buffer = self._buffer
+        buffer += data
+        packets: list[bytes] = []
+        start = 0
+        try:
+            while len(buffer) - start >= _JUDGED:
+                end = start + packet_length(buffer, start)
+                if end > len(buffer):
+                    break
+                packets.append(bytes(buffer[start:end]))
+                start = end
+        except MalformedPacket as exc:
+            self.error = exc
+        del buffer[:start]
+        self.offset += start
+        if self.error is not None:
+            buffer.clear()
+        return packets
+
+    def close(self) -> None:
+        """The stream has ended. Raises MalformedPacket when it ends inside a packet."""
+        if self._buffer and self.error is None:
+            count = len(self._buffer)
+            awaited = packet_length(self._buffer) if count >= _JUDGED else 16
+            why = f"the stream ends after {count} of {awaited} bytes"
+            raise MalformedPacket(why, path="BaseHeader", offset=count)

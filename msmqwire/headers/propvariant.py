@@ -1,0 +1,193 @@
+"""PROPVARIANT and the counted arrays, property values in remote calls: [MS-MQMQ] 2.2.12 to 2.2.17."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from msmqwire.headers.ndr import NDR_STRING, ndr_align, pointee, referent
+from msmqwire.schema import Each, Header, Part, Ref, choice, guid, raw, repeat, sub, uint
+
+VT_VECTOR: Final = 0x1000
+VARIANT_DEPTH_MAX: Final = 3
+"""How deep vectors of variants may be nested; the properties of [MS-MQMQ] 2.3.12.25 need two levels."""
+
+_NDR: Final = "[MS-RPCE] 2.2.4"
+
+ULARGE_INTEGER: Final = Header(
+    "ULARGE_INTEGER",
+    "[MS-MQMQ] 2.2.17",
+    (uint(64, "QuadPart", "The number.", req="MQMQ-2.2.17-01"),),
+    "An unsigned 64-bit integer.",
+    size=8,
+)
+
+BLOB_DATA: Final = "BLOB"
+
+
+def _element(name: str, part: Part) -> Header:
+    return Header(f"{name} element", "[MS-MQMQ] 2.2.16", (part,), f"An element of a {name}.")
+
+
+_ELEMENTS: Final = {  # what the counted arrays are made of, and its alignment
+    "CAUI": (_element("CAUI", uint(16, "Value")), 4),
+    "CAL": (_element("CAL", uint(32, "Value", signed=True)), 4),
+    "CAUL": (_element("CAUL", uint(32, "Value")), 4),
+    "CAUH": (ULARGE_INTEGER, 8),
+    "CACLSID": (_element("CACLSID", guid("Value")), 4),
+}
+_GUID_POINTEE: Final = Header(
+    "GUID pointee", _NDR, (ndr_align(4), guid("Value", "The GUID.")), "A GUID that a pointer points to."
+)
+_STRING_POINTER: Final = _element("CALPWSTR", referent("pwszVal", "a string."))
+
+
+@cache
+def _array(name: str, count: str, depth: int) -> Header:
+    """What the pointer of a counted array points to. `count` is the field that counts the elements:
+    cElems, or MaximumCount where cElems stands in an element of an array further out."""
+    maximum = uint(32, "MaximumCount", "Elements.", same_as="" if count == "MaximumCount" else count)
+    parts: tuple[Part, ...] = (ndr_align(4), maximum)
+    if name in ("CAUB", BLOB_DATA):
+        parts += (raw("Elements", Ref(count), "The bytes."),)
+    elif name == "CALPWSTR":
+        parts += (
+            repeat("Elements", count, _STRING_POINTER, "Pointers to the strings."),
+            Each("Strings", "Elements", "", {0: ("pwszVal", NDR_STRING, "")}, meaning="The strings."),
+        )
+    elif name == "CAPROPVARIANT":
+        parts += (
+            repeat(
+                "Elements", count, _variant(depth + 1, inline=True), "The values, without what they point to."
+            ),
+            Each("Pointees", "Elements", "vt", _pointees(depth + 1), meaning="What the values point to."),
+        )
+    else:
+        item, to = _ELEMENTS[name]
+        if to > 4:
+            gap = Header(f"{name} alignment", _NDR, (ndr_align(to),), "Alignment.", variant=f"{count}{depth}")
+            parts += (sub(gap, "Alignment"),)
+        parts += (repeat("Elements", count, item, "The elements."),)
+    return Header(f"{name} array", _NDR, parts, f"The elements of a {name}.", variant=f" {count} {depth}")
+
+
+def _counted(name: str, section: str, req: str) -> Header:
+    """A counted array by itself: a count, a pointer and the elements."""
+    return Header(
+        name,
+        section,
+        (
+            uint(32, "cElems", "Elements.", req=req),
+            referent("pElems", "the elements."),
+            pointee("pElems", sub(_array(name, "cElems", 0), "Elements")),
+        ),
+        "A counted array.",
+    )
+
+
+_SCALARS: Final = {  # vt: member, bits, signed, requirement
+    16: ("cVal", 8, True, "MQMQ-2.2.13.1-06"),
+    17: ("bVal", 8, False, "MQMQ-2.2.13.1-07"),
+    2: ("iVal", 16, True, "MQMQ-2.2.13.1-08"),
+    18: ("uiVal", 16, False, "MQMQ-2.2.13.1-09"),
+    3: ("lVal", 32, True, "MQMQ-2.2.13.1-10"),
+    19: ("ulVal", 32, False, "MQMQ-2.2.13.1-11"),
+    20: ("hVal", 64, True, "MQMQ-2.2.13.1-12"),
+    21: ("uhVal", 64, False, "MQMQ-2.2.13.1-13"),
+    11: ("boolVal", 16, True, "MQMQ-2.2.13.1-14"),
+}
+_VECTORS: Final = {  # vt without VT_VECTOR: member, counted array, requirement
+    17: ("caub", "CAUB", "MQMQ-2.2.13.1-18"),
+    18: ("caui", "CAUI", "MQMQ-2.2.13.1-19"),
+    3: ("cal", "CAL", "MQMQ-2.2.13.1-20"),
+    19: ("caul", "CAUL", "MQMQ-2.2.13.1-21"),
+    21: ("cauh", "CAUH", "MQMQ-2.2.13.1-22"),
+    72: ("cauuid", "CACLSID", "MQMQ-2.2.13.1-23"),
+    31: ("calpwstr", "CALPWSTR", "MQMQ-2.2.13.1-24"),
+    12: ("capropvar", "CAPROPVARIANT", "MQMQ-2.2.13.1-25"),
+}
+
+
+def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
+    """The members of the union; `inline` leaves out what their pointers point to."""
+    where = f" {depth}{' inline' if inline else ''}"
+    arms: dict[int, Header | None] = {0: None, 1: None}
+
+    def arm(vt: int, name: str, parts: tuple[Part, ...], target: Part) -> None:
+        held = parts if inline else (*parts, target)
+        arms[vt] = Header(f"PROPVARIANT {name}", "[MS-MQMQ] 2.2.13.1", (ndr_align(8), *held), variant=where)
+
+    for vt, (member, bits, signed, req) in _SCALARS.items():
+        parts = (ndr_align(8), uint(bits, member, "The value.", signed=signed, req=req))
+        arms[vt] = Header(f"PROPVARIANT {member}", "[MS-MQMQ] 2.2.13.1", parts, variant=where)
+    string, uuid = sub(NDR_STRING, "String"), sub(_GUID_POINTEE, "Guid")
+    arm(
+        31, "pwszVal", (referent("pwszVal", "a string.", req="MQMQ-2.2.13.1-17"),), pointee("pwszVal", string)
+    )
+    arm(72, "puuid", (referent("puuid", "a GUID.", req="MQMQ-2.2.13.1-15"),), pointee("puuid", uuid))
+    counts = {65: ("blob", BLOB_DATA, "cbSize", "pBlobData", "MQMQ-2.2.13.1-16")}
+    counts |= {VT_VECTOR | vt: (m, n, "cElems", "pElems", req) for vt, (m, n, req) in _VECTORS.items()}
+    for vt, (member, name, count, pointer, req) in counts.items():
+        if name == "CAPROPVARIANT" and depth >= VARIANT_DEPTH_MAX:
+            continue
+        parts = (uint(32, count, "Elements.", req=req), referent(pointer, "the elements."))
+        if inline:
+            arm(vt, member, parts, parts[0])
+        else:
+            arm(vt, member, parts, pointee(pointer, sub(_array(name, count, depth), "Elements")))
+    return arms
+
+
+@cache
+def _pointees(depth: int) -> dict[int, tuple[str, Header, str]]:
+    """What the pointers of values in an array point to: pointer, structure, the field that counts it."""
+    found = {
+        31: ("_varUnion.pwszVal", NDR_STRING, ""),
+        72: ("_varUnion.puuid", _GUID_POINTEE, ""),
+        65: ("_varUnion.pBlobData", _array(BLOB_DATA, "MaximumCount", depth), "_varUnion.cbSize"),
+    }
+    for vt, (_, name, _req) in _VECTORS.items():
+        if name != "CAPROPVARIANT" or depth < VARIANT_DEPTH_MAX:
+            array = _array(name, "MaximumCount", depth)
+            found[VT_VECTOR | vt] = ("_varUnion.pElems", array, "_varUnion.cElems")
+    return found
+
+
+@cache
+def _variant(depth: int, *, inline: bool) -> Header:
+    return Header(
+        "PROPVARIANT",
+        "[MS-MQMQ] 2.2.13.1",
+        (
+            ndr_align(8),
+            uint(16, "vt", "Type of the value, VT_*.", req="MQMQ-2.2.13.1-01"),
+            uint(8, "wReserved1", "0; ignored.", req="MQMQ-2.2.13.1-02"),
+            uint(8, "wReserved2", "0; ignored.", req="MQMQ-2.2.13.1-02"),
+            uint(32, "wReserved3", "0; ignored.", req="MQMQ-2.2.13.1-03"),
+            uint(16, "vt_", "Discriminant of the union: vt again.", same_as="vt", req="MQMQ-2.2.13.1-27"),
+            choice("_varUnion", "vt", _arms(depth, inline), "The value, by vt.", req="MQMQ-2.2.13.1-04"),
+        ),
+        "A property value.",
+        variant=f" {depth}" if inline else "",
+    )
+
+
+BLOB: Final = Header(
+    "BLOB",
+    "[MS-MQMQ] 2.2.15",
+    (
+        uint(32, "cbSize", "Bytes.", unit="bytes", req="MQMQ-2.2.15-01"),
+        referent("pBlobData", "the bytes."),
+        pointee("pBlobData", sub(_array(BLOB_DATA, "cbSize", 0), "Elements")),
+    ),
+    "Counted bytes.",
+)
+PROPVARIANT: Final = _variant(0, inline=False)
+CAUB: Final = _counted("CAUB", "[MS-MQMQ] 2.2.16.1", "MQMQ-2.2.16.1-01")
+CAUI: Final = _counted("CAUI", "[MS-MQMQ] 2.2.16.2", "MQMQ-2.2.16.2-01")
+CAL: Final = _counted("CAL", "[MS-MQMQ] 2.2.16.3", "MQMQ-2.2.16.3-01")
+CAUL: Final = _counted("CAUL", "[MS-MQMQ] 2.2.16.4", "MQMQ-2.2.16.4-01")
+CAUH: Final = _counted("CAUH", "[MS-MQMQ] 2.2.16.5", "MQMQ-2.2.16.5-01")
+CACLSID: Final = _counted("CACLSID", "[MS-MQMQ] 2.2.16.6", "MQMQ-2.2.16.6-01")
+CALPWSTR: Final = _counted("CALPWSTR", "[MS-MQMQ] 2.2.16.7", "MQMQ-2.2.16.7-01")
+CAPROPVARIANT: Final = _counted("CAPROPVARIANT", "[MS-MQMQ] 2.2.16.8", "MQMQ-2.2.16.8-01")

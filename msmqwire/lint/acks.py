@@ -1,0 +1,197 @@
+"""Checks of OrderAck, FinalAck and Ping packets: [MS-MQQB] 2.2.4, 2.2.5 and 2.2.7.
+
+A packet is an OrderAck or FinalAck only if it passes most of these rules. So the ones about headers are also
+asked of a message that was meant as one: `meant_as`.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Any, Final
+
+from msmqwire.headers.acknowledgements import (
+    ACK_BODY_SIZE,
+    ACK_LABEL,
+    ORDER_QUEUE_IDENTIFIER,
+    ORDER_QUEUE_NAME,
+)
+from msmqwire.lint.registry import FINAL_ACK, ORDER_ACK, PING, Problem, rule, value, zero
+from msmqwire.ping import PING_SIGNATURE
+
+ORDER_CLASS, RECEIVE_CLASS = 0x00FF, 0x4000
+_MP, _DM, _DQ = 0x0020_0000, 0x0000_0060, 0x0000_1C00
+# MQQB-2.2.5-09 and the table of 3.1.7.17.
+NEGATIVE_CLASSES: Final = frozenset(
+    {0x8000, 0x8001, 0x8002, 0x8003, 0x8004, 0x8005, 0x8006, 0x8007, 0x8009, 0x800A, 0x800B}
+    | {0xC000, 0xC001, 0xC002, 0xC004}
+)
+_TAIL = rf"\PRIVATE$\{ORDER_QUEUE_NAME}"
+_IPX = re.compile(r"[0-9A-F]{8}\.[0-9A-F]{12}")
+
+
+def meant_as(packet: Any) -> tuple[str, ...]:
+    """The kinds of checks for a packet: its own, and those of the acknowledgement it was meant as."""
+    kind: str = packet.schema.name
+    if kind != "UserMessage":
+        return (kind,)
+    number = packet.MessagePropertiesHeader.MessageClass
+    if number == ORDER_CLASS:
+        return (kind, "OrderAck")
+    if number >= RECEIVE_CLASS and _to_order_queue(packet.UserHeader):
+        return (kind, "FinalAck")
+    return (kind,)
+
+
+def _to_order_queue(user: Any) -> bool:
+    queue = user.DestinationQueue
+    if queue is None:
+        return False
+    name = queue.get("DirectFormatName")
+    if isinstance(name, str):
+        return name.upper().endswith(_TAIL.upper())
+    return user.Flags.DQ == 3 and queue.get("PrivateQueueIdentifier") == ORDER_QUEUE_IDENTIFIER
+
+
+def _user_flags(packet: Any, *, express: bool) -> Problem:
+    flags = packet.UserHeader.Flags
+    if flags.DQ not in (3, 7):
+        return "UserHeader.Flags.DQ", f"{flags.DQ} is neither 3 nor 7"
+    modes = (0, 1) if express else (1,)
+    if flags.DM not in modes:
+        return "UserHeader.Flags.DM", f"{flags.DM} is not 1"
+    wrong = int(flags) & ~(_MP | _DM | _DQ)
+    if wrong:
+        names = [part.name for part in flags.schema.parts if part.mask & wrong]
+        return f"UserHeader.Flags.{names[0]}", f"{', '.join(names)} not 0"
+    return None
+
+
+def _number(packet: Any) -> Problem:
+    user = packet.UserHeader
+    if user.DestinationQueue is None or user.Flags.DQ != 3:
+        return None
+    number = user.DestinationQueue.get("PrivateQueueIdentifier", ORDER_QUEUE_IDENTIFIER)
+    return None if number == ORDER_QUEUE_IDENTIFIER else f"{number} is not 4, the order queue"
+
+
+def _split(packet: Any) -> tuple[str, str] | None:
+    """Protocol and address of a direct name of an order queue; None for another destination or form."""
+    queue = packet.UserHeader.DestinationQueue
+    name = queue.get("DirectFormatName") if queue is not None else None
+    if not isinstance(name, str):
+        return None
+    protocol, colon, rest = name.partition(":")
+    if not colon or protocol.upper() not in ("TCP", "SPX") or not rest.upper().endswith(_TAIL.upper()):
+        return None
+    return protocol.upper(), rest[: -len(_TAIL)]
+
+
+def _name(packet: Any) -> Problem:
+    queue = packet.UserHeader.DestinationQueue
+    if queue is None or queue.get("DirectFormatName") is None or _split(packet) is not None:
+        return None
+    return f"{queue.DirectFormatName!r} is not TCP:<address>{_TAIL} or SPX:<address>{_TAIL}"
+
+
+def _address(packet: Any) -> Problem:
+    split = _split(packet)
+    if split is None:
+        return None
+    protocol, address = split
+    if protocol == "SPX":
+        return None if _IPX.fullmatch(address) else f"{address!r} is not 8 hexadecimal digits, a dot and 12"
+    try:
+        ip_address(address.strip("[]"))
+    except ValueError:
+        return f"{address!r} is no IP address"
+    return None
+
+
+def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name: str) -> None:
+    """The rules that both acknowledgements have."""
+    zero(ids["base"], f"BaseHeader.Flags of {name} is 0", "BaseHeader.Flags", kinds)
+    rule(ids["user"], f"UserHeader.Flags of {name}", "UserHeader.Flags", kinds)(
+        lambda packet: _user_flags(packet, express=express)
+    )
+    queue = "UserHeader.DestinationQueue"
+    rule(ids["number"], f"{name} goes to queue 4", f"{queue}.PrivateQueueIdentifier", kinds)(_number)
+    rule(ids["name"], f"{name} goes to order_queue$", f"{queue}.DirectFormatName", kinds)(_name)
+    rule(ids["address"], f"Address in the name of {name}", f"{queue}.DirectFormatName", kinds)(_address)
+    value(
+        ids["label"], f"Label of {name}", "MessagePropertiesHeader.Label", kinds,
+        lambda found: found == ACK_LABEL, f"{{!r}} is not {ACK_LABEL!r}",
+    )  # fmt: skip
+    value(
+        ids["size"], f"MessageSize of {name} is 36", "MessagePropertiesHeader.MessageSize", kinds,
+        lambda found: found == ACK_BODY_SIZE, "{} is not 36",
+    )  # fmt: skip
+    zero(ids["flags"], f"{name} asks for no acknowledgement", "MessagePropertiesHeader.Flags", kinds)
+    zero(ids["type"], f"BodyType of {name} is VT_EMPTY", "MessagePropertiesHeader.BodyType", kinds)
+
+
+_register(
+    {
+        "base": "MQQB-2.2.4-02", "user": "MQQB-2.2.4-03", "number": "MQQB-2.2.4-04", "name": "MQQB-2.2.4-05",
+        "address": "MQQB-2.2.4-06", "label": "MQQB-2.2.4-07", "size": "MQQB-2.2.4-08", "flags": "MQQB-2.2.4-09",
+        "type": "MQQB-2.2.4-11",
+    },
+    ORDER_ACK, express=True, name="OrderAck",
+)  # fmt: skip
+_register(
+    {
+        "base": "MQQB-2.2.5-03", "user": "MQQB-2.2.5-04", "number": "MQQB-2.2.5-05", "name": "MQQB-2.2.5-06",
+        "address": "MQQB-2.2.5-06", "label": "MQQB-2.2.5-07", "size": "MQQB-2.2.5-07", "flags": "MQQB-2.2.5-07",
+        "type": "MQQB-2.2.5-10",
+    },
+    FINAL_ACK, express=False, name="FinalAck",
+)  # fmt: skip
+
+value(
+    "MQQB-2.2.4-10", "Class of OrderAck is 0x00FF", "MessagePropertiesHeader.MessageClass", ORDER_ACK,
+    lambda found: found == ORDER_CLASS, "{:#06x} is not 0x00ff",
+)  # fmt: skip
+value(
+    "MQQB-2.2.5-09", "Class of a negative FinalAck is one of those for it",
+    "MessagePropertiesHeader.MessageClass", FINAL_ACK,
+    lambda found: found == RECEIVE_CLASS or found in NEGATIVE_CLASSES, "{:#06x} is none of them",
+)  # fmt: skip
+
+value(
+    "MQQB-2.2.4.1-03", "TxSequenceNumber is not 0", "OrderAckBody.TxSequenceNumber", ORDER_ACK,
+    bool, "0 is not valid",
+)  # fmt: skip
+value(
+    "MQQB-2.2.5.1-03", "TxSequenceNumber is not 0", "FinalAckBody.TxSequenceNumber", FINAL_ACK,
+    bool, "0 is not valid",
+)  # fmt: skip
+
+
+@rule(
+    "MQQB-2.2.4.1-04", "TxPreviousSequenceNumber is TxSequenceNumber - 1",
+    "OrderAckBody.TxPreviousSequenceNumber", ORDER_ACK,
+)  # fmt: skip
+def _order_previous(packet: Any) -> Problem:
+    number, previous = packet.OrderAckBody.TxSequenceNumber, packet.OrderAckBody.TxPreviousSequenceNumber
+    return f"{previous} is not {number} - 1" if number and previous != number - 1 else None
+
+
+value(
+    "MQQB-2.2.4.1-05", "Reserved is 0", "OrderAckBody.Reserved", ORDER_ACK,
+    lambda found: not any(found), "not all of its bytes are 0", "SHOULD",
+)  # fmt: skip
+
+
+@rule(
+    "MQQB-2.2.5.1-04", "TxPreviousSequenceNumber is that of an earlier message",
+    "FinalAckBody.TxPreviousSequenceNumber", FINAL_ACK,
+)  # fmt: skip
+def _final_previous(packet: Any) -> Problem:
+    number, previous = packet.FinalAckBody.TxSequenceNumber, packet.FinalAckBody.TxPreviousSequenceNumber
+    return f"{previous} is not before {number}" if number and previous >= number else None
+
+
+value(
+    "MQQB-2.2.7-08", "Signature of a Ping is 0x5548", "Signature", PING,
+    lambda found: found == PING_SIGNATURE, "{:#06x} is not 0x5548",
+)  # fmt: skip

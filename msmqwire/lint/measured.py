@@ -1,0 +1,167 @@
+"""Checks of what a reader takes for granted: sizes, counts and bits that say which parts are there.
+
+A packet that was read can't break them (the bytes would be another packet, or malformed); one that was made up
+with wrong values can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from msmqwire.lint.registry import MESSAGES, SENT, Places, Problem, rule
+from msmqwire.schema import Record
+from msmqwire.schema.layout import layout
+from msmqwire.schema.values import encode_text
+
+
+@rule("MQMQ-2.2.19.1-19", "PacketSize is that of the packet", "BaseHeader.PacketSize", MESSAGES, measured=True)
+def _packet_size(packet: Any) -> Problem:
+    full = Places(packet).measure()
+    size = full - (16 if packet.SessionHeader is not None else 0)
+    told = packet.BaseHeader.PacketSize
+    if packet.schema.name == "RemoteReadMessage":
+        return None if told <= full else f"{told}, but the packet has {full} bytes"
+    counted = packet.SessionHeader is not None and told == full  # the next rule tells
+    return f"{told}, but the packet has {size} bytes" if told != size and not counted else None
+
+
+@rule(
+    "MQMQ-2.2.19.1-20", "PacketSize leaves the SessionHeader out", "BaseHeader.PacketSize", SENT, measured=True
+)  # fmt: skip
+def _session_counted(packet: Any) -> Problem:
+    told = packet.BaseHeader.PacketSize
+    if packet.SessionHeader is not None and told == Places(packet).measure():
+        return f"{told} counts the 16 bytes of the SessionHeader"
+    return None
+
+
+def _present(id: str, flag: str, header: str) -> None:
+    """A bit is set exactly when a header (or field) is there."""
+    bit, part = attrgetter(flag), attrgetter(header)
+
+    @rule(id, f"{flag} is set exactly when {header} is there", flag, MESSAGES, measured=True)
+    def _(packet: Any) -> Problem:
+        told, there = bool(bit(packet)), part(packet) is not None
+        if told == there:
+            return None
+        return "set, but it is not there" if told else "clear, but it is there"
+
+
+_present("MQMQ-2.2.19.1-11", "BaseHeader.Flags.SH", "SessionHeader")
+_present("MQMQ-2.2.19.1-12", "BaseHeader.Flags.DH", "DebugHeader")
+_present("MQMQ-2.2.19.2-31", "UserHeader.Flags.SH", "SecurityHeader")
+_present("MQMQ-2.2.19.2-32", "UserHeader.Flags.TH", "TransactionHeader")
+_present("MQMQ-2.2.19.2-35", "UserHeader.Flags.CQ", "UserHeader.ConnectorType")
+_present("MQMQ-2.2.19.2-36", "UserHeader.Flags.MQ", "MultiQueueFormatHeader")
+_present("MQMQ-2.2.19.2-41", "UserHeader.Flags.HH", "SoapHeader")
+_present("MQMQ-2.2.20.5-04", "TransactionHeader.Flags.CG", "TransactionHeader.ConnectorQMGuid")
+_present("MQRR-2.2.5.1.2.1-01", "UserHeader.Flags.AH", "SRMPEnvelopeHeader")
+_present("MQRR-2.2.5.1.2.2-01", "UserHeader.Flags.AH", "CompoundMessageHeader")
+
+
+@rule("MQMQ-2.2.20.8-05", "QT 1 goes with a QueueIdentifier", "DebugHeader.Flags.QT", MESSAGES, measured=True)
+def _trace_queue(packet: Any) -> Problem:
+    header = packet.DebugHeader
+    there = header.QueueIdentifier is not None
+    return f"{header.Flags.QT}, but the queue is {'' if there else 'not '}there" if (
+        (header.Flags.QT == 1) != there
+    ) else None  # fmt: skip
+
+
+def _layout_of(id: str, flag: str, queue: str, empty: tuple[int, ...], forms: dict[int, str]) -> None:
+    """The bits that tell the form of a queue fit the one that is there."""
+
+    @rule(
+        id, f"{flag} tells the form of {queue}", f"UserHeader.Flags.{flag}", MESSAGES, measured=True
+    )  # fmt: skip
+    def _(packet: Any) -> Problem:
+        kind, there = getattr(packet.UserHeader.Flags, flag), packet.UserHeader[queue]
+        wanted = forms.get(kind)
+        name = there.schema.name if there is not None else None
+        if wanted == name or (wanted is None and kind not in empty):
+            return None
+        return f"{kind}, but {queue} is {name or 'not there'}"
+
+
+_ID, _PUBLIC = "PrivateQueueFormatNameId", "PublicQueueFormatName"
+_PRIVATE, _DIRECT = "PrivateQueueFormatName", "DirectQueueFormatName"
+_layout_of("MQMQ-2.2.19.2-21", "DQ", "DestinationQueue", (0,), {3: _ID, 5: _PUBLIC, 7: _DIRECT})
+_layout_of(
+    "MQMQ-2.2.19.2-25", "AQ", "AdminQueue", (0,), {2: _ID, 3: _ID, 5: _PUBLIC, 6: _PRIVATE, 7: _DIRECT}
+)  # fmt: skip
+_layout_of(
+    "MQMQ-2.2.19.2-28", "RQ", "ResponseQueue", (0, 1),
+    {2: _ID, 3: _ID, 4: _ID, 5: _PUBLIC, 6: _PRIVATE, 7: _DIRECT},
+)  # fmt: skip
+
+
+def _counts(id: str, path: str, part: str, measure: Callable[[Any], int]) -> None:
+    """A field tells the size (or count) of a part."""
+    get, shown = attrgetter(path), attrgetter(part)
+
+    @rule(id, f"{path.rpartition('.')[2]} is that of {part.rpartition('.')[2]}", path, MESSAGES, measured=True)
+    def _(packet: Any) -> Problem:
+        told, found = get(packet), measure(shown(packet))
+        return None if told == found else f"{told}, but it is {found}"
+
+
+def _units(text: Any) -> int:
+    return -(-len(encode_text(text)) // 2)
+
+
+def _provider(info: Record | None) -> int:
+    return 0 if info is None else sum(field.size for field in layout(info))
+
+
+_PROPERTIES, _SECURITY = "MessagePropertiesHeader", "SecurityHeader"
+_counts("MQMQ-2.2.19.3-07", f"{_PROPERTIES}.LabelLength", f"{_PROPERTIES}.Label", _units)
+_counts("MQMQ-2.2.19.3-15", f"{_PROPERTIES}.MessageSize", f"{_PROPERTIES}.MessageBody", len)
+_counts("MQMQ-2.2.19.3-41", f"{_PROPERTIES}.ExtensionSize", f"{_PROPERTIES}.ExtensionData", len)
+for _id, _size, _item, _measure in (
+    ("MQMQ-2.2.20.6-15", "SenderIdSize", "SecurityID", len),
+    ("MQMQ-2.2.20.6-16", "EncryptionKeySize", "EncryptionKey", len),
+    ("MQMQ-2.2.20.6-17", "SignatureSize", "Signature", len),
+    ("MQMQ-2.2.20.6-18", "SenderCertSize", "SenderCert", len),
+    ("MQMQ-2.2.20.6-19", "ProviderInfoSize", "ProviderInfo", _provider),
+):
+    _counts(_id, f"{_SECURITY}.{_size}", f"{_SECURITY}.SecurityData.{_item}", _measure)  # type: ignore[arg-type]
+_counts("MQMQ-2.2.20.7-03", "SoapHeader.HeaderDataLength", "SoapHeader.Header", _units)
+_counts("MQMQ-2.2.20.7-07", "SoapHeader.BodyDataLength", "SoapHeader.Body", _units)
+for _name in ("Destination", "Administration", "Response"):
+    _path = f"MultiQueueFormatHeader.{_name}"
+    _counts("MQMQ-2.2.20.2-05", f"{_path}.ElementCount", f"{_path}.FormatNameList", len)
+_counts(
+    "MQMQ-2.2.20.3-03", "MultiQueueFormatHeader.Signature.Size", "MultiQueueFormatHeader.Signature.Signature", len
+)  # fmt: skip
+_counts(
+    "MQRR-2.2.5.1.2.2-04", "CompoundMessageHeader.HTTPBodySize", "CompoundMessageHeader.Data", len
+)  # fmt: skip
+
+
+@rule(
+    "MQMQ-2.2.18.1.5.2-01", "Count is the size of DirectFormatName", "UserHeader.DestinationQueue.Count", MESSAGES,
+    measured=True,
+)  # fmt: skip
+def _direct(packet: Any) -> Problem:
+    for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
+        queue = packet.UserHeader[name]
+        if queue is not None and queue.get("Count") is not None:
+            size = len(encode_text(queue.DirectFormatName))
+            if queue.Count != size:
+                return f"UserHeader.{name}.Count", f"{queue.Count}, but it is {size}"
+    return None
+
+
+@rule(
+    "MQMQ-2.2.20.2-01", "HeaderSize is that of the part", "MultiQueueFormatHeader.Destination.HeaderSize", MESSAGES,
+    measured=True,
+)  # fmt: skip
+def _list_size(packet: Any) -> Problem:
+    for name in ("Destination", "Administration", "Response"):
+        part = packet.MultiQueueFormatHeader[name]
+        full = sum(field.size for field in layout(part))
+        if not full - len(part.Padding) <= part.HeaderSize <= full:
+            return f"MultiQueueFormatHeader.{name}.HeaderSize", f"{part.HeaderSize}, but it is {full}"
+    return None

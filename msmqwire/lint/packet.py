@@ -1,0 +1,52 @@
+"""One packet against the specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+# Imported for the checks that they register.
+from msmqwire.lint import acks, base, measured, message, parts, remote, security
+from msmqwire.lint.finding import Finding
+from msmqwire.lint.registry import REGISTER, Check, Places, Runner
+from msmqwire.schema import Record
+
+assert all((acks, base, measured, message, parts, remote, security))
+_RUNNER = Runner()
+
+
+def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
+    """What in a packet departs from the specifications, in the order of its bytes.
+
+    Args:
+        packet: a parsed packet, or one that was made up; what was left out of it is filled in.
+        data: the bytes that it was read from. Without them sizes and presence bits are measured as well, which
+            can be wrong only in a packet that was made up.
+    """
+    if any(not hasattr(packet, name) for name in packet.schema.fields):
+        packet = packet.schema.make(packet)
+    places = Places(packet)
+    found = [
+        check.at(path, places.offset(path), message)
+        for check, path, message in _RUNNER.run(packet, acks.meant_as(packet), measured=data is None)
+    ]
+    found.extend(_ambiguous_length(packet, places))
+    found.sort(key=lambda finding: finding.offset)
+    return found
+
+
+def _ambiguous_length(packet: Record, places: Places) -> Iterator[Finding]:
+    """A DataLength that fits as bytes, but in characters reaches past the packet."""
+    header = packet.get("SRMPEnvelopeHeader")
+    if header is None:
+        return
+    at = places.offset("SRMPEnvelopeHeader.DataLength")
+    end = min(places.measure(), packet.BaseHeader.PacketSize)
+    size = 2 * header.DataLength
+    if at + 4 + size > end:
+        message = f"{header.DataLength} characters take {size} bytes and {max(0, end - at - 4)} are left"
+        yield parts.DATA_PAST_PACKET.at("SRMPEnvelopeHeader.DataLength", at, message)
+
+
+def checks() -> Iterator[Check]:
+    """Every rule that lint knows, sorted by id: those of a packet, of a session and of malformed bytes."""
+    yield from sorted(REGISTER, key=lambda check: (check.id, check.path))

@@ -1,0 +1,214 @@
+"""The register of checks, and how they are run on a packet.
+
+A check is a function of a packet that says what is wrong, with the requirement it stands for, the field that
+a finding names and the kinds of packet it looks at. The modules beside this one fill the register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+from msmqwire.lint.finding import Finding, Severity
+from msmqwire.schema import Record
+from msmqwire.schema.layout import layout
+
+Problem: TypeAlias = "str | tuple[str, str] | None"
+"""What is wrong; with a path where the check alone knows it."""
+
+MESSAGES: Final = frozenset({"UserMessage", "OrderAck", "FinalAck", "RemoteReadMessage"})
+SENT: Final = MESSAGES - {"RemoteReadMessage"}
+"""Messages as a sender puts them on the wire; a remote reader gets them as the server keeps them."""
+INTERNAL: Final = frozenset({"EstablishConnection", "ConnectionParameters", "SessionAck"})
+SESSION: Final = MESSAGES | INTERNAL
+USER: Final = frozenset({"UserMessage"})
+ORDER_ACK: Final = frozenset({"OrderAck"})
+FINAL_ACK: Final = frozenset({"FinalAck"})
+REMOTE: Final = frozenset({"RemoteReadMessage"})
+PING: Final = frozenset({"Ping"})
+FLOW: Final = frozenset({"session"})
+"""Checks of a whole session, in `msmqwire.lint.session`."""
+BYTES: Final = frozenset({"bytes"})
+"""Checks of bytes that are no packet, in `msmqwire.lint.attacks`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule that lint knows.
+
+    Attributes:
+        id: requirement id, or ``ATTACK-<NAME>``.
+        severity: see `Finding.severity`.
+        title: the rule in a few words.
+        path: the field that a finding names; empty when each finding has its own.
+        kinds: the packets it looks at; ``session`` for the order of packets, ``bytes`` for malformed ones.
+        judge: says what is wrong with a packet; None when another part of lint judges.
+        measured: it can be broken only by a packet that was made up, not by one that was read.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    path: str
+    kinds: frozenset[str]
+    judge: Callable[[Any], Problem] | None = None
+    measured: bool = False
+
+    def at(self, path: str, offset: int, message: str) -> Finding:
+        """A finding of this check."""
+        return Finding(self.id, self.severity, path, offset, message)
+
+
+REGISTER: Final[list[Check]] = []
+
+
+def listed(
+    id: str, title: str, path: str = "", kinds: frozenset[str] = FLOW, severity: Severity = "MUST"
+) -> Check:
+    """Registers a check that another part of lint judges."""
+    check = Check(id, severity, title, path, kinds)
+    REGISTER.append(check)
+    return check
+
+
+def rule(
+    id: str,
+    title: str,
+    path: str,
+    kinds: frozenset[str],
+    severity: Severity = "MUST",
+    *,
+    measured: bool = False,
+) -> Callable[[Callable[[Any], Problem]], Callable[[Any], Problem]]:
+    """Registers a function as a check. It is asked only when the header that `path` begins with is there."""
+
+    def register(judge: Callable[[Any], Problem]) -> Callable[[Any], Problem]:
+        REGISTER.append(Check(id, severity, title, path, kinds, judge, measured))
+        return judge
+
+    return register
+
+
+def value(
+    id: str,
+    title: str,
+    path: str,
+    kinds: frozenset[str],
+    holds: Callable[[Any], bool],
+    why: str,
+    severity: Severity = "MUST",
+) -> None:
+    """Registers a check of one field: `holds` accepts its value, `why` formats one that it does not."""
+    get = attrgetter(path)
+
+    def judge(packet: Any) -> Problem:
+        found = get(packet)
+        return None if holds(found) else why.format(found)
+
+    REGISTER.append(Check(id, severity, title, path, kinds, judge))
+
+
+def zero(id: str, title: str, path: str, kinds: frozenset[str], severity: Severity = "MUST") -> None:
+    """Registers a check that a field is 0."""
+    value(id, title, path, kinds, lambda found: not found, "{:#x} is not 0", severity)
+
+
+def unused(
+    id: str, title: str, path: str, mask: int, kinds: frozenset[str], severity: Severity = "MUST"
+) -> None:
+    """Registers a check that the bits of a mask are clear; the finding names the lowest that is set."""
+    get = attrgetter(path)
+
+    def judge(packet: Any) -> Problem:
+        word = get(packet)
+        wrong = int(word) & mask
+        if not wrong:
+            return None
+        names = [part.name for part in word.schema.parts if part.mask & wrong]
+        return f"{path}.{names[0]}", f"{', '.join(names)} set, mask {wrong:#x}"
+
+    REGISTER.append(Check(id, severity, title, path, kinds, judge))
+
+
+class Places:
+    """Where the fields of a packet stand; measured when the first is asked for."""
+
+    def __init__(self, packet: Record) -> None:
+        self._packet = packet
+        self._offsets: dict[str, int] = {}
+        self.size = 0
+
+    def offset(self, path: str) -> int:
+        """The first byte of a field, structure or flag word; of the nearest one around what is not there."""
+        if not self._offsets:
+            self._measure()
+        names = path.split(".")
+        while names:
+            found = self._offsets.get(".".join(names))
+            if found is not None:
+                return found
+            names.pop()
+        return 0
+
+    def measure(self) -> int:
+        """The bytes of the whole packet."""
+        if not self._offsets:
+            self._measure()
+        return self.size
+
+    def _measure(self) -> None:
+        for field in layout(self._packet):
+            self._put(field.path, field.offset)
+            self.size = field.offset + field.size
+        body = self._offsets.get("MessagePropertiesHeader.MessageBody", 0)
+        for view in ("OrderAckBody", "FinalAckBody"):
+            shown = self._packet.get(view)
+            if shown is not None:
+                for field in layout(shown):
+                    self._put(field.path, body + field.offset)
+
+    def _put(self, path: str, offset: int) -> None:
+        self._offsets[path] = offset
+        above = path.rpartition(".")[0]
+        while above:
+            self._offsets.setdefault(above, offset)
+            above = above.rpartition(".")[0]
+
+
+_Group: TypeAlias = "tuple[str, tuple[Check, ...]]"
+
+
+def _groups(kind: str) -> tuple[_Group, ...]:
+    """The checks of a kind of packet by the header they are about."""
+    groups: dict[str, list[Check]] = {}
+    for check in REGISTER:
+        if kind in check.kinds and check.judge is not None:
+            groups.setdefault(check.path.partition(".")[0], []).append(check)
+    return tuple((header, tuple(checks)) for header, checks in groups.items())
+
+
+class Runner:
+    """Runs the checks of the register, once it is full."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, tuple[_Group, ...]] = {}
+
+    def run(self, packet: Record, kinds: Iterable[str], *, measured: bool) -> Iterator[tuple[Check, str, str]]:
+        """Each check that finds something, with path and message."""
+        for kind in kinds:
+            groups = self._by_kind.get(kind)
+            if groups is None:
+                groups = self._by_kind[kind] = _groups(kind)
+            for header, checks in groups:
+                if getattr(packet, header, None) is None:
+                    continue
+                for check in checks:
+                    if check.measured and not measured:
+                        continue
+                    assert check.judge is not None
+                    problem = check.judge(packet)
+                    if problem is not None:
+                        path, message = (check.path, problem) if isinstance(problem, str) else problem
+                        yield check, path, message

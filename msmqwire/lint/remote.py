@@ -1,0 +1,137 @@
+"""Checks of remotely read messages: [MS-MQRR] 2.2.5."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.constants import is_legal_class
+from msmqwire.headers.remote import SOURCE_ADDRESS
+from msmqwire.lint.message import DIRECT
+from msmqwire.lint.registry import REMOTE, Problem, rule, value
+from msmqwire.schema import OddPadding
+from msmqwire.schema.layout import layout
+
+IP, IPV6 = 1, 6
+ADDRESS_SIZES: Final = {IP: 4, IPV6: 16}
+_OVERLAY = "UserHeader.QueueManagerAddress"
+
+
+def _source(packet: Any) -> Any:
+    """The address that QueueManagerAddress holds with a direct destination, else None."""
+    user = packet.UserHeader
+    return SOURCE_ADDRESS.parse(user.QueueManagerAddress.bytes_le) if user.Flags.DQ == DIRECT else None
+
+
+@rule("MQRR-2.2.5.1-07", "AddressLength is that of the address", _OVERLAY, REMOTE)
+def _length(packet: Any) -> Problem:
+    source = _source(packet)
+    if source is None or source.AddressType not in ADDRESS_SIZES:
+        return None
+    size = ADDRESS_SIZES[source.AddressType]
+    return f"AddressLength {source.AddressLength} is not {size}" if source.AddressLength != size else None
+
+
+@rule("MQRR-2.2.5.1-08", "AddressType is 1 or 6", _OVERLAY, REMOTE)
+def _type(packet: Any) -> Problem:
+    source = _source(packet)
+    if source is None or source.AddressType in ADDRESS_SIZES:
+        return None
+    return f"AddressType {source.AddressType} is neither 1 nor 6"
+
+
+@rule("MQRR-2.2.5.1-09", "AddressScope is 0 for IPv4", _OVERLAY, REMOTE)
+def _scope(packet: Any) -> Problem:
+    source = _source(packet)
+    if source is not None and source.AddressType == IP and source.AddressScope:
+        return f"AddressScope {source.AddressScope} with an IPv4 address"
+    return None
+
+
+def _presence(id: str, name: str, header: str, *, always: bool) -> None:
+    path = f"ExtensionHeader.Flags.{name}"
+
+    @rule(id, f"{name} is {'set' if always else f'set when a {header} is there'}", path, REMOTE, measured=not always)
+    def _(packet: Any) -> Problem:
+        flag = bool(getattr(packet.ExtensionHeader.Flags, name))
+        if always:
+            return None if flag else "clear"
+        there = packet.get(header) is not None
+        return f"{'set' if flag else 'clear'}, against the headers that follow" if flag != there else None
+
+
+_presence("MQRR-2.2.5.2-04", "DL", "DeadLetterHeader", always=False)
+_presence("MQRR-2.2.5.2-05", "SQ", "SubqueueHeader", always=True)
+_presence("MQRR-2.2.5.2-08", "EA", "ExtendedAddressHeader", always=True)
+
+for _id, _name, _size in (
+    ("MQRR-2.2.5.2-01", "ExtensionHeader", 12),
+    ("MQRR-2.2.5.3-01", "SubqueueHeader", 148),
+    ("MQRR-2.2.5.5-01", "ExtendedAddressHeader", 28),
+):
+    value(
+        _id, f"HeaderSize is {_size}", f"{_name}.HeaderSize", REMOTE,
+        lambda found, size=_size: found == size, f"{{}} is not {_size}",
+    )  # fmt: skip
+
+
+@rule(
+    "MQRR-2.2.5.2-02", "RemainingHeadersSize is that of the headers behind", "ExtensionHeader.RemainingHeadersSize",
+    REMOTE,
+)  # fmt: skip
+def _remaining(packet: Any) -> Problem:
+    headers = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
+    size = sum(field.size for header in headers if header is not None for field in layout(header))
+    told = packet.ExtensionHeader.RemainingHeadersSize
+    return f"{told}, but {size} bytes follow" if told != size else None
+
+
+value(
+    "MQRR-2.2.5.3-03", "TM is 0", "SubqueueHeader.Flags.TM", REMOTE, lambda found: not found, "set"
+)  # fmt: skip
+value(
+    "MQRR-2.2.5.3-04", "AcknowledgementClass is a class", "SubqueueHeader.Flags.AcknowledgementClass", REMOTE,
+    is_legal_class, "{:#06x} has bits of 0x1e00",
+)  # fmt: skip
+for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "TargetSubqueueName")):
+    value(
+        _id, f"{_name} is null-terminated and padded with zeroes", f"SubqueueHeader.{_name}", REMOTE,
+        lambda found: isinstance(found, str), "no text with nulls behind it",
+    )  # fmt: skip
+
+
+@rule("MQRR-2.2.5.4-01", "HeaderSize counts the padding to 4 bytes", "DeadLetterHeader.HeaderSize", REMOTE)
+def _dead_letter(packet: Any) -> Problem:
+    header = packet.DeadLetterHeader
+    size = sum(field.size for field in layout(header))
+    if header.HeaderSize != size or isinstance(header.Padding, OddPadding):
+        return f"{header.HeaderSize} is not {size}, a multiple of 4"
+    return None
+
+
+value(
+    "MQRR-2.2.5.4-02", "DeadLetterPathName is null-terminated", "DeadLetterHeader.DeadLetterPathName", REMOTE,
+    lambda found: isinstance(found, str), "no null-terminated UTF-16 text",
+)  # fmt: skip
+
+
+@rule("MQRR-2.2.5.5-02", "AddressLength is that of the address", "ExtendedAddressHeader.AddressLength", REMOTE)
+def _extended_length(packet: Any) -> Problem:
+    header = packet.ExtendedAddressHeader
+    size = ADDRESS_SIZES.get(header.AddressType, header.AddressLength)
+    return f"{header.AddressLength} is not {size}" if header.AddressLength != size else None
+
+
+value(
+    "MQRR-2.2.5.5-03", "AddressType is 0, 1 or 6", "ExtendedAddressHeader.AddressType", REMOTE,
+    lambda found: found in (0, IP, IPV6), "{} is none of 0, 1 and 6",
+)  # fmt: skip
+
+
+@rule("MQRR-2.2.5.5-05", "AddressScope is 0 but for IPv6", "ExtendedAddressHeader.AddressScope", REMOTE)
+def _extended_scope(packet: Any) -> Problem:
+    header = packet.ExtendedAddressHeader
+    if header.AddressType == IP and header.AddressScope:
+        return f"{header.AddressScope} with an IPv4 address"
+    return None
+
+

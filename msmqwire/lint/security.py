@@ -1,0 +1,153 @@
+"""Checks of SecurityHeader: [MS-MQMQ] 2.2.20.6, [MS-MQQB] 2.4.2, [MS-DTYP] 2.4.2.2."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.lint.message import encrypted
+from msmqwire.lint.registry import MESSAGES, SENT, Problem, rule, unused, value
+from msmqwire.schema import OddPadding
+
+NO_ID, SID, QM_GUID = 0, 1, 2
+SID_HEAD, SUB_AUTHORITIES_MAX = 8, 15  # [MS-DTYP] 2.4.2.2
+GUID_SIZE: Final = 16
+SENDER_CERT_MAX: Final = 0xFFFF  # MQMQ-2.2.20.6-18
+SIMPLEBLOB_HEAD: Final = 12
+_CIPHERS = frozenset({0x6602, 0x660E, 0x660F, 0x6610, 0x6801})
+_SIZES = ("SenderIdSize", "EncryptionKeySize", "SignatureSize", "SenderCertSize", "ProviderInfoSize")
+
+value(
+    "MQMQ-2.2.20.6-02", "ST is 0, 1 or 2", "SecurityHeader.Flags.ST", MESSAGES,
+    lambda found: found <= QM_GUID, "{} is none of 0, 1 and 2",
+)  # fmt: skip
+
+
+@rule("MQMQ-2.2.20.6-03", "ST 0 goes without a SecurityID", "SecurityHeader.SenderIdSize", MESSAGES)
+def _no_id(packet: Any) -> Problem:
+    header = packet.SecurityHeader
+    return f"{header.SenderIdSize}, but ST is 0" if header.Flags.ST == NO_ID and header.SenderIdSize else None
+
+
+def sid_problem(data: bytes) -> str | None:
+    """Why bytes are not a SID in the packet form of [MS-DTYP] 2.4.2.2."""
+    if len(data) < SID_HEAD:
+        return f"{len(data)} bytes are no SID"
+    if data[0] != 1:
+        return f"revision {data[0]} of a SID is not 1"
+    if data[1] > SUB_AUTHORITIES_MAX:
+        return f"{data[1]} sub-authorities of a SID are more than 15"
+    if len(data) != SID_HEAD + 4 * data[1]:
+        return f"{len(data)} bytes, but a SID of {data[1]} sub-authorities has {SID_HEAD + 4 * data[1]}"
+    return None
+
+
+@rule("MQMQ-2.2.20.6-04", "With ST 1 SecurityID is a SID", "SecurityHeader.SecurityData.SecurityID", MESSAGES)
+def _sid(packet: Any) -> Problem:
+    header = packet.SecurityHeader
+    return sid_problem(header.SecurityData.SecurityID) if header.Flags.ST == SID else None
+
+
+@rule("MQMQ-2.2.20.6-05", "With ST 2 SecurityID is a GUID", "SecurityHeader.SecurityData.SecurityID", MESSAGES)
+def _guid(packet: Any) -> Problem:
+    header = packet.SecurityHeader
+    size = len(header.SecurityData.SecurityID)
+    return f"{size} bytes are no GUID" if header.Flags.ST == QM_GUID and size != GUID_SIZE else None
+
+
+value(
+    "MQMQ-2.2.20.6-06", "AU is 0 on the wire", "SecurityHeader.Flags.AU", SENT, lambda found: not found, "set"
+)  # fmt: skip
+value(
+    "MQMQ-2.2.20.6-13", "AS is 0 on the wire", "SecurityHeader.Flags.AS", SENT,
+    lambda found: not found, "{:#x} is not 0",
+)  # fmt: skip
+unused("MQMQ-2.2.20.6-14", "Unused bits are 0", "SecurityHeader.Flags", 0xF000, MESSAGES)
+
+
+@rule("MQMQ-2.2.20.6-07", "An encrypted body comes with its key", "SecurityHeader.EncryptionKeySize", SENT)
+def _key(packet: Any) -> Problem:
+    if encrypted(packet) and not packet.SecurityHeader.SecurityData.EncryptionKey:
+        return "EB is set, and there is no key"
+    return None
+
+
+@rule("MQQB-2.4.2-01", "EncryptionKey is a SIMPLEBLOB", "SecurityHeader.SecurityData.EncryptionKey", SENT)
+def _blob(packet: Any) -> Problem:
+    key = packet.SecurityHeader.SecurityData.EncryptionKey
+    if not key or (len(key) > SIMPLEBLOB_HEAD and key[:4] == b"\x01\x02\0\0" and key[8:12] == b"\0\xa4\0\0"):
+        return None
+    return f"{key[:SIMPLEBLOB_HEAD].hex()} does not begin one"
+
+
+@rule(
+    "MQQB-2.4.2-02", "The session key is for a known cipher", "SecurityHeader.SecurityData.EncryptionKey", SENT
+)  # fmt: skip
+def _key_cipher(packet: Any) -> Problem:
+    key = packet.SecurityHeader.SecurityData.EncryptionKey
+    if len(key) <= SIMPLEBLOB_HEAD:
+        return None
+    kind, used = int.from_bytes(key[4:8], "little"), packet.MessagePropertiesHeader.EncryptionAlgorithm
+    if kind not in _CIPHERS:
+        return f"{kind:#x} is unknown"
+    return f"{kind:#x} is not EncryptionAlgorithm, {used:#x}" if kind != used and used in _CIPHERS else None
+
+
+@rule(
+    "MQMQ-2.2.20.6-09", "Without DE a signature names its provider", "SecurityHeader.ProviderInfoSize", MESSAGES
+)  # fmt: skip
+def _provider(packet: Any) -> Problem:
+    header = packet.SecurityHeader
+    if not header.Flags.DE and header.SecurityData.Signature and header.SecurityData.ProviderInfo is None:
+        return "there is a signature, DE is clear, and no provider is named"
+    return None
+
+
+@rule("MQMQ-2.2.20.6-35", "ProviderInfo is there only without DE", "SecurityHeader.ProviderInfoSize", MESSAGES)
+def _default_provider(packet: Any) -> Problem:
+    header = packet.SecurityHeader
+    if header.Flags.DE and header.SecurityData.ProviderInfo is not None:
+        return f"{header.ProviderInfoSize}, but DE is set"
+    return None
+
+
+@rule(
+    "MQMQ-2.2.20.6-38", "ProviderName ends on its only null",
+    "SecurityHeader.SecurityData.ProviderInfo.ProviderName", MESSAGES,
+)  # fmt: skip
+def _provider_name(packet: Any) -> Problem:
+    info = packet.SecurityHeader.SecurityData.ProviderInfo
+    if info is None or isinstance(info.ProviderName, str):
+        return None
+    return "no null-terminated UTF-16 text"
+
+
+@rule("MQMQ-2.2.20.6-11", "AI is set exactly when SecurityData is there", "SecurityHeader.Flags.AI", MESSAGES)
+def _ai(packet: Any) -> Problem:
+    """A bare SecurityID goes without AI, as Windows sends it: MQMQ-2.2.20.6-12."""
+    header = packet.SecurityHeader
+    data = header.SecurityData
+    more = bool(data.EncryptionKey or data.Signature or data.SenderCert or data.ProviderInfo is not None)
+    if header.Flags.AI and not more and not data.SecurityID:
+        return "set, but SecurityData is empty"
+    return "clear, but there is SecurityData" if more and not header.Flags.AI else None
+
+
+value(
+    "MQMQ-2.2.20.6-18", "SenderCertSize is at most 0xFFFF", "SecurityHeader.SenderCertSize", MESSAGES,
+    lambda found: found <= SENDER_CERT_MAX, "{:#x} is more than 0xffff",
+)  # fmt: skip
+
+
+@rule("MQMQ-2.2.20.6-20", "At least one size is not 0", "SecurityHeader.SenderIdSize", MESSAGES)
+def _empty(packet: Any) -> Problem:
+    return "all five sizes are 0" if not any(packet.SecurityHeader[name] for name in _SIZES) else None
+
+
+@rule("MQMQ-2.2.20.6-21", "Each item is padded to 4 bytes", "SecurityHeader.SecurityData", MESSAGES)
+def _padding(packet: Any) -> Problem:
+    data = packet.SecurityHeader.SecurityData
+    for item in ("SecurityID", "EncryptionKey", "Signature", "SenderCert", "ProviderInfo"):
+        padding = data[f"{item}Padding"]
+        if isinstance(padding, OddPadding):
+            return f"SecurityHeader.SecurityData.{item}Padding", f"{len(padding)} bytes of padding"
+    return None

@@ -1,0 +1,108 @@
+"""The small rules that format names and path names share: character sets, limits, a reader with a place."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+from uuid import UUID
+
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidName
+
+ILLEGAL_FORMAT_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
+ILLEGAL_PATH_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
+UNSUPPORTED_FORMAT_NAME: Final = int(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
+
+COMPUTER_MAX: Final = 256  # MQMQ-2.1.1-04
+QUEUE_NAME_MAX: Final = 124  # MQMQ-2.1.1-05
+SUBQUEUE_MAX: Final = 32  # MQMQ-2.1.1-08
+DOMAIN_MAX: Final = 255  # MQMQ-2.1.5-02
+PORT_MAX: Final = 65535
+
+NEWEST_VERSION: Final = 6.0
+SUBQUEUES_SINCE: Final = 4.0
+MULTICAST_SINCE: Final = 3.0
+
+VISIBLE: Final = frozenset(map(chr, range(0x21, 0x7F)))
+QUEUE_NAME_1: Final = frozenset(map(chr, range(0x21, 0x80))) - frozenset(";\\")
+QUEUE_NAME_2: Final = QUEUE_NAME_1 - frozenset('"+,')
+HEX: Final = frozenset("0123456789abcdefABCDEF")
+DIGITS: Final = frozenset("0123456789")
+
+_GUID_FORM = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+
+
+def queue_name_characters(version: float) -> frozenset[str]:
+    """The characters of a queue name for a version of MSMQ (1.0 to 6.0); [MS-MQMQ] 2.1.1."""
+    return QUEUE_NAME_1 if version < 2 else QUEUE_NAME_2
+
+
+def same_letters(text: str, literal: str) -> bool:
+    """Whether a text is a literal of the grammar in upper or lower case.
+
+    ABNF knows ASCII letters only: str.upper() alone would take a dotless i for an I.
+    """
+    return len(text) == len(literal) and text.isascii() and text.upper() == literal.upper()
+
+
+class Scanner:
+    """Reads a part of a text from left to right; a refusal says at which character of the whole text."""
+
+    __slots__ = ("_hresult", "at", "end", "text")
+
+    def __init__(self, text: str, hresult: int, *, start: int = 0, end: int | None = None) -> None:
+        self.text, self.at, self._hresult = text, start, hresult
+        self.end = len(text) if end is None else end
+
+    def fail(self, why: str, at: int | None = None) -> NoReturn:
+        """Refuse the name, at the place where the reader stands when none is given."""
+        raise InvalidName(why, offset=self.at if at is None else at, hresult=self._hresult)
+
+    def next_is(self, literal: str) -> bool:
+        return same_letters(self.text[self.at : min(self.at + len(literal), self.end)], literal)
+
+    def rest_is(self, literal: str) -> bool:
+        return same_letters(self.text[self.at : self.end], literal)
+
+    def take(self, literal: str) -> bool:
+        """Go past a literal if it stands here."""
+        if not self.next_is(literal):
+            return False
+        self.at += len(literal)
+        return True
+
+    def run(self, allowed: frozenset[str], most: int, what: str) -> str:
+        """One to `most` characters of a set."""
+        start, text = self.at, self.text
+        stop = min(self.end, start + most)
+        while self.at < stop and text[self.at] in allowed:
+            self.at += 1
+        if self.at == start:
+            self.fail(f"{what} has no character that may stand here")
+        if self.at == stop < self.end and text[stop] in allowed:
+            self.fail(f"{what} has more than {most} characters")
+        return text[start : self.at]
+
+    def finish(self) -> None:
+        """Refuse anything that is left."""
+        if self.at < self.end:
+            self.fail(f"{self.text[self.at]!a} can't stand here")
+
+    def guid(self) -> UUID:
+        """A GUID in its usual form, without braces."""
+        start = self.at
+        for position, form in enumerate(_GUID_FORM, start):
+            if position >= self.end:
+                self.fail("the GUID is too short", position)
+            character = self.text[position]
+            if not (character == "-" if form == "-" else character in HEX):
+                self.fail("not a GUID of 8, 4, 4, 4 and 12 hexadecimal digits", position)
+        self.at = start + len(_GUID_FORM)
+        return UUID(self.text[start : self.at])
+
+    def decimal(self, most: int, what: str) -> int:
+        """A decimal number up to `most` without leading zeroes."""
+        start = self.at
+        digits = self.run(DIGITS, len(str(most)), what)
+        if (len(digits) > 1 and digits[0] == "0") or int(digits) > most:
+            self.fail(f"{what} is not 0 to {most} without leading zeroes", start)
+        return int(digits)

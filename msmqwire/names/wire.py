@@ -1,0 +1,187 @@
+"""Format names as the headers of a packet carry them: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5 and 2.2.19.2.
+
+The wire forms are plain dicts under the specification's field names; reading takes any mapping or any
+object with those attributes. Errors are InvalidName with the field in `path`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from msmqwire.constants import QUEUE_FORMAT_TYPE
+from msmqwire.names.fields import direct_text, field_of, guid_of, number_of, read_direct, refuse
+from msmqwire.names.formats import (
+    DirectName,
+    DistributionListName,
+    FormatName,
+    PrivateName,
+    PublicName,
+)
+from msmqwire.names.grammar import UNSUPPORTED_FORMAT_NAME
+
+Role = Literal["destination", "admin", "response"]
+"""Which queue of the UserHeader: it decides what a type of name means."""
+
+NO_QUEUE, LIKE_ADMIN, AT_SOURCE, AT_DESTINATION, AT_ADMIN, PUBLIC, ELSEWHERE, DIRECT = range(8)
+"""The values of UserHeader.Flags.DQ, AQ and RQ; [MS-MQMQ] 2.2.19.2."""
+
+_FIELDS: Final[Mapping[Role, tuple[str, str, frozenset[int]]]] = MappingProxyType(
+    {
+        "destination": ("DQ", "DestinationQueue", frozenset({NO_QUEUE, AT_DESTINATION, PUBLIC, DIRECT})),
+        "admin": (
+            "AQ",
+            "AdminQueue",
+            frozenset({NO_QUEUE, AT_SOURCE, AT_DESTINATION, PUBLIC, ELSEWHERE, DIRECT}),
+        ),
+        "response": ("RQ", "ResponseQueue", frozenset(range(8))),
+    }
+)
+
+
+def to_user_header_queue(
+    name: FormatName | None,
+    role: Role,
+    *,
+    source_qm: UUID | None,
+    destination_qm: UUID | None,
+    admin: FormatName | None = None,
+) -> tuple[int, dict[str, Any] | None]:
+    """A queue of the UserHeader as its type (DQ, AQ or RQ) and its field; [MS-MQMQ] 2.2.19.2.
+
+    The shortest form that says the same is taken: a private queue at the source, at the destination or, for
+    a response queue, where the administration queue is, needs no GUID, and a response queue that is
+    the administration queue takes no bytes. A private destination has its host's GUID in QueueManagerAddress;
+    `destination_qm` of None leaves that to the caller.
+
+    Raises:
+        InvalidName: for a name that this field can't hold.
+    """
+    _, field, _ = _FIELDS[role]
+    path = f"UserHeader.{field}"
+    match name:
+        case None:
+            return NO_QUEUE, None
+        case _ if role == "response" and admin is not None and name == admin:
+            return LIKE_ADMIN, None
+        case DirectName():
+            return DIRECT, {"DirectFormatName": direct_text(name)}
+        case PublicName(journal=False):
+            return PUBLIC, {"PublicQueueIdentifier": name.guid}
+        case PrivateName(journal=False):
+            number: dict[str, Any] = {"PrivateQueueIdentifier": name.number}
+            if role == "destination":
+                if destination_qm not in (None, name.guid):
+                    refuse("the private queue is not at the destination queue manager", path)
+                return AT_DESTINATION, number
+            if name.guid == source_qm:
+                return AT_SOURCE, number
+            if name.guid == destination_qm:
+                return AT_DESTINATION, number
+            if role == "response" and isinstance(admin, PrivateName) and admin.guid == name.guid:
+                return AT_ADMIN, number
+            return ELSEWHERE, {"SourceQueueManager": name.guid, **number}
+    refuse(f"{name.canonical} has no form in this header", path, UNSUPPORTED_FORMAT_NAME)
+
+
+def from_user_header_queue(
+    type_value: int,
+    value: Any,
+    *,
+    role: Role,
+    source_qm: UUID | None,
+    destination_qm: UUID | None,
+    admin: FormatName | None = None,
+) -> FormatName | None:
+    """A queue of the UserHeader from its type (DQ, AQ or RQ) and its field; [MS-MQMQ] 2.2.19.2.
+
+    Args:
+        type_value: the value of Flags.DQ, AQ or RQ.
+        value: the field, None when the type has none.
+        role: which of the three queues it is.
+        source_qm: UserHeader.SourceQueueManager.
+        destination_qm: UserHeader.QueueManagerAddress.
+        admin: the administration queue, for a response queue that refers to it.
+
+    Returns:
+        The name, or None when there is no such queue.
+
+    Raises:
+        InvalidName: for a type that the field can't have, a field that breaks the grammar, and a host that is
+            not known.
+    """
+    flag, field, types = _FIELDS[role]
+    path = f"UserHeader.{field}"
+    if type_value not in types:
+        refuse(f"a packet with {flag} {type_value} is an error", f"UserHeader.Flags.{flag}")
+    if type_value == NO_QUEUE:
+        return None
+    if type_value == LIKE_ADMIN:
+        return admin  # without one there is no response queue either
+    if type_value == DIRECT:
+        return read_direct(field_of(value, "DirectFormatName", path), f"{path}.DirectFormatName")
+    if type_value == PUBLIC:
+        return PublicName(guid_of(value, "PublicQueueIdentifier", path))
+    number = number_of(value, "PrivateQueueIdentifier", path)
+    if type_value == ELSEWHERE:
+        return PrivateName(guid_of(value, "SourceQueueManager", path), number)
+    if type_value == AT_ADMIN:
+        host = admin.guid if isinstance(admin, PrivateName) else None
+    else:
+        host = source_qm if type_value == AT_SOURCE else destination_qm
+    if host is None:
+        refuse("the queue manager of the private queue is not known", path)
+    return PrivateName(host, number)
+
+
+def to_mqf_element(name: FormatName) -> dict[str, Any]:
+    """A destination as an MQFFormatNameElement: ``{"FormatType", "FormatName"}``; [MS-MQMQ] 2.2.18.1.4.
+
+    A distribution list loses its domain, for which there is no place.
+
+    Raises:
+        InvalidName: for a name that has no form there.
+    """
+    match name:
+        case PublicName(journal=False):
+            return _element(QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_PUBLIC, PublicQueueIdentifier=name.guid)
+        case PrivateName(journal=False):
+            return _element(
+                QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_PRIVATE,
+                SourceQueueManager=name.guid,
+                PrivateQueueIdentifier=name.number,
+            )
+        case DirectName():
+            return _element(QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_DIRECT, DirectFormatName=direct_text(name))
+        case DistributionListName():
+            return _element(QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_DL, DistributionListIdentifier=name.guid)
+    refuse(f"{name.canonical} has no form there", "MQFFormatNameElement", UNSUPPORTED_FORMAT_NAME)
+
+
+def _element(kind: QUEUE_FORMAT_TYPE, **fields: Any) -> dict[str, Any]:
+    return {"FormatType": int(kind), "FormatName": fields}
+
+
+def from_mqf_element(value: Any) -> FormatName:
+    """A destination from an MQFFormatNameElement; [MS-MQMQ] 2.2.18.1.4.
+
+    Raises:
+        InvalidName: for a FormatType other than 1, 2, 3 and 6, and a name that breaks the grammar.
+    """
+    path = "MQFFormatNameElement"
+    kind = field_of(value, "FormatType", path)
+    name = field_of(value, "FormatName", path)
+    path = f"{path}.FormatName"
+    match kind:
+        case QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_PUBLIC:
+            return PublicName(guid_of(name, "PublicQueueIdentifier", path))
+        case QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_PRIVATE:
+            guid = guid_of(name, "SourceQueueManager", path)
+            return PrivateName(guid, number_of(name, "PrivateQueueIdentifier", path))
+        case QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_DIRECT:
+            return read_direct(field_of(name, "DirectFormatName", path), f"{path}.DirectFormatName")
+        case QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_DL:
+            return DistributionListName(guid_of(name, "DistributionListIdentifier", path))
+    refuse(f"{kind!r} is none of 1, 2, 3 and 6", "MQFFormatNameElement.FormatType")

@@ -1,0 +1,23 @@
+"""What all tests share: the marker ``requirement`` and the Hypothesis profiles.
+
+MSMQWIRE_HYPOTHESIS chooses the profile: ``ci`` (the default; the same examples every time) or ``nightly``,
+which goes looking for new ones.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.requirements_plugin"]
+
+settings.register_profile("ci", max_examples=150, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "nightly",
+    max_examples=50_000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("MSMQWIRE_HYPOTHESIS", "ci"))

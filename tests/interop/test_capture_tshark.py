@@ -1,0 +1,220 @@
+"""The same payloads, times and lengths as tshark finds in the same files."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from msmqwire.capture import Data, End, Gap, IpDecoder, Reassembler, open_records
+from tests import captures as c
+
+TSHARK = shutil.which("tshark")
+
+if TSHARK is None and os.environ.get("CI") != "true":
+    pytest.skip("tshark is not installed", allow_module_level=True)
+
+
+def tshark(path: Path, *arguments: str) -> str:
+    assert TSHARK is not None, "tshark is not installed"
+    command = [TSHARK, "-n", "-r", str(path), "-o", "tcp.desegment_tcp_streams:FALSE", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def fields(path: Path, *names: str, only: str = "") -> list[list[str]]:
+    arguments = [argument for name in names for argument in ("-e", name)]
+    return [line.split("\t") for line in tshark(path, "-Y", only, "-T", "fields", *arguments).splitlines()]
+
+
+def followed(path: Path, stream: int) -> dict[str, bytes]:
+    """The bytes of both directions by the address and port of their sender."""
+    nodes: dict[int, str] = {}
+    data: dict[str, bytes] = defaultdict(bytes)
+    for line in tshark(path, "-q", "-z", f"follow,tcp,raw,{stream}").splitlines():
+        if line.startswith("Node "):
+            nodes[int(line[5])] = line[8:]
+        elif len(nodes) == 2 and not line.startswith("="):
+            data[nodes[line.startswith("\t")]] += bytes.fromhex(line.strip())
+    return {node: data[node] for node in nodes.values()}
+
+
+def reassembled(path: Path) -> dict[int, dict[str, bytes]]:
+    decoder, reassembler = IpDecoder(), Reassembler()
+    streams: dict[int, dict[str, bytes]] = defaultdict(lambda: defaultdict(bytes))
+    events = []
+    for record in open_records(path):
+        for datagram in decoder.feed(record):
+            events.extend(reassembler.feed(datagram))
+    for event in events + reassembler.flush():
+        assert not isinstance(event, Gap)
+        src = event.flow.src if ":" not in event.flow.src else f"[{event.flow.src}]"
+        node = f"{src}:{event.flow.src_port}"
+        streams[event.flow.stream][node] += event.data if isinstance(event, Data) else b""
+        if isinstance(event, End):
+            assert event.how in ("fin", "capture", "reused")
+    return streams
+
+
+def conversations(rng: random.Random, midstream: bool) -> list[list[c.Frame]]:
+    made = []
+    for number in range(4):
+        v6 = number == 3
+        talk = c.TcpConversation(
+            (c.CLIENT_6 if v6 else c.CLIENT, 50_000 + number), (c.SERVER_6 if v6 else c.SERVER, 1801),
+            client_isn=2**32 - rng.randrange(5000), server_isn=rng.randrange(2**32),
+            mss=rng.randint(100, 1460), start_ns=c.START_NS + number * 250_000,
+        ).handshake()  # fmt: skip
+        for _ in range(rng.randint(2, 5)):
+            data = rng.randbytes(rng.randint(1, 4000))
+            talk.send(data, by_client=rng.random() < 0.5, acknowledged=rng.random() < 0.5)
+        if number == 1:
+            talk.keep_alive()
+            talk.send(rng.randbytes(100), by_client=False)
+        if number != 2:
+            talk.close(rng.random() < 0.5)
+        made.append(talk.frames[3:] if midstream else talk.frames)
+    return made
+
+
+DISORDERS = {
+    "none": {},
+    "reorder": {"reorder": 0.3},
+    "duplicate": {"duplicate": 0.3},
+    "resegment": {"resegment": 0.5},
+    "overlap": {"overlap": 0.3},
+    "all": {"reorder": 0.2, "duplicate": 0.2, "resegment": 0.3, "overlap": 0.2},
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", DISORDERS)
+def test_streams(tmp_path, name, seed):
+    rng = random.Random(seed)
+    # tshark takes what comes behind its own acknowledgement for lost.
+    made = conversations(rng, midstream=False)
+    talks = [c.disorder(frames, rng, behind_acks=False, **DISORDERS[name]) for frames in made]
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(c.pcapng_bytes(c.merged(*talks)))
+    streams = reassembled(path)
+    assert len(streams) == 4
+    for stream, directions in streams.items():
+        assert directions == {n: d for n, d in followed(path, stream).items() if n in directions}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_streams_whose_start_was_not_captured(tmp_path, seed):
+    rng = random.Random(seed)
+    talks = [c.disorder(frames, rng, duplicate=0.2) for frames in conversations(rng, midstream=True)]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(c.pcap_bytes(c.merged(*talks)))
+    for stream, directions in reassembled(path).items():
+        assert directions == {n: d for n, d in followed(path, stream).items() if n in directions}
+
+
+def test_ports_used_again(tmp_path):
+    first = c.TcpConversation().handshake().send(b"one").send(b"two", by_client=False).close()
+    second = c.TcpConversation(client_isn=7_000_000, server_isn=8_000_000, start_ns=first.time_ns).handshake()
+    second.send(b"three")
+    third = c.TcpConversation(
+        client_isn=17_000_000, server_isn=18_000_000, start_ns=second.time_ns
+    ).handshake()
+    third.send(b"four", by_client=False).close()
+    path = tmp_path / "a.pcap"
+    path.write_bytes(c.pcap_bytes(first.frames + second.frames + third.frames))
+    streams = reassembled(path)
+    assert len(streams) == 3
+    for stream, directions in streams.items():
+        assert directions == followed(path, stream)
+
+
+@pytest.mark.parametrize("linktype", c.LINKS)
+def test_udp_payloads_over_every_link(tmp_path, linktype):
+    rng, link = random.Random(linktype), c.LINKS[linktype]
+    packets = []
+    for number in range(20):
+        payload = rng.randbytes(rng.randint(1, 3000))
+        if linktype != 229:
+            packet = c.udp_packet(payload, ident=number)
+            packets += rng.choice([[packet], c.fragments_4(packet, 800)])
+        if linktype != 228:
+            packet = c.udp_packet(payload, c.CLIENT_6, 3527, c.SERVER_6, 1801)
+            packets += rng.choice([[packet], c.fragments_6(packet, 800, number)])
+    for at in range(0, len(packets) - 4, 4):
+        packets[at : at + 4] = rng.sample(packets[at : at + 4], 4)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(c.pcap_bytes(map(link, packets), linktype=linktype))
+    expected = [
+        (int(number), src or src_6, dst or dst_6, int(src_port), int(dst_port), payload)
+        for number, src, src_6, dst, dst_6, src_port, dst_port, payload in fields(
+            path, "frame.number", "ip.src", "ipv6.src", "ip.dst", "ipv6.dst", "udp.srcport", "udp.dstport",
+            "udp.payload", only="udp.payload",
+        )
+    ]  # fmt: skip
+    decoder = IpDecoder()
+    found = [
+        (d.frames[-1], d.src, d.dst, d.src_port, d.dst_port, d.payload.hex())
+        for record in open_records(path)
+        for d in decoder.feed(record)
+    ]
+    assert found == expected
+    assert len(found) == (20 if linktype in (228, 229) else 40)
+
+
+def test_the_writer_makes_right_checksums(tmp_path):
+    talk = c.TcpConversation().handshake().send(b"odd").close()
+    other = c.TcpConversation((c.CLIENT_6, 1), (c.SERVER_6, 2)).handshake().send(b"odd")
+    frames = [*talk.frames, *other.frames, c.ethernet(c.udp_packet(b"odd", c.CLIENT_6, 1, c.SERVER_6, 2))]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(c.pcap_bytes(frames))
+    names = ("ip.checksum.status", "tcp.checksum.status", "udp.checksum.status")
+    options = [f"-o{p}.check_checksum:TRUE" for p in ("ip", "tcp", "udp")]
+    rows = tshark(path, *options, "-T", "fields", *(a for n in names for a in ("-e", n))).splitlines()
+    assert len(rows) == len(frames)
+    assert {value for row in rows for value in row.split("\t")} <= {"", "1"}
+
+
+FRAMES = [
+    c.Frame(c.START_NS + n * 1_234_567, c.ethernet(c.udp_packet(bytes(n * 50)))) for n in range(10)
+]  # fmt: skip
+VARIANTS = {
+    **{
+        f"pcap {order} {nano} {modified}": c.pcap_bytes(
+            FRAMES, byteorder=order, nanoseconds=nano, modified=modified, snaplen=200
+        )
+        for order in "<>"
+        for nano, modified in ((False, False), (True, False), (False, True))
+    },
+    **{
+        f"pcapng {order} {resolution} {offset}": c.pcapng_bytes(
+            FRAMES, byteorder=order, tsresol=resolution, tsoffset=offset, snaplen=150
+        )
+        for order in "<>"
+        for resolution, offset in ((6, 0), (9, 0), (3, 1000), (0x8A, 0), (0x9E, 1_600_000_000), (9, -50))
+    },
+    "pcapng sections": c.PcapNg("<").section().interface(1, tsresol=9).interface(1).packet(FRAMES[0], 1).data
+    + c.PcapNg(">").section().interface(1, tsresol=0x94).block(5, bytes(12)).packet(FRAMES[1]).data,
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_times_and_lengths_of_every_kind_of_file(tmp_path, name, packed):
+    path = tmp_path / "a"
+    path.write_bytes(gzip.compress(VARIANTS[name]) if packed else VARIANTS[name])
+    rows = fields(
+        path, "frame.number", "frame.time_epoch", "frame.len", "frame.cap_len", "frame.interface_id"
+    )
+    expected = [
+        (int(number), int(time.replace(".", "")), int(length), int(cap_len), int(interface or 0))
+        for number, time, length, cap_len, interface in rows
+    ]
+    found = [(r.number, r.time_ns, r.length, len(r.data), r.interface) for r in open_records(path)]
+    if name == "pcapng sections":  # tshark numbers interfaces through the sections
+        expected[1] = (*expected[1][:4], 0)
+    assert found == expected

@@ -1,0 +1,191 @@
+"""Whatever happens to segments, the bytes of a stream come out in order, once, and holes at their places."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from msmqwire.capture import Data, Datagram, End, Event, Gap, IpDecoder, Reassembler, Record
+from tests import captures as c
+
+ACK, SYN, FIN = c.ACK, c.SYN, c.FIN
+
+
+def segment(
+    seq: int, payload: bytes = b"", flags: int = ACK, *, number: int = 1, missing: int = 0
+) -> Datagram:
+    return Datagram(
+        "tcp", "10.0.0.1", 5000, "10.0.0.2", 1801, number * 1_000_000, (number,), "f",
+        payload, missing, seq % 2**32, 0, flags,
+    )  # fmt: skip
+
+
+def run(segments: Iterable[Datagram], **limits: int) -> list[Event]:
+    reassembler = Reassembler(**limits)
+    events = [event for item in segments for event in reassembler.feed(item)]
+    events += reassembler.flush()
+    assert reassembler.buffered == reassembler.connections == 0
+    return events
+
+
+def text(events: Iterable[Event]) -> bytes:
+    return b"".join(event.data for event in events if isinstance(event, Data))
+
+
+@st.composite
+def segmentations(draw: st.DrawFn) -> tuple[bytes, list[tuple[int, int]]]:
+    """A stream, and the ranges sent of it: together they cover it, in any order, overlapping and repeated."""
+    data = draw(st.binary(min_size=1, max_size=300))
+    cuts = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=10))})
+    ranges = list(pairwise(cuts))
+    extra = st.tuples(st.integers(0, len(data)), st.integers(0, len(data))).map(sorted).map(tuple)
+    return data, draw(st.permutations(ranges + draw(st.lists(extra, max_size=10))))
+
+
+@given(segmentations(), st.integers(0, 2**32 - 1), st.booleans())
+def test_any_segmentation_order_repetition_and_overlap(sent, isn, closed):
+    data, ranges = sent
+    segments = [segment(isn, flags=SYN)]
+    segments += [
+        segment(isn + 1 + start, data[start:stop], number=number)
+        for number, (start, stop) in enumerate(ranges, 2)
+    ]
+    if closed:
+        segments.insert(
+            random.Random(isn).randrange(1, len(segments) + 1), segment(isn + 1 + len(data), flags=FIN | ACK)
+        )
+    events = run(segments)
+    assert text(events) == data
+    assert not any(isinstance(event, Gap) for event in events)
+    assert [event.how for event in events if isinstance(event, End)] == ["fin" if closed else "capture"]
+    place = 0
+    for event in events:
+        assert not event.flow.midstream
+        if isinstance(event, Data):
+            start, stop = ranges[event.frame - 2]
+            assert start <= place <= place + len(event.data) <= stop
+            assert event.time_ns == event.frame * 1_000_000 <= event.completed_ns
+            place += len(event.data)
+
+
+@given(segmentations(), st.integers(0, 2**32 - 1), st.sets(st.integers(0, 25)))
+def test_delivered_bytes_and_gaps_stand_where_they_stood(sent, isn, lost):
+    data, ranges = sent
+    kept = [item for number, item in enumerate(ranges) if number not in lost]
+    covered = {place for start, stop in kept for place in range(start, stop)}
+    segments = [segment(isn, flags=SYN)]
+    segments += [segment(isn + 1 + start, data[start:stop]) for start, stop in kept]
+    segments.append(segment(isn + 1 + len(data), flags=FIN | ACK))
+    place, delivered = 0, set()
+    for event in run(segments):
+        if isinstance(event, Data):
+            assert data[place : place + len(event.data)] == event.data
+            delivered |= set(range(place, place + len(event.data)))
+            place += len(event.data)
+        elif isinstance(event, Gap):
+            assert event.size
+            assert not covered & set(range(place, place + event.size))
+            place += event.size
+    assert delivered == covered
+    assert place == len(data)
+
+
+@given(
+    segmentations(), st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 5), st.integers(300, 6000)
+)
+def test_small_limits_lose_order_only_where_they_must(sent, isn, pieces, flows, size):
+    """With limits reached, holes are given up: what comes is in order and at its place all the same."""
+    data, ranges = sent
+    segments = [segment(isn, flags=SYN)]
+    segments += [segment(isn + 1 + start, data[start:stop]) for start, stop in ranges]
+    events = run(
+        segments,
+        max_segments_per_flow=pieces,
+        max_buffered_per_flow=size,
+        max_buffered_total=size,
+        max_flows=flows,
+    )
+    place = 0
+    for event in events:
+        if isinstance(event, Data):
+            assert data[place : place + len(event.data)] == event.data
+            place += len(event.data)
+        elif isinstance(event, Gap):
+            place += event.size or 0
+    assert place == len(data)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=3000)), max_size=8),
+    st.randoms(),
+    st.booleans(),
+)
+def test_a_conversation_in_disorder(sends, rng, midstream):
+    talk = c.TcpConversation(
+        client_isn=rng.getrandbits(32), server_isn=rng.getrandbits(32), mss=700
+    ).handshake()
+    for by_client, data in sends:
+        # One byte that its acknowledgement overtakes is taken for a keep-alive probe midstream.
+        talk.send(data * 2 if midstream else data, by_client=by_client)
+    talk.close()
+    frames = talk.frames[3:] if midstream else talk.frames
+    odd = 0 if midstream else 0.2
+    frames = c.disorder(frames, rng, reorder=0.2, reach=3, duplicate=0.2, resegment=odd, overlap=odd)
+    decoder = IpDecoder()
+    records = (Record("f", n, f.time_ns, 1, f.data, len(f.data), 0) for n, f in enumerate(frames, 1))
+    events = run(datagram for record in records for datagram in decoder.feed(record))
+    assert not any(isinstance(event, Gap) for event in events)
+    streams: dict[int, bytes] = defaultdict(bytes)
+    for event in events:
+        assert event.flow.stream == 0
+        if isinstance(event, Data):
+            streams[event.flow.src_port] += event.data
+    assert streams[50_000] == talk.sent[True]
+    assert streams[1801] == talk.sent[False]
+    assert sorted(event.flow.src_port for event in events if isinstance(event, End)) == [1801, 50_000]
+    assert not decoder.ignored
+
+
+hostile = st.builds(
+    Datagram,
+    transport=st.sampled_from(["tcp", "tcp", "tcp", "udp"]),
+    src=st.sampled_from("ab"),
+    src_port=st.integers(1, 2),
+    dst=st.sampled_from("ab"),
+    dst_port=st.integers(1, 2),
+    time_ns=st.one_of(st.integers(0, 10), st.integers(0, 10**19)),
+    frames=st.tuples(st.integers(1, 99)),
+    file=st.just("f"),
+    payload=st.binary(max_size=20),
+    missing=st.integers(0, 70_000),
+    seq=st.one_of(st.integers(0, 40), st.integers(2**31 - 40, 2**31 + 40), st.integers(0, 2**32 - 1)),
+    ack=st.one_of(st.integers(0, 40), st.integers(0, 2**32 - 1)),
+    flags=st.one_of(st.just(ACK), st.integers(0, 255)),
+)
+
+
+@given(st.lists(hostile, max_size=60), st.integers(1, 4), st.integers(0, 2000))
+def test_hostile_segments_never_raise_and_every_flow_ends_once(datagrams, flows, total):
+    reassembler = Reassembler(max_flows=flows, max_buffered_total=total)
+    events = []
+    for datagram in datagrams:
+        events += reassembler.feed(datagram)
+        assert reassembler.buffered <= total
+        assert reassembler.connections <= flows
+    events += reassembler.flush()
+    assert reassembler.buffered == reassembler.connections == 0
+    ended = set()
+    for event in events:
+        assert event.flow not in ended
+        if isinstance(event, End):
+            ended.add(event.flow)
+        elif isinstance(event, Data):
+            assert event.data
+        else:
+            assert event.size is None or event.size > 0
+    assert {event.flow for event in events} == ended

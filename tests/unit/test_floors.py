@@ -1,0 +1,161 @@
+"""The floors of the design: a module imports only from lower floors, and sideways only where named here."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
+
+FLOORS = (
+    {"constants", "errors", "names", "schema"},
+    {"bodies", "crypto", "framing", "headers", "netware", "packets", "ping", "remote_read", "srmp"},
+    {"capture", "columnar", "dissect", "layers", "lint"},
+    {"qm"},
+    {"cli", "fuzz", "spark_udfs"},
+)
+FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
+TOP = len(FLOORS) - 1
+
+# (importer, imported) on the same floor. Keep it free of circles.
+SIDEWAYS = {
+    ("names", "constants"),
+    ("names", "errors"),
+    ("schema", "constants"),
+    ("schema", "errors"),
+    ("packets", "headers"),
+    ("packets", "ping"),
+    ("framing", "headers"),
+    ("framing", "packets"),
+    ("ping", "headers"),
+    ("columnar", "capture"),
+    ("dissect", "capture"),
+    ("dissect", "lint"),
+    ("lint", "capture"),
+    ("cli", "fuzz"),
+}
+
+# The package itself hands out what its parts have, and `python -m msmqwire` starts the command line.
+EXEMPT = {Path("msmqwire/__init__.py"), Path("msmqwire/__main__.py")}
+
+SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
+PURE = ("msmqwire/qm/model", "msmqwire/qm/engines")  # protocol rules without I/O, clock or chance
+IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
+HEAVY = {"aiohttp", "cryptography", "hypothesis", "lxml", "numpy", "pyarrow", "pyspark", "scapy"}
+
+MODULES = sorted(
+    path.relative_to(ROOT) for package in PACKAGES for path in ROOT.joinpath(package).rglob("*.py")
+)
+
+
+def part_of(module: str) -> str:
+    """The part that a dotted module name of ours belongs to; "" for the package msmqwire itself."""
+    package, _, rest = module.partition(".")
+    return rest.partition(".")[0] if package == "msmqwire" else package
+
+
+def imports(source: str, path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import: at the top, in a function, under TYPE_CHECKING, relative."""
+    package = path.with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = [*package[: len(package) - level + 1]] if level else []
+                base += [module] if module else []
+                yield from ((node.lineno, ".".join([*base, alias.name])) for alias in names)
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def offences(source: str, path: Path) -> list[str]:
+    """What the module at this path, relative to the root, must not import."""
+    part = part_of(".".join(path.with_suffix("").parts))
+    found = []
+    for line, name in imports(source, path):
+        root = name.partition(".")[0]
+        if root == "scapy" and part not in SCAPY_ONLY_IN:
+            found.append(f"{path}:{line}: scapy is imported only under {sorted(SCAPY_ONLY_IN)}")
+        if root in IMPURE and path.as_posix().startswith(
+            tuple(f"{pure}{end}" for pure in PURE for end in "/.")
+        ):
+            found.append(f"{path}:{line}: {root} in an engine; time, chance and I/O come from outside")
+        if root not in PACKAGES:
+            continue
+        used = part_of(name)
+        if used not in FLOOR:  # `msmqwire` itself, or a name that it hands out
+            if FLOOR[part] < TOP:
+                found.append(f"{path}:{line}: {name} is on top of everything; import it from its part")
+        elif not (used == part or FLOOR[used] < FLOOR[part] or (part, used) in SIDEWAYS):
+            found.append(f"{path}:{line}: {part} (floor {FLOOR[part]}) imports {used} (floor {FLOOR[used]})")
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path not in EXEMPT], ids=str)
+def test_imports_go_down(path: Path) -> None:
+    part = part_of(".".join(path.with_suffix("").parts))
+    assert part in FLOOR, f"give {part} a floor in FLOORS"
+    assert not offences((ROOT / path).read_text(encoding="utf-8"), path)
+
+
+def test_sideways_stays_on_its_floor_and_has_no_circle() -> None:
+    assert all(FLOOR[importer] == FLOOR[imported] for importer, imported in SIDEWAYS)
+    left = set(SIDEWAYS)
+    while ends := {arrow for arrow in left if arrow[1] not in {importer for importer, _ in left}}:
+        left -= ends
+    assert not left, f"a circle: {sorted(left)}"
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "allowed"),
+    [
+        ("headers/base.py", "from msmqwire.schema import UInt16", True),
+        ("headers/base.py", "from . import user", True),
+        ("headers/__init__.py", "from .base import BASE_HEADER", True),
+        ("headers/base.py", "from .. import schema", True),
+        ("headers/base.py", "from ..schema import UInt16", True),
+        ("headers/base.py", "from .. import packets", False),
+        ("headers/base.py", "from ..packets import identify", False),
+        ("headers/base.py", "import msmqwire.packets", False),
+        ("headers/base.py", "import msmqwire.packets as p", False),
+        ("headers/base.py", "import os, msmqwire.qm.engines", False),
+        ("headers/base.py", "def f():\n    from msmqwire import lint", False),
+        ("headers/base.py", "if TYPE_CHECKING:\n    from msmqwire.qm import model", False),
+        ("headers/base.py", "importlib.import_module('msmqwire.qm')", False),
+        ("headers/base.py", "import msmqwire", False),
+        ("headers/base.py", "from msmqwire import parse", False),
+        ("headers/base.py", "import fuzz", False),
+        ("errors.py", "from .schema import UInt16", False),
+        ("packets.py", "from .headers import base", True),
+        ("packets.py", "from .framing import frame_length", False),
+        ("lint.py", "import scapy.all", False),
+        ("cli/parse.py", "from scapy.packet import Packet", False),
+        ("layers/base.py", "from scapy.packet import Packet", True),
+        ("cli/parse.py", "import msmqwire", True),
+        ("cli/parse.py", "from fuzz import mutations", True),
+        ("cli/parse.py", "import spark_udfs.stages", False),
+        ("qm/engines/session.py", "from time import monotonic", False),
+        ("qm/model.py", "import random", False),
+        ("qm/server.py", "import asyncio, time", True),
+    ],
+)
+def test_the_rule_itself(path: str, source: str, allowed: bool) -> None:
+    assert (offences(source, Path("msmqwire", path)) == []) is allowed
+
+
+def test_importing_msmqwire_is_light() -> None:
+    program = "import msmqwire, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not HEAVY & set(run.stdout.split())

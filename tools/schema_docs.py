@@ -1,0 +1,405 @@
+"""Writes the pages of the wire format: every structure of `msmqwire.schema.SCHEMAS`, with its diagrams.
+
+python tools/schema_docs.py            writes docs/wire/*.md and docs/wire/*.svg
+python tools/schema_docs.py --check    fails if they are not what the schemas say
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from schema_diagrams import Cell, Mark, diagram  # noqa: E402
+from schema_words import (  # noqa: E402
+    TIMES,
+    anchor,
+    code,
+    condition,
+    decided,
+    default,
+    extent,
+    ids,
+    kind,
+    link,
+    meaning,
+    nested,
+    page_name,
+    size_in_bytes,
+    size_of_structure,
+    size_words,
+    structures,
+    table,
+    text,
+    title,
+    value_words,
+)
+
+from msmqwire.schema import (  # noqa: E402
+    Align,
+    Bits,
+    Choice,
+    Close,
+    Each,
+    Fill,
+    Flags,
+    Header,
+    Maybe,
+    Packet,
+    Part,
+    Repeat,
+    UInt,
+    View,
+)
+
+FOLDER: Final = ROOT / "docs" / "wire"
+WIDE: Final = "---\nhide:\n  - toc\n---\n\n"  # no table of contents: its room is for the tables
+NARROW: Final = "<style>.md-typeset table:not([class]) th { min-width: 0 }</style>\n\n"
+NOTE: Final = "<!-- Written by tools/schema_docs.py; changes by hand are lost. -->\n\n"
+FIELDS: Final = ["offset", "size", "kind", "name", "meaning", "unit", "default", "requirements"]
+BITS: Final = ["bits", "mask", "name", "default", "meaning", "requirements"]
+INTRODUCTION: Final = """\
+Every structure that msmqwire reads and writes, as its one declaration in `msmqwire/headers` and
+`msmqwire/packets.py` has it. Names, sections and requirement ids are the specifications' own; requirement ids
+are those of the [conformance pages](../conformance/index.md).
+
+- Integers are little-endian. Bit 0 is the lowest bit of a field, and the left one in a diagram.
+- Offsets and sizes are in bytes, counted from the start of the structure.
+- A default is what building takes for a field that is left out; *computed* is one that building finds from
+  what is there (sizes, counts, presence bits). What is given is respected, even when wrong.
+- *Malformed*: parsing refuses the packet. Any other value is kept as it is.
+"""
+LEGEND: Final[list[Cell | Mark]] = [
+    Cell("Fixed", "", 16),
+    Cell("Reserved", "", 16, faint=True),
+    Cell("Variable", "another field decides its size"),
+    Cell("Optional", "", 32, optional=True),
+    Cell("OptionalAndVariable", "may be missing, and something decides its size", optional=True),
+    Cell("Long", "512 bytes: drawn shorter than it is", 4096),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages and pictures as text, by file name."""
+
+    headers: Mapping[str, Header]
+    computed: set[tuple[str, str]]
+
+    def render(self) -> dict[str, str]:
+        files = {"index.md": self.index(), "legend.svg": _legend()(file=True)}
+        for header in self.headers.values():
+            files[f"{page_name(header)}.md"] = self.structure(header)
+            files[f"{page_name(header)}.svg"] = _layout(header)(file=True)
+            for part in header.parts:
+                if isinstance(part, Flags):
+                    files[f"{page_name(header)}-{part.name}.svg"] = _bits(header, part)(file=True)
+        return files
+
+    # -- the index -------------------------------------------------------------------------------
+
+    def index(self) -> str:
+        packets = [header for header in self.headers.values() if isinstance(header, Packet)]
+        others = [header for header in self.headers.values() if not isinstance(header, Packet)]
+        parts = [
+            NOTE,
+            f"# Wire format\n\n{INTRODUCTION}\n",
+            "## How to read the diagrams\n\n",
+            _figure(_legend()),
+            "## Packets\n\n",
+            self.overview(packets),
+            "\n## Headers of each packet\n",
+        ]
+        for packet in packets:
+            if nested(packet):
+                parts += [f"\n### {text(packet.name)}\n\n", _headers(packet)]
+        parts += ["\n## Structures\n"]
+        for specification in dict.fromkeys(header.section.split()[0] for header in others):
+            group = [header for header in others if header.section.split()[0] == specification]
+            parts += [f"\n### {text(specification)}\n\n", self.overview(group)]
+        return "".join(parts)
+
+    def overview(self, headers: Sequence[Header]) -> str:
+        rows = [[link(h), text(h.section.split()[-1]), extent(h), text(h.meaning)] for h in headers]
+        if len({h.section.split()[0] for h in headers}) > 1:
+            rows = [[cells[0], text(h.section), *cells[2:]] for cells, h in zip(rows, headers, strict=True)]
+        return table(["name", "section", "size", "meaning"], rows)
+
+    # -- one structure ---------------------------------------------------------------------------
+
+    def structure(self, header: Header) -> str:
+        facts = [f"- Section: {text(header.section)}\n", f"- Size: {text(size_of_structure(header))}\n"]
+        users = [link(user) for user in self.headers.values() if header in nested(user)]
+        if users:
+            facts.append(f"- Part of: {', '.join(users)}\n")
+        if header.req:
+            facts.append(f"- Requirements: {', '.join(header.req)}\n")
+        parts = [
+            WIDE,
+            NOTE,
+            NARROW,
+            f"# {text(title(header))}\n\n",
+            f"{text(header.meaning)}\n\n",
+            *facts,
+            "\n## Layout\n\n",
+            _figure(_layout(header)),
+            f"[The diagram as a file]({page_name(header)}.svg)\n\n",
+            "## Fields\n\n",
+            self.fields(header),
+        ]
+        for part in header.parts:
+            match part:
+                case Flags():
+                    parts += [
+                        f"\n## {text(part.name)}\n\n",
+                        text(part.meaning),
+                        "\n\n" if part.meaning else "",
+                    ]
+                    parts += [_figure(_bits(header, part)), self.bits(header, part)]
+                case Choice():
+                    parts += [f"\n## {text(part.name)}\n\n", f"{text(part.meaning)}\n\n", _arms(part)]
+                case Each():
+                    parts += [f"\n## {text(part.name)}\n\n", f"{text(part.meaning)}\n\n", _each(part)]
+                case Repeat():
+                    parts += [f"\n## {text(part.name)}\n\n", f"{text(part.meaning)}\n\n"]
+                    parts += [f"{text(part.count)} times {link(part.item)}, one after the other: "]
+                    parts += [f"{text(size_of_structure(part.item))} each.\n"]
+                case _:
+                    pass
+        if isinstance(header, Packet) and (header.defaults or header.defaults_with):
+            parts += [
+                "\n## Defaults\n\n",
+                "Where they differ from those of the headers.\n\n",
+                _defaults(header),
+            ]
+        return "".join(parts)
+
+    def fields(self, header: Header) -> str:
+        rows: list[list[str]] = []
+        offset: int | None = 0
+        before = ""
+        for part in header.parts:
+            size = size_in_bytes(part)
+            known = str(offset) if offset is not None else f"after {text(before)}"
+            if isinstance(part, View | Close):
+                known = "" if isinstance(part, View) else known
+            rows.append(
+                [
+                    known,
+                    text(size_words(part, header)),
+                    kind(part),
+                    code(part.name),
+                    _meaning(part),
+                    text(part.unit) if isinstance(part, UInt) else "",
+                    text(default(part, (header.key, part.name) in self.computed)),
+                    ids(part.req),
+                ]
+            )
+            if isinstance(part, View | Close):
+                continue
+            offset = None if offset is None or size is None else offset + size
+            before = part.name
+        return table(FIELDS, rows)
+
+    def bits(self, header: Header, word: Flags) -> str:
+        rows = []
+        for part in word.parts:
+            last = part.shift + part.width - 1
+            computed = (header.key, f"{word.name}.{part.name}") in self.computed
+            rows.append(
+                [
+                    str(part.shift) if part.width == 1 else f"{part.shift} to {last}",
+                    f"`0x{part.mask:0{word.bits // 4}X}`",
+                    code(part.name),
+                    "computed" if computed else value_words(part.default, part.width),
+                    text(part.meaning),
+                    ids(part.req),
+                ]
+            )
+        return table(BITS, rows)
+
+
+def _meaning(part: Part) -> str:
+    if isinstance(part, Flags):
+        return f"{text(meaning(part))} [Its bits](#{anchor(part.name)}).".strip()
+    return text(meaning(part))
+
+
+def _headers(packet: Packet) -> str:
+    """The headers that make a packet, and when each is there."""
+    rows = []
+    for part in packet.parts:
+        match part:
+            case Close():
+                rows.append(["*PacketSize counts no further*", "", ""])
+            case View():
+                rows.append([link(part.header), f"always, as {text(part.of)}", extent(part.header)])
+            case Maybe():
+                rows.append([kind(part.node), text(condition(part)), text(size_words(part.node, packet))])
+            case _:
+                rows.append([kind(part), "always", text(size_words(part, packet))])
+    return table(["header", "when", "size"], rows, keep=3)
+
+
+def _arms(part: Choice) -> str:
+    rows = [
+        [str(value), link(arm) if arm else "nothing", extent(arm) if arm else "0 bytes"]
+        for value, arm in sorted(part.arms.items())
+    ]
+    return table([text(part.by), "structure", "size"], rows) + "\nAny other value is malformed.\n"
+
+
+def _each(part: Each) -> str:
+    rows = [
+        [str(value), f"{text(pointer)} is not 0", link(arm), extent(arm)]
+        for value, (pointer, arm) in sorted(part.arms.items())
+    ]
+    words = f"\nOne for each element of {text(part.of)}; none for those with another value.\n"
+    return table([text(part.by), "when", "structure", "size"], rows) + words
+
+
+def _defaults(packet: Packet) -> str:
+    rows = [[f"`{path}`", f"`{_value(value)}`", ""] for path, value in packet.defaults.items()]
+    for header, values in packet.defaults_with.items():
+        rows += [[f"`{path}`", f"`{value}`", f"with a {text(header)}"] for path, value in values.items()]
+    return table(["field", "default", "when"], rows)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} {TIMES} 0x00" if not any(value) else value.hex(" ").upper()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {_value(inner)}" for name, inner in value.items())
+    return value_words(value, 32) if isinstance(value, int) else str(value)
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+Picture = Callable[..., str]
+"""Called with `file`, whether the SVG is to stand alone."""
+
+
+def _figure(picture: Picture) -> str:
+    svg = picture(file=False)
+    return f'<figure data-search-exclude style="overflow-x:auto">\n{svg}</figure>\n\n'
+
+
+def _layout(header: Header) -> Picture:
+    cells = [cell for part in header.parts if (cell := _cell(part, header))]
+    names = ", ".join(_spoken(cell) for cell in cells if isinstance(cell, Cell))
+    return partial(
+        diagram,
+        cells,
+        name=f"{page_name(header)}-layout",
+        title=f"Layout of {title(header)}",
+        description=f"In this order, 32 bits a row: {names}.",
+    )
+
+
+def _bits(header: Header, word: Flags) -> Picture:
+    names = ", ".join(f"{_places(part)} {part.name}" for part in word.parts)
+    return partial(
+        diagram,
+        [Cell(part.name, "", part.width, faint=part.reserved) for part in word.parts],
+        name=f"{page_name(header)}-{word.name}",
+        title=f"Bits of {title(header)}.{word.name}",
+        description=f"From the lowest bit, on the left: {names}.",
+        columns=word.bits,
+        offsets=False,
+    )
+
+
+def _places(part: Bits) -> str:
+    return f"bit {part.shift}" if part.width == 1 else f"bits {part.shift} to {part.shift + part.width - 1}"
+
+
+def _legend() -> Picture:
+    return partial(
+        diagram,
+        LEGEND,
+        name="legend",
+        title="How to read the diagrams",
+        description="Solid sides: fixed size. Shaded: reserved or padding. Wavy sides: something decides the "
+        "size. Dashed: may be missing. Dotted sides: drawn with fewer rows than it has.",
+    )
+
+
+def _cell(part: Part, header: Header) -> Cell | Mark | None:
+    """A part as it is drawn."""
+    if isinstance(part, View):
+        return None
+    if isinstance(part, Close):
+        return Mark("PacketSize counts no further")
+    size = size_in_bytes(part.node if isinstance(part, Maybe) else part)
+    note = size_words(part, header).partition(":")[0].partition(";")[0]
+    if isinstance(part, Repeat):
+        note = f"{part.count} {TIMES} {part.item.name}"
+    return Cell(
+        part.name,
+        note,
+        None if size is None else size * 8,
+        optional=isinstance(part, Maybe) or (isinstance(part, Choice) and None in part.arms.values()),
+        faint=isinstance(part, Align | Fill) or "reserved" in part.name.lower(),
+    )
+
+
+def _spoken(cell: Cell) -> str:
+    return f"{cell.name} ({cell.note})"
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def pages() -> dict[str, str]:
+    """All files by name."""
+    headers = structures()
+    return Pages(headers, decided(headers)).render()
+
+
+def differences(files: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """A line for each file that is not as it should be."""
+    for name in sorted({*files, *(path.name for path in _written(folder))}):
+        path = folder / name
+        if name not in files:
+            yield f"{path} is left over"
+        elif not path.exists():
+            yield f"{path} is missing"
+        elif path.read_text(encoding="utf-8") != files[name]:
+            yield f"{path} is out of date"
+
+
+def _written(folder: Path) -> list[Path]:
+    return [*folder.glob("*.md"), *folder.glob("*.svg")]
+
+
+def main(arguments: list[str] | None = None, folder: Path = FOLDER) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    check = parser.parse_args(arguments).check
+    files = pages()
+    if check:
+        found = list(differences(files, folder))
+        if found:
+            print(
+                *found, "Run `python tools/schema_docs.py` and commit the files.", sep="\n", file=sys.stderr
+            )
+        return 1 if found else 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in _written(folder):
+        if path.name not in files:
+            path.unlink()
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8", newline="\n")
+    print(f"{len(files)} files in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
