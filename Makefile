@@ -53,7 +53,7 @@ nightly: $(VENV)/.installed-dev
 	MSMQWIRE_HYPOTHESIS=nightly $(PYTEST) -n $(WORKERS)
 
 bench: $(VENV)/.installed-dev
-	@for script in benchmarks/bench_*.py; do \
+	@for script in benchmarks/*.py; do \
 		if [ -f "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script" || exit; fi; done
 
 clean:

@@ -22,7 +22,7 @@ class LocatedError(MsmqError, ValueError):
     """
 
     def __init__(self, why: str, *, path: str = "", offset: int | None = None) -> None:
-        place = path + (f", byte {offset}" if offset is not None else "")
+        place = ", ".join(filter(None, (path, "" if offset is None else f"byte {offset}")))
         super().__init__(f"{place}: {why}" if place else why)
         self.why, self.path, self.offset = why, path, offset
 

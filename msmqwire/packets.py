@@ -168,7 +168,7 @@ def packet_length(data: bytes | bytearray, offset: int = 0) -> int:
     return size + (16 if data[offset + 2] & 0x18 == 0x10 else 0)
 
 
-def parse(data: bytes, *, protocol: Protocol = "session") -> Record:
+def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     """One packet, whole: EstablishConnection, ConnectionParameters, SessionAck, UserMessage,
     OrderAck or FinalAck; with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet
     of [MS-MQRR] 2.2.5.

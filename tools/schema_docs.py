@@ -23,9 +23,12 @@ from schema_words import (  # noqa: E402
     anchor,
     code,
     condition,
+    copies,
+    counting,
     decided,
     default,
     extent,
+    first_copy,
     ids,
     kind,
     link,
@@ -95,7 +98,7 @@ class Pages:
 
     def render(self) -> dict[str, str]:
         files = {"index.md": self.index(), "legend.svg": _legend()(file=True)}
-        for header in self.headers.values():
+        for header in self.shown():
             files[f"{page_name(header)}.md"] = self.structure(header)
             files[f"{page_name(header)}.svg"] = _layout(header)(file=True)
             for part in header.parts:
@@ -103,11 +106,26 @@ class Pages:
                     files[f"{page_name(header)}-{part.name}.svg"] = _bits(header, part)(file=True)
         return files
 
+    def shown(self) -> list[Header]:
+        """One of each group of copies."""
+        return [header for header in self.headers.values() if first_copy(header) is header]
+
+    def in_packets(self) -> set[Header]:
+        """What packets are made of."""
+        found: set[Header] = set()
+        waiting: list[Header] = [header for header in self.shown() if isinstance(header, Packet)]
+        while waiting:
+            for inner in nested(waiting.pop()):
+                if inner not in found:
+                    found.add(inner)
+                    waiting.append(inner)
+        return found
+
     # -- the index -------------------------------------------------------------------------------
 
     def index(self) -> str:
-        packets = [header for header in self.headers.values() if isinstance(header, Packet)]
-        others = [header for header in self.headers.values() if not isinstance(header, Packet)]
+        packets = [header for header in self.shown() if isinstance(header, Packet)]
+        others = [header for header in self.shown() if not isinstance(header, Packet)]
         parts = [
             NOTE,
             f"# Wire format\n\n{INTRODUCTION}\n",
@@ -120,10 +138,14 @@ class Pages:
         for packet in packets:
             if nested(packet):
                 parts += [f"\n### {text(packet.name)}\n\n", _headers(packet)]
-        parts += ["\n## Structures\n"]
-        for specification in dict.fromkeys(header.section.split()[0] for header in others):
-            group = [header for header in others if header.section.split()[0] == specification]
-            parts += [f"\n### {text(specification)}\n\n", self.overview(group)]
+        in_packets = self.in_packets()
+        inside = [header for header in others if header in in_packets]
+        outside = [header for header in others if header not in inside]
+        for heading, group in (("Structures in packets", inside), ("Other structures", outside)):
+            parts += [f"\n## {heading}\n"]
+            for specification in dict.fromkeys(header.section.split()[0] for header in group):
+                its = [header for header in group if header.section.split()[0] == specification]
+                parts += [f"\n### {text(specification)}\n\n", self.overview(its)]
         return "".join(parts)
 
     def overview(self, headers: Sequence[Header]) -> str:
@@ -136,9 +158,10 @@ class Pages:
 
     def structure(self, header: Header) -> str:
         facts = [f"- Section: {text(header.section)}\n", f"- Size: {text(size_of_structure(header))}\n"]
-        users = [link(user) for user in self.headers.values() if header in nested(user)]
+        group = copies()[header.key]
+        users = [link(user) for user in self.headers.values() if not {*group}.isdisjoint(nested(user))]
         if users:
-            facts.append(f"- Part of: {', '.join(users)}\n")
+            facts.append(f"- Part of: {', '.join(dict.fromkeys(users))}\n")
         if header.req:
             facts.append(f"- Requirements: {', '.join(header.req)}\n")
         parts = [
@@ -196,7 +219,7 @@ class Pages:
                     text(size_words(part, header)),
                     kind(part),
                     code(part.name),
-                    _meaning(part),
+                    _meaning(part, header),
                     text(part.unit) if isinstance(part, UInt) else "",
                     text(default(part, (header.key, part.name) in self.computed)),
                     ids(part.req),
@@ -226,10 +249,10 @@ class Pages:
         return table(BITS, rows)
 
 
-def _meaning(part: Part) -> str:
+def _meaning(part: Part, header: Header) -> str:
     if isinstance(part, Flags):
-        return f"{text(meaning(part))} [Its bits](#{anchor(part.name)}).".strip()
-    return text(meaning(part))
+        return f"{text(meaning(part, header))} [Its bits](#{anchor(part.name)}).".strip()
+    return text(meaning(part, header))
 
 
 def _headers(packet: Packet) -> str:
@@ -238,7 +261,7 @@ def _headers(packet: Packet) -> str:
     for part in packet.parts:
         match part:
             case Close():
-                rows.append(["*PacketSize counts no further*", "", ""])
+                rows.append([f"*{text(counting(packet))} counts no further*", "", ""])
             case View():
                 rows.append([link(part.header), f"always, as {text(part.of)}", extent(part.header)])
             case Maybe():
@@ -250,19 +273,29 @@ def _headers(packet: Packet) -> str:
 
 def _arms(part: Choice) -> str:
     rows = [
-        [str(value), link(arm) if arm else "nothing", extent(arm) if arm else "0 bytes"]
+        [_number(value), link(arm) if arm else "nothing", extent(arm) if arm else "0 bytes"]
         for value, arm in sorted(part.arms.items())
     ]
     return table([text(part.by), "structure", "size"], rows) + "\nAny other value is malformed.\n"
 
 
+def _number(value: int) -> str:
+    return str(value) if value < 0x100 else f"0x{value:X}"
+
+
 def _each(part: Each) -> str:
     rows = [
-        [str(value), f"{text(pointer)} is not 0", link(arm), extent(arm)]
-        for value, (pointer, arm) in sorted(part.arms.items())
+        [
+            _number(value) if part.by else "any",
+            f"{text(pointer)} is not 0",
+            link(arm),
+            extent(arm),
+            text(count),
+        ]
+        for value, (pointer, arm, count) in sorted(part.arms.items())
     ]
-    words = f"\nOne for each element of {text(part.of)}; none for those with another value.\n"
-    return table([text(part.by), "when", "structure", "size"], rows) + words
+    names = [text(part.by) or "element", "when", "structure", "size", "counted by"]
+    return table(names, rows) + f"\nOne for each element of {text(part.of)} that asks for one.\n"
 
 
 def _defaults(packet: Packet) -> str:
@@ -336,7 +369,7 @@ def _cell(part: Part, header: Header) -> Cell | Mark | None:
     if isinstance(part, View):
         return None
     if isinstance(part, Close):
-        return Mark("PacketSize counts no further")
+        return Mark(f"{counting(header)} counts no further")
     size = size_in_bytes(part.node if isinstance(part, Maybe) else part)
     note = size_words(part, header).partition(":")[0].partition(";")[0]
     if isinstance(part, Repeat):

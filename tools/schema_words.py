@@ -8,7 +8,10 @@ from __future__ import annotations
 import html
 import importlib
 import re
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
 from typing import Any, Final
 
 from msmqwire.schema import (
@@ -85,9 +88,52 @@ def _inside(part: Part) -> list[Header]:
         case Repeat():
             return [part.item]
         case Each():
-            return [arm for _, arm in part.arms.values()]
+            return [arm for _, arm, _ in part.arms.values()]
         case _:
             return []
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+@cache
+def copies() -> dict[str, list[Header]]:
+    """By key, the structures that differ in their variant alone: nested values are unrolled into copies.
+
+    The first of them stands for all: it has the page.
+    """
+    alike: dict[tuple[object, ...], list[Header]] = defaultdict(list)
+    for header in structures().values():
+        alike[_look(header)].append(header)
+    return {header.key: group for group in alike.values() for header in group}
+
+
+def first_copy(header: Header) -> Header:
+    return copies().get(header.key, [header])[0]
+
+
+def _look(header: Header) -> tuple[object, ...]:
+    """What a page shows of a structure and of the structures right inside it."""
+    arms: list[object] = []
+    for part in header.parts:
+        for inner in _inside(part):
+            arms.append((inner.name, [_shallow(deeper) for deeper in inner.parts]))
+        if isinstance(part, Choice | Each):
+            arms.append(sorted(part.arms))
+    return type(header), header.name, header.section, repr([*map(_shallow, header.parts), arms])
+
+
+def _shallow(part: Any) -> tuple[object, ...]:
+    found: list[object] = [type(part).__name__]
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if field.name == "node":
+            found.append(_shallow(value))
+        elif isinstance(value, Header):
+            found.append(value.name)
+        elif field.name != "arms":
+            found.append(value)
+    return tuple(found)
 
 
 # -- which fields decide about others --------------------------------------------------------------
@@ -241,7 +287,9 @@ def size_of_structure(header: Header) -> str:
                 why.append(f"the null that ends {part.name}")
             case Align():
                 why.append("alignment")
-            case Sub(within=None) | Maybe(node=Sub(within=None)) | Choice(within=None) | Repeat() | Each():
+            case Each():
+                why.append(f"each of {part.of}")
+            case Sub(within=None) | Maybe(node=Sub(within=None)) | Repeat():
                 why += [inner.name for inner in _inside(part) if fixed_size(inner) is None]
             case _:
                 pass
@@ -252,19 +300,25 @@ def _size_field(header: Header) -> str:
     return next((p.name for p in header.parts if isinstance(p, UInt) and p.size_of == "header"), "")
 
 
+def counting(header: Header) -> str:
+    """The field that counts the bytes of a structure; that of a packet is in one of its headers."""
+    if not isinstance(header, Packet):
+        return _size_field(header)
+    for part in header.parts:
+        for field in part.header.parts if isinstance(part, Sub) else ():
+            if isinstance(field, UInt) and field.size_of == "packet":
+                return f"{part.name}.{field.name}"
+    return ""
+
+
 def _packet_size(packet: Packet) -> str:
-    fields = [
-        f"{part.name}.{field.name}"
-        for part in packet.parts
-        if isinstance(part, Sub)
-        for field in part.header.parts
-        if isinstance(field, UInt) and field.size_of == "packet"
-    ]
-    names = [part.name for part in packet.parts]
-    closed = next((i for i, part in enumerate(packet.parts) if isinstance(part, Close)), None)
-    behind = names[closed + 1 :] if closed is not None else []
-    behind = [part.name for part in packet.parts if part.name in behind and not isinstance(part, View)]
-    return f"{' and '.join(fields)} counts them" + (f", without {' and '.join(behind)}" if behind else "")
+    behind: list[str] | None = None
+    for part in packet.parts:
+        if isinstance(part, Close):
+            behind = []
+        elif behind is not None and not isinstance(part, View):
+            behind.append(part.name)
+    return f"{counting(packet)} counts them" + (f", without {' and '.join(behind)}" if behind else "")
 
 
 def kind(part: Part) -> str:
@@ -298,7 +352,7 @@ def kind(part: Part) -> str:
             return "mark"
 
 
-def meaning(part: Part) -> str:
+def meaning(part: Part, header: Header) -> str:
     """The meaning, and what parsing and building do about it."""
     words = [part.meaning]
     match part:
@@ -316,7 +370,7 @@ def meaning(part: Part) -> str:
             marker = part.marker.hex(" ").upper()
             words.append(f"Only if {marker} stands behind it, and none if {marker} stands here.")
         case Close():
-            words.append("What PacketSize counts ends here.")
+            words.append(f"What {counting(header)} counts ends here.")
         case _:
             pass
     return " ".join(word for word in words if word)
@@ -372,15 +426,16 @@ def code(name: str) -> str:
 
 
 def page_name(header: Header) -> str:
-    return header.key.replace(" ", "-")
+    """The name of its page and pictures, which its copies share."""
+    return first_copy(header).key.replace(" ", "-")
 
 
 def title(header: Header) -> str:
-    return f"{header.name} ({header.variant})" if header.variant else header.name
+    return f"{header.name} ({header.variant.strip()})" if header.variant else header.name
 
 
 def link(header: Header) -> str:
-    return f"[{text(title(header))}]({page_name(header)}.md)"
+    return f"[{text(title(first_copy(header)))}]({page_name(header)}.md)"
 
 
 def anchor(name: str) -> str:

@@ -13,7 +13,10 @@ Filter = Callable[[Item], bool]
 
 
 def parse_time(text: str) -> int:
-    """ISO 8601 text, or seconds since 1970, as nanoseconds; UTC unless it says otherwise. Raises ValueError."""
+    """ISO 8601 text (UTC unless it says otherwise), or seconds since 1970, as nanoseconds.
+
+    Raises ValueError.
+    """
     try:
         seconds, _, fraction = text.partition(".")
         return int(seconds) * 1_000_000_000 + int((fraction + "000000000")[:9])

@@ -64,9 +64,10 @@ class Dissection(Iterator[Item]):
         lint: bool = True,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        listed = [sources] if isinstance(sources, (str, os.PathLike)) or _is_stream(sources) else sources
+        single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
+        listed: Any = [sources] if single else sources
         self._sources: list[Any] = []
-        for source in listed:  # type: ignore[union-attr]
+        for source in listed:
             self._sources += [source] if _is_stream(source) else expand([source])
         self.errors: list[CaptureError] = []
         self.records = 0
@@ -129,7 +130,7 @@ class Dissection(Iterator[Item]):
             error = exc
         findings: list[Finding] = []
         if self._lint:
-            findings = lint_packet(packet) if packet else lint_malformed(payload, error, protocol="ping")  # type: ignore[arg-type]
+            findings = lint_packet(packet) if packet else lint_malformed(payload, error, protocol="ping")
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
         yield Item(

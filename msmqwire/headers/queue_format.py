@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.headers.directory import OBJECTID
 from msmqwire.headers.ndr import NDR_STRING, ndr_align, pointee, referent
-from msmqwire.schema import Header, bit, choice, flags, guid, sub, uint
+from msmqwire.names import FormatName, from_queue_format, to_queue_format
+from msmqwire.schema import Header, Record, bit, choice, flags, guid, sub, uint
 
 DL_ID: Final = Header(
     "DL_ID",
@@ -93,3 +94,39 @@ QUEUE_FORMAT: Final = Header(
     ),
     "A queue in a remote call.",
 )
+
+_STRINGS: Final = ("m_pDirectID", "m_pDirectSubqueueID")
+
+
+def queue_format_of(name: FormatName | None, *, subqueue_prefix: bool = True) -> Record:
+    """The QUEUE_FORMAT of a format name, ready to be built. Raises InvalidName.
+
+    `subqueue_prefix` as in `msmqwire.names.to_queue_format`.
+    """
+    form = to_queue_format(name, subqueue_prefix=subqueue_prefix)
+    head = {field: form.pop(field) for field in ("m_qft", "m_SuffixAndFlags", "m_reserved")}
+    for member, value in form.items():
+        if member in _STRINGS:
+            union: Any = {"Name": {"String": value}}
+        elif member == "m_DlID":
+            domain = {} if value["m_pwzDomain"] is None else {"Domain": {"String": value["m_pwzDomain"]}}
+            union = {member: {"m_DlGuid": value["m_DlGuid"], **domain}}
+        else:
+            union = {member: value}
+        head["_varUnion"] = union
+    return QUEUE_FORMAT.make(head)  # type: ignore[no-any-return]
+
+
+def name_of(record: Record) -> FormatName | None:
+    """The format name of a QUEUE_FORMAT; None for QUEUE_FORMAT_TYPE_UNKNOWN. Raises InvalidName."""
+    form: dict[str, Any] = {"m_qft": record.m_qft, "m_SuffixAndFlags": int(record.m_SuffixAndFlags)}
+    for member, value in dict(record._varUnion or {}).items():
+        if member in _STRINGS:
+            text = record._varUnion.Name
+            form[member] = None if text is None else text.String
+        elif member == "m_DlID":
+            domain = None if value.Domain is None else value.Domain.String
+            form[member] = {"m_DlGuid": value.m_DlGuid, "m_pwzDomain": domain}
+        else:
+            form[member] = value
+    return from_queue_format(form)

@@ -344,7 +344,7 @@ class ParserSource:
             at = "not ({0}+{1} <= {2} and data[{0}:{0}+{1}] == {3})".format
             self.emit(f"if {at(self.here, width, self.end, marker)}:")
             self.emit(f"    if {at(here, width, self.end, marker)}: raise Refused")
-            self.emit(f"    {var} = b'' if {self.here} == {here} else OddPadding(); {self.here} = {here}")
+            self.emit(f"    {var} = OddPadding() if {self.here} > {here} else b''; {self.here} = {here}")
             self.emit(f"else: {var} = data[{here}:{self.here}]")
             return var
         self.emit(f"{var} = data[{here}:{self.here}]")

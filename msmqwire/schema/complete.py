@@ -88,7 +88,7 @@ class _Completion:
     def structure(self, header: Header, value: Any, path: str) -> _Frame:
         if not _is_mapping(value):
             raise self.refuse(f"{type(value).__name__} is not a {header.name}", path)
-        given = {name: value[name] for name in value.keys() if name != "_io"}
+        given = {name: value[name] for name in value if name != "_io"}
         for name in given:
             if name not in header.fields:
                 raise self.refuse(f"{header.name} has no field {name}", f"{path}.{name}" if path else name)
@@ -121,7 +121,7 @@ class _Completion:
             header, _, name = path.partition(".")
             held = given.get(header, {})
             if _is_mapping(held):
-                given[header] = {**{key: held[key] for key in held.keys()}, name: value}
+                given[header] = {**{key: held[key] for key in held}, name: value}
         return given
 
     def part(self, part: Part, frame: _Frame, given: Any) -> None:
@@ -225,7 +225,7 @@ class _Completion:
         self.at += len(data)
 
     def text(self, part: Text, frame: _Frame, given: Any) -> None:
-        value = "" if part.padded or not isinstance(part.length, Ref) else None
+        value: Any = "" if part.padded or not isinstance(part.length, Ref) else None
         if given is not _MISSING:
             value = self.text_value(part, given)
         try:
@@ -341,10 +341,10 @@ class _Completion:
     def find(self, path: str) -> tuple[_Frame, list[str]] | None:
         """The frame that has the field of a path, and what of the path is left."""
         head, *rest = path.split(".")
-        for frame in reversed(self.frames):
-            if head not in frame.header.fields:
+        for holder in reversed(self.frames):
+            if head not in holder.header.fields:
                 continue
-            names = [head, *rest]
+            frame, names = holder, [head, *rest]
             while len(names) > 1 and names[0] in frame.inner:
                 frame, names = frame.inner[names[0]], names[1:]
             if names[0] in frame.header.fields and names[0] not in frame.words and len(names) > 1:

@@ -410,8 +410,8 @@ def fixed_size(header: Header) -> int | None:
                 total += part.size
             case Raw(length=int(n)) | Text(length=int(n)):
                 total += n
-            case Sub(header=inner, within=None) if (n := fixed_size(inner)) is not None:
-                total += n
+            case Sub(header=inner, within=None) if (inside := fixed_size(inner)) is not None:
+                total += inside
             case Close() | View():
                 pass
             case _:

@@ -397,7 +397,8 @@ class _Viewed(_Part):
         data, offset, part = scope.bytes[name], scope.offsets[name], scope.header.part(name)
         size = self.node.header.size
         if len(data) != size:
-            assert isinstance(part, Raw) and isinstance(part.length, Ref)
+            assert isinstance(part, Raw)
+            assert isinstance(part.length, Ref)
             blamed = part.length.path
             why = f"{len(data)}, but {stream.path(self.node.name)} takes {size} bytes"
             raise MalformedPacket(why, path=f"{scope.prefix}.{blamed}", offset=scope.offsets[blamed])

@@ -73,6 +73,9 @@ class Record:
                 raise TypeError(f"{self.schema.name} has no field {name}")
             setattr(self, name, value)
 
+    def __iter__(self) -> Iterator[str]:
+        return self.keys()
+
     def keys(self) -> Iterator[str]:
         """The names of the fields that are set."""
         return (name for name in self.schema.fields if hasattr(self, name))
@@ -93,10 +96,10 @@ class Record:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return dict(self) == dict(other)  # type: ignore[call-overload, no-any-return]
+        return dict(self) == dict(other)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(self[name])}" for name in self.keys())
+        shown = ", ".join(f"{name}={_short(self[name])}" for name in self)
         return f"{self.schema.name}({shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -179,7 +182,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, FlagsValue):
         return value.bits()
     if isinstance(value, Record):
-        return {name: plain(value[name]) for name in value.keys()}
+        return {name: plain(value[name]) for name in value}
     if isinstance(value, Mapping):
         return {name: plain(v) for name, v in value.items() if name != "_io"}
     if isinstance(value, list):

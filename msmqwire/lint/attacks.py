@@ -1,0 +1,416 @@
+"""Bytes that are no packet: which sizes lie, and which shapes of known attacks they have.
+
+Parsing stops at the first field that can't be. An analyst wants them all, so this reads on where it can: every
+size that stands in front of the data it counts is judged by itself, lists are stepped through by their sizes,
+and the end of a text whose length lies is looked for. Nothing here raises on any bytes.
+
+| id | shape |
+| --- | --- |
+| ATTACK-SRMP-LENGTH | SRMPEnvelopeHeader.DataLength reaches past the packet, or wraps 32 bits when doubled and rounded up (QueueJumper, CVE-2023-21554) |
+| ATTACK-HTTP-BODY-SIZE | CompoundMessageHeader.HTTPBodySize reaches past the packet, or wraps 32 bits when rounded up |
+| ATTACK-BODY-RANGE | MsgBodyOffset + MsgBodySize is past HTTPBodySize, or wraps 32 bits |
+| ATTACK-LENGTH | another size or length reaches past the packet |
+| ATTACK-ELEMENT-COUNT | ElementCount announces more names than there is room for |
+| ATTACK-HEADER-ID | a part of a MultiQueueFormatHeader bears the id of another |
+| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against what is in the packet |
+| ATTACK-TRUNCATED | the bytes end before the announced size |
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
+from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPONSE_ID, SIGNATURE_ID
+from msmqwire.lint.finding import Finding
+from msmqwire.lint.packet import REGISTER
+from msmqwire.lint.parts import DATA_PAST_PACKET, body_problem
+from msmqwire.lint.registry import BYTES, Check, listed
+from msmqwire.packets import (
+    CONNECTION_PARAMETERS,
+    ESTABLISH_CONNECTION,
+    REMOTE_READ_MESSAGE,
+    SESSION_ACK,
+    USER_MESSAGE,
+    Protocol,
+)
+from msmqwire.ping import PING_SIGNATURE, PING_SIZE
+from msmqwire.schema import Header
+from msmqwire.schema.reference import fields_before_error
+from msmqwire.schema.values import find_null
+
+HTTP_BODY_SIZE: Final = listed(
+    "ATTACK-HTTP-BODY-SIZE", "HTTPBodySize reaches past the packet", "CompoundMessageHeader.HTTPBodySize", BYTES,
+    "ATTACK",
+)  # fmt: skip
+LENGTH: Final = listed("ATTACK-LENGTH", "A size or length reaches past the packet", "", BYTES, "ATTACK")
+ELEMENT_COUNT: Final = listed(
+    "ATTACK-ELEMENT-COUNT", "ElementCount announces more names than there is room for", "", BYTES, "ATTACK"
+)  # fmt: skip
+HEADER_ID: Final = listed(
+    "ATTACK-HEADER-ID", "A part of a MultiQueueFormatHeader bears the id of another", "", BYTES, "ATTACK"
+)  # fmt: skip
+PACKET_SIZE: Final = listed(
+    "ATTACK-PACKET-SIZE", "PacketSize can't be", "BaseHeader.PacketSize", BYTES, "ATTACK"
+)  # fmt: skip
+TRUNCATED: Final = listed(
+    "ATTACK-TRUNCATED", "The bytes end before the announced size", "BaseHeader.PacketSize", BYTES, "ATTACK"
+)  # fmt: skip
+UNKNOWN_PT: Final = listed("MQQB-2.2.1-04", "PT is 1, 2 or 3", "InternalHeader.Flags.PT", BYTES)
+PING_LAYOUT: Final = listed("MQQB-2.2.7-01", "A Ping has 24 bytes", "", BYTES)
+BAD_COUNT: Final = listed("MQMQ-2.2.18.1.5.2-05", "Count fits a null-terminated name", "", BYTES)
+FORMAT_TYPE: Final = listed("MQMQ-2.2.18.1.4-01", "FormatType is 1, 2, 3 or 6", "", BYTES)
+PROVIDER_SIZE: Final = listed(
+    "MQMQ-2.2.20.6-37", "ProviderInfo begins with 4 bytes of type", "SecurityHeader.ProviderInfoSize", BYTES
+)  # fmt: skip
+NOT_CONFORMING: Final = listed("MQQB-3.1.5.1.3-01", "A packet conforms to [MS-MQQB] chapter 2", "", BYTES)
+
+_RULES: Final = {check.id: check for check in REGISTER if check.severity == "MUST"}
+_FULL: Final = 1 << 32
+_BASE_SIZE, _PT_AT = 16, 18
+_LISTS: Final = (
+    ("Destination", DESTINATION_ID),
+    ("Administration", ADMINISTRATION_ID),
+    ("Response", RESPONSE_ID),
+)
+_LIST_HEAD, _ELEMENT_LEAST = 12, 4  # a FormatType and at least a null character
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """A size in front of the data it counts.
+
+    Attributes:
+        header, at, width: the field: the header it is in, its place there and its bytes.
+        head: the fixed part of that header, behind which the data begins.
+        times: bytes that it counts by one.
+        req: the requirement on it.
+    """
+
+    header: str
+    name: str
+    at: int
+    width: int
+    head: int
+    req: str
+    times: int = 1
+
+
+_SIZES: Final = (
+    _Sized("MessagePropertiesHeader", "LabelLength", 1, 1, 56, "MQMQ-2.2.19.3-07", 2),
+    _Sized("MessagePropertiesHeader", "MessageSize", 32, 4, 56, "MQMQ-2.2.19.3-15"),
+    _Sized("MessagePropertiesHeader", "AllocationBodySize", 36, 4, 56, "MQMQ-2.2.19.3-16"),
+    _Sized("MessagePropertiesHeader", "ExtensionSize", 52, 4, 56, "MQMQ-2.2.19.3-41"),
+    _Sized("SecurityHeader", "SenderIdSize", 2, 2, 16, "MQMQ-2.2.20.6-15"),
+    _Sized("SecurityHeader", "EncryptionKeySize", 4, 2, 16, "MQMQ-2.2.20.6-16"),
+    _Sized("SecurityHeader", "SignatureSize", 6, 2, 16, "MQMQ-2.2.20.6-17"),
+    _Sized("SecurityHeader", "SenderCertSize", 8, 4, 16, "MQMQ-2.2.20.6-18"),
+    _Sized("SecurityHeader", "ProviderInfoSize", 12, 4, 16, "MQMQ-2.2.20.6-19"),
+    _Sized("SoapHeader", "HeaderDataLength", 4, 4, 8, "MQMQ-2.2.20.7-03", 2),
+    _Sized("DeadLetterHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.4-01"),
+    _Sized("SubqueueHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.3-01"),
+    _Sized("ExtendedAddressHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.5-01"),
+    _Sized("ExtensionHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.2-01"),
+    _Sized("ExtensionHeader", "RemainingHeadersSize", 4, 4, 12, "MQRR-2.2.5.2-02"),
+)
+
+# What else makes a packet malformed, by the path that the parser blames.
+_BLAMED: Final = {
+    "UserHeader.Flags.DQ": "MQMQ-2.2.19.2-22",
+    "UserHeader.Flags.AQ": "MQMQ-2.2.19.2-24",
+    "UserHeader.DestinationQueue.Count": "MQMQ-2.2.18.1.5.2-05",
+    "UserHeader.AdminQueue.Count": "MQMQ-2.2.18.1.5.2-05",
+    "UserHeader.ResponseQueue.Count": "MQMQ-2.2.18.1.5.2-05",
+    "MessagePropertiesHeader.LabelLength": "MQMQ-2.2.19.3-07",
+    "SecurityHeader.ProviderInfoSize": "MQMQ-2.2.20.6-37",
+    "SoapHeader.HeaderPadding": "MQMQ-2.2.20.7-05",
+    "BaseHeader.Flags.SH": "MQQB-2.2.6-02",
+    "MessagePropertiesHeader.MessageSize": "MQQB-2.2.5-07",
+}
+
+
+def lint_malformed(
+    data: bytes, error: MalformedPacket | None = None, protocol: Protocol = "session"
+) -> list[Finding]:
+    """What is wrong with bytes that could not be parsed, in the order of the bytes.
+
+    Args:
+        data: all of the packet that is there.
+        error: why parsing refused it.
+        protocol: what it was parsed as.
+    """
+    data = bytes(data)
+    look = _PingLook(data) if protocol == "ping" else _Look(data, error, remote=protocol == "remote_read")
+    found = sorted(dict.fromkeys(look.findings()), key=lambda finding: finding.offset)
+    if not found and look.error is not None:
+        found.append(NOT_CONFORMING.at(look.error.path, look.error.offset or 0, look.error.why))
+    return found
+
+
+class _PingLook:
+    error = None
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def findings(self) -> Iterator[Finding]:
+        size = len(self.data)
+        if size < PING_SIZE:
+            yield TRUNCATED.at("", size, f"a Ping has {PING_SIZE} bytes, {size} are there")
+        if size != PING_SIZE:
+            yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{size} bytes are no Ping")
+        found = self.data[2:4]
+        if len(found) == 2 and found != PING_SIGNATURE.to_bytes(2, "little"):  # noqa: PLR2004
+            yield _RULES["MQQB-2.2.7-08"].at("Signature", 2, f"{int.from_bytes(found, 'little'):#06x} is not 0x5548")
+
+
+class _Look:
+    """One look at the bytes of a session packet or remotely read message."""
+
+    def __init__(self, data: bytes, error: MalformedPacket | None, *, remote: bool) -> None:
+        self.data, self.error, self.remote = data, error, remote
+        self.internal = len(data) > 2 and bool(data[2] & 0x08) and not remote  # noqa: PLR2004
+        told = self.number(8, 4) if len(data) >= _BASE_SIZE else None
+        self.told = told
+        self.sane = told is not None and PACKET_SIZE_MIN <= told <= PACKET_SIZE_MAX
+        self.end = told if told is not None and self.sane and not remote else len(data)
+        self.seen: dict[str, tuple[int, Any]] = {}
+        schema = self._schema()
+        if schema is not None:
+            self.seen, refused = fields_before_error(schema, data)
+            self.error = error or refused
+
+    def _schema(self) -> Header | None:
+        if self.remote:
+            return REMOTE_READ_MESSAGE
+        if not self.internal:
+            return USER_MESSAGE
+        kind = self.data[_PT_AT] & 0x0F if len(self.data) > _PT_AT else 0
+        return {1: SESSION_ACK, 2: ESTABLISH_CONNECTION, 3: CONNECTION_PARAMETERS}.get(kind)
+
+    def number(self, at: int, width: int) -> int | None:
+        """An integer of the data, None when it is not all there."""
+        if at < 0 or at + width > len(self.data):
+            return None
+        return int.from_bytes(self.data[at : at + width], "little")
+
+    def start(self, path: str) -> int | None:
+        """Where a header starts, if reading came that far."""
+        return next((at for name, (at, _) in self.seen.items() if name.startswith(path + ".")), None)
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self._base()
+        yield from self._sizes()
+        yield from self._names()
+        yield from self._soap()
+        yield from self._srmp()
+        yield from self._several()
+        yield from self._blamed()
+
+    # -- BaseHeader ----------------------------------------------------------------------------
+
+    def _base(self) -> Iterator[Finding]:
+        version, signature = self.number(0, 1), self.number(4, 4)
+        if version is not None and version != VERSION:
+            path = "BaseHeader.VersionNumber"
+            yield _RULES["MQMQ-2.2.19.1-02"].at(path, 0, f"{version:#04x} is not 0x10")
+        if signature is not None and signature != SIGNATURE:
+            path = "BaseHeader.Signature"
+            yield _RULES["MQMQ-2.2.19.1-18"].at(path, 4, f"{signature:#010x} is not {SIGNATURE:#x}")
+        if self.internal and len(self.data) > _PT_AT and self.data[_PT_AT] & 0x0F not in (1, 2, 3):
+            kind = self.data[_PT_AT] & 0x0F
+            yield UNKNOWN_PT.at("InternalHeader.Flags.PT", _PT_AT, f"{kind} is none of 1, 2 and 3")
+        yield from self._packet_size()
+
+    def _packet_size(self) -> Iterator[Finding]:
+        path, size = "BaseHeader.PacketSize", len(self.data)
+        if self.told is None:
+            yield TRUNCATED.at(path, size, f"a BaseHeader has 16 bytes, {size} are there")
+            return
+        if not self.sane:
+            big = self.told > PACKET_SIZE_MAX
+            why = f"{self.told} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
+            yield PACKET_SIZE.at(path, 8, why)
+            yield _RULES["MQMQ-2.2.19.1-21" if big else "MQMQ-2.2.19.1-19"].at(path, 8, why)
+            return
+        follows = 16 if self.data[2] & 0x18 == 0x10 else 0  # noqa: PLR2004
+        full = self.told + follows
+        if size < full:
+            yield TRUNCATED.at(path, 8, f"{full} bytes are announced, {size} are there")
+        elif (size > full and not self.remote) or (self.error is not None and self.error.path == path):
+            why = f"{self.told}, against the {size} bytes that are there and what is in them"
+            yield PACKET_SIZE.at(path, 8, why)
+            yield _RULES["MQMQ-2.2.19.1-19"].at(path, 8, why)
+
+    # -- sizes in front of their data ----------------------------------------------------------
+
+    def _past(self, check: Check, path: str, at: int, told: int, start: int, need: int) -> Iterator[Finding]:
+        """The findings for a size whose data would end past the packet."""
+        if start + need <= self.end:
+            return
+        why = f"{told}: {need} bytes, and {max(0, self.end - start)} are left"
+        rounded = (need + 3) & ~3
+        if rounded >= _FULL:
+            why += f"; in 32 bits this wraps to {rounded % _FULL}"
+        yield check.at(path, at, why)
+
+    def _broken(self, req: str, path: str, at: int, told: int) -> Iterator[Finding]:
+        check = _RULES.get(req)
+        if check is not None:
+            yield check.at(path, at, f"{told} is more than the packet holds")
+
+    def _size(self, check: Check, req: str, path: str, at: int, told: int, start: int, need: int) -> Iterator[Finding]:
+        for finding in self._past(check, path, at, told, start, need):
+            yield finding
+            yield from self._broken(req, path, at, told)
+
+    def _sizes(self) -> Iterator[Finding]:
+        used: dict[str, int] = {}
+        for sized in _SIZES:
+            start = self.start(sized.header)
+            if start is None:
+                continue
+            told = self.number(start + sized.at, sized.width)
+            if told is None:
+                continue
+            path, at, begin = f"{sized.header}.{sized.name}", start + sized.at, start + sized.head
+            if sized.name == "AllocationBodySize" and told <= (self.number(start + 32, 4) or 0):
+                continue  # MessageSize decides
+            need = told * sized.times
+            alone = list(self._size(LENGTH, sized.req, path, at, told, begin, need))
+            yield from alone
+            if alone or sized.name in ("HeaderSize", "RemainingHeadersSize"):
+                continue
+            # It fits by itself; does it behind those before it?
+            before = used.get(sized.header, 0)
+            if sized.name == "MessageSize":
+                extension = self.number(start + 52, 4) or 0
+                before += extension if begin + before + extension <= self.end else 0
+            yield from self._size(LENGTH, sized.req, path, at, told, begin + before, need)
+            if sized.header == "SecurityHeader":
+                used[sized.header] = before + (need + 3 & ~3)
+            elif sized.name == "LabelLength":
+                used[sized.header] = need
+
+    def _names(self) -> Iterator[Finding]:
+        for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
+            path = f"UserHeader.{name}.Count"
+            if path in self.seen:
+                at, told = self.seen[path]
+                yield from self._size(LENGTH, BAD_COUNT.id, path, at, told, at + 2, told)
+
+    def _soap(self) -> Iterator[Finding]:
+        path = "SoapHeader.BodyDataLength"
+        if path in self.seen:
+            at, told = self.seen[path]
+            yield from self._size(LENGTH, "MQMQ-2.2.20.7-07", path, at, told, at + 4, 2 * told)
+
+    # -- SRMPEnvelopeHeader and CompoundMessageHeader ------------------------------------------
+
+    def _srmp(self) -> Iterator[Finding]:
+        start = self.start("SRMPEnvelopeHeader")
+        if start is None:
+            return
+        compound = self.start("CompoundMessageHeader")
+        told = self.number(start + 4, 4)
+        if told is not None:
+            path = "SRMPEnvelopeHeader.DataLength"
+            req = "MQRR-2.2.5.1.2.1-04"
+            yield from self._size(DATA_PAST_PACKET, req, path, start + 4, told, start + 8, 2 * told)
+            if compound is None:
+                compound = self._behind_text(start + 8)
+        if compound is not None:
+            yield from self._compound(compound)
+
+    def _behind_text(self, at: int) -> int | None:
+        """The header behind a text whose length can't be trusted: behind its null, aligned."""
+        null = find_null(self.data, at, len(self.data))
+        return (null + 2 + 3) & ~3 if null >= 0 else None
+
+    def _compound(self, start: int) -> Iterator[Finding]:
+        http, size, offset = (self.number(start + at, 4) for at in (4, 8, 12))
+        name = "CompoundMessageHeader"
+        if http is not None:
+            path, req = f"{name}.HTTPBodySize", "MQRR-2.2.5.1.2.2-04"
+            yield from self._size(HTTP_BODY_SIZE, req, path, start + 4, http, start + 16, http)
+        if http is None or size is None or offset is None:
+            return
+        why = body_problem(http, size, offset)
+        if why is not None:
+            path = f"{name}.MsgBodyOffset"
+            yield _ATTACKS["ATTACK-BODY-RANGE"].at(path, start + 12, why)
+            yield _RULES["MQRR-2.2.5.1.2.2-06"].at(path, start + 12, why)
+
+    # -- MultiQueueFormatHeader ----------------------------------------------------------------
+
+    def _several(self) -> Iterator[Finding]:
+        at = self.start("MultiQueueFormatHeader")
+        for name, number in _LISTS:
+            if at is None:
+                return
+            path = f"MultiQueueFormatHeader.{name}"
+            yield from self._list(path, number, at)
+            size = self.number(at, 4)
+            fits = size is not None and _LIST_HEAD <= size <= self.end - at
+            at = at + ((size + 3) & ~3) if fits and size is not None else None
+        if at is not None:
+            yield from self._signature(at)
+
+    def _list(self, path: str, number: int, at: int) -> Iterator[Finding]:
+        size, found, count = self.number(at, 4), self.number(at + 4, 2), self.number(at + 8, 4)
+        if found is not None and found != number:
+            why = f"{found:#06x} is not {number:#06x}"
+            yield HEADER_ID.at(f"{path}.HeaderID", at + 4, why)
+            yield _RULES["MQMQ-2.2.20.2-02"].at(f"{path}.HeaderID", at + 4, why)
+        if size is None:
+            return
+        req = "MQMQ-2.2.20.2-01"
+        yield from self._size(LENGTH, req, f"{path}.HeaderSize", at, size, at, size)
+        if size < _LIST_HEAD:
+            yield _RULES[req].at(f"{path}.HeaderSize", at, f"{size} is less than 12")
+        end = min(at + size, self.end) if size >= _LIST_HEAD else self.end
+        if count is not None and _ELEMENT_LEAST * count > max(0, end - at - _LIST_HEAD):
+            why = f"{count} names take {_ELEMENT_LEAST * count} bytes at least, {max(0, end - at - 12)} are left"
+            yield ELEMENT_COUNT.at(f"{path}.ElementCount", at + 8, why)
+            yield _RULES["MQMQ-2.2.20.2-05"].at(f"{path}.ElementCount", at + 8, why)
+
+    def _signature(self, at: int) -> Iterator[Finding]:
+        path, found, size = "MultiQueueFormatHeader.Signature", self.number(at, 2), self.number(at + 4, 4)
+        if found is not None and found != SIGNATURE_ID:
+            why = f"{found:#06x} is not {SIGNATURE_ID:#06x}"
+            yield HEADER_ID.at(f"{path}.ID", at, why)
+            yield _RULES["MQMQ-2.2.20.3-01"].at(f"{path}.ID", at, why)
+        if size is not None:
+            yield from self._size(LENGTH, "MQMQ-2.2.20.3-03", f"{path}.Size", at + 4, size, at + 8, size)
+
+    # -- the rest ------------------------------------------------------------------------------
+
+    def _blamed(self) -> Iterator[Finding]:
+        error = self.error
+        if error is None or error.offset is None:
+            return
+        path, offset = error.path, error.offset
+        if path.endswith(".FormatType"):
+            yield FORMAT_TYPE.at(path, offset, error.why)
+        req = _BLAMED.get(path)
+        if req is None or offset >= len(self.data):
+            return
+        if path.endswith("ProviderInfoSize"):
+            told = self.seen.get(path, (0, 4))[1]
+            if not 0 < told < 4:  # noqa: PLR2004
+                return
+        if path.endswith("MessageSize") and self._body_past_end():
+            return
+        yield _RULES[req].at(path, offset, error.why)
+
+    def _body_past_end(self) -> bool:
+        """Whether MessageSize is refused for the packet's end, and not as that of an acknowledgement."""
+        start = self.start("MessagePropertiesHeader")
+        size = self.number(start + 32, 4) if start is not None else None
+        return start is None or size is None or start + 56 + size > self.end
+
+
+_ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "ATTACK"}

@@ -1,0 +1,268 @@
+"""A connection against the specifications: the order of its packets and what their numbers say.
+
+[MS-MQQB] 3.1.1.1, 3.1.1.4 to 3.1.1.7 and 3.1.5.2 to 3.1.5.8; [MS-MQMQ] 2.2.20.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Any, Final, Literal, TypeAlias
+
+from msmqwire.lint.counters import Counters
+from msmqwire.lint.finding import Finding
+from msmqwire.lint.registry import Places, listed
+from msmqwire.lint.sequences import Sequences
+from msmqwire.schema import NULL_GUID, Record
+
+Direction: TypeAlias = Literal["c2s", "s2c"]
+_MESSAGES = frozenset({"UserMessage", "OrderAck", "FinalAck"})
+_PT = "InternalHeader.Flags.PT"
+_CS = "InternalHeader.Flags.CS"
+_EC = "EstablishConnectionHeader"
+_CP = "ConnectionParametersHeader"
+
+# A packet in a state that it closes the session in, by its kind.
+OUT_OF_ORDER: Final = {
+    "EstablishConnection": listed("MQQB-3.1.5.3-01", "EstablishConnection opens a session, once each way", _PT),
+    "ConnectionParameters": listed(
+        "MQQB-3.1.5.4-01", "ConnectionParameters follow EstablishConnection, once each way", _PT
+    ),
+    "SessionAck": listed("MQQB-3.1.5.5-01", "No SessionAck before the session is open", _PT),
+    "OrderAck": listed("MQQB-3.1.5.6-01", "No OrderAck before the session is open", "BaseHeader.Flags.IN"),
+    "FinalAck": listed("MQQB-3.1.5.7-01", "No FinalAck before the session is open", "BaseHeader.Flags.IN"),
+    "UserMessage": listed("MQQB-3.1.5.8-01", "No UserMessage before the session is open", "BaseHeader.Flags.IN"),
+}
+REQUEST_CS: Final = listed("MQQB-3.1.5.2.3-02", "CS is clear in an EstablishConnection request", _CS)
+CLIENT_GUID: Final = listed(
+    "MQQB-3.1.5.3.1-04", "An EstablishConnection response echoes ClientGuid", f"{_EC}.ClientGuid"
+)  # fmt: skip
+SERVER_GUID: Final = listed(
+    "MQQB-2.2.3.1-05", "An EstablishConnection response echoes ServerGuid", f"{_EC}.ServerGuid"
+)  # fmt: skip
+OWN_GUID: Final = listed(
+    "MQQB-3.1.5.3.1-05", "An EstablishConnection response bears the acceptor's GUID", f"{_EC}.ServerGuid"
+)  # fmt: skip
+FOREIGN_GUID: Final = listed("MQQB-2.2.1-08", "CS is set when ServerGuid is not the acceptor's", _CS)
+TIME_STAMP: Final = listed(
+    "MQQB-3.1.5.3.1-06", "An EstablishConnection response echoes TimeStamp", f"{_EC}.TimeStamp"
+)  # fmt: skip
+SE_ECHO: Final = listed(
+    "MQQB-3.1.5.3.1-07", "An EstablishConnection response echoes SE", f"{_EC}.OperatingSystem.SE"
+)  # fmt: skip
+PADDING: Final = listed(
+    "MQQB-2.2.3.1-18", "Padding of an EstablishConnection response is 0x5A", f"{_EC}.Padding"
+)  # fmt: skip
+REFUSED: Final = listed("MQQB-3.1.5.3.2-03", "Nothing is sent on a refused connection", "BaseHeader")
+CP_REQUEST_CS: Final = listed("MQQB-3.1.5.3.2-06", "CS is clear in a ConnectionParameters request", _CS)
+CP_ECHO: Final = listed(
+    "MQQB-3.1.5.4.1-02", "A ConnectionParameters response echoes the timeouts and has CS clear"
+)  # fmt: skip
+ACK_WAIT: Final = listed(
+    "MQQB-3.1.6.3-02", "A session whose peer is silent for AckTimeout is closed", "BaseHeader"
+)  # fmt: skip
+
+
+class State(Enum):
+    """Where the opening of a session is, seen from outside."""
+
+    START = auto()
+    EC_ASKED = auto()
+    EC_ANSWERED = auto()
+    CP_ASKED = auto()
+    OPEN = auto()
+    REFUSED = auto()
+    UNKNOWN = auto()
+
+
+# The packets that open a session, by state, kind and whether the initiator sends it.
+_STEPS: Final = {
+    (State.START, "EstablishConnection", True): State.EC_ASKED,
+    (State.EC_ASKED, "EstablishConnection", False): State.EC_ANSWERED,
+    (State.EC_ANSWERED, "ConnectionParameters", True): State.CP_ASKED,
+    (State.CP_ASKED, "ConnectionParameters", False): State.OPEN,
+}
+
+
+class SessionLint:
+    """The packets of one connection, in the order in which they passed.
+
+    Args:
+        midstream: the connection was open before the first packet that was seen: nothing is said of its opening,
+            and its numbers are learned from the first SessionHeader.
+    """
+
+    def __init__(self, midstream: bool = False) -> None:
+        self._state = State.UNKNOWN if midstream else State.START
+        self._request: Record | None = None
+        self._parameters: Record | None = None
+        self._counters = Counters(known=not midstream)
+        self._sequences = Sequences()
+        self._ack_timeout_ns: int | None = None
+        self._silent_since: dict[bool, int | None] = {True: None, False: None}
+        self._silence_told = False
+
+    @property
+    def state(self) -> State:
+        """Where the session is."""
+        return self._state
+
+    def gap(self) -> None:
+        """Bytes of the connection were missed: numbers are learned anew."""
+        if self._state is not State.OPEN:
+            self._state = State.UNKNOWN
+        self._counters.forget()
+        self._sequences.gap()
+        self._silent_since = {True: None, False: None}
+
+    def packet(
+        self,
+        direction: Direction | bool,
+        packet: Record,
+        data: bytes | None = None,
+        time_ns: int | None = None,
+    ) -> list[Finding]:
+        """What the next packet breaks in the session; `lint_packet` tells what is wrong with it alone.
+
+        Args:
+            direction: ``c2s`` or True for one from the initiator, ``s2c`` or False for one from the acceptor.
+            packet: the packet.
+            data: its bytes; not needed.
+            time_ns: when it passed, in nanoseconds; without it timers are not judged.
+        """
+        if direction not in (True, False, "c2s", "s2c"):
+            raise ValueError(f"{direction!r} is not c2s, s2c, True or False")
+        initiator = direction is True or direction == "c2s"
+        kind = packet.schema.name
+        if kind not in OUT_OF_ORDER:
+            raise ValueError(f"{kind} is no packet of a session")
+        places = Places(packet)
+        found = [*self._order(initiator, kind, packet, places)]
+        found.extend(self._silence(initiator, places, time_ns))
+        if kind in _MESSAGES:
+            found.extend(self._counters.message(initiator, packet, places))
+            if packet.TransactionHeader is not None:
+                found.extend(self._sequences.message(initiator, packet, places))
+            if kind != "UserMessage":
+                found.extend(self._sequences.acknowledged(initiator, packet, places))
+        if packet.get("SessionHeader") is not None:
+            found.extend(self._counters.header(initiator, packet, places))
+        if time_ns is not None:
+            waits = self._counters.waiting(initiator)
+            if waits and self._silent_since[initiator] is None:
+                self._silent_since[initiator] = time_ns
+            self._silent_since[not initiator] = time_ns if self._counters.waiting(not initiator) else None
+        found.sort(key=lambda finding: finding.offset)
+        return found
+
+    # -- opening -------------------------------------------------------------------------------
+
+    def _order(self, initiator: bool, kind: str, packet: Record, places: Places) -> Iterator[Finding]:
+        if self._state is State.UNKNOWN:
+            self._learn(initiator, kind, packet)
+            return
+        if self._state is State.REFUSED:
+            yield REFUSED.at("BaseHeader", 0, f"{kind} on a connection that was refused")
+            return
+        step = _STEPS.get((self._state, kind, initiator))
+        if step is None:
+            opens = kind in ("EstablishConnection", "ConnectionParameters")
+            if self._state is not State.OPEN or opens:
+                check = OUT_OF_ORDER[kind]
+                side = "initiator" if initiator else "acceptor"
+                why = f"{kind} from the {side} while the session is in {self._state.name}"
+                yield check.at(check.path, places.offset(check.path), why)
+            if self._state is not State.OPEN:
+                self._learn(initiator, kind, packet)
+            return
+        if kind == "EstablishConnection":
+            yield from self._established(initiator, packet, places)
+        else:
+            yield from self._agreed(initiator, packet, places)
+        refused = bool(packet.InternalHeader.Flags.CS) and not initiator
+        self._state = State.REFUSED if refused else step
+
+    def _learn(self, initiator: bool, kind: str, packet: Record) -> None:
+        """Goes on from a packet that is taken as it comes."""
+        if kind == "EstablishConnection":
+            self._state = State.EC_ASKED if initiator else State.EC_ANSWERED
+            self._request = packet if initiator else None
+        elif kind == "ConnectionParameters":
+            self._state = State.CP_ASKED if initiator else State.OPEN
+            self._take(initiator, packet)
+            self._parameters = packet if initiator else None
+        else:
+            self._state = State.OPEN
+        if self._state is State.OPEN:
+            return
+        self._counters = Counters(known=True)
+
+    def _established(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
+        header, refused = packet[_EC], packet.InternalHeader.Flags.CS
+        if initiator:
+            self._request = packet
+            if refused:
+                yield REQUEST_CS.at(_CS, places.offset(_CS), "set in a request")
+            return
+        if any(byte != 0x5A for byte in header.Padding):  # noqa: PLR2004
+            path = f"{_EC}.Padding"
+            yield PADDING.at(path, places.offset(path), "a byte of it is not 0x5a")
+        if self._request is not None:
+            yield from self._echo(self._request[_EC], header, bool(refused), places)
+
+    def _echo(self, asked: Any, answer: Any, refused: bool, places: Places) -> Iterator[Finding]:
+        for name, check in (("ClientGuid", CLIENT_GUID), ("TimeStamp", TIME_STAMP)):
+            if answer[name] != asked[name]:
+                path = f"{_EC}.{name}"
+                yield check.at(path, places.offset(path), f"{answer[name]} in the response to {asked[name]}")
+        if answer.OperatingSystem.SE != asked.OperatingSystem.SE:
+            path = f"{_EC}.OperatingSystem.SE"
+            told = int(answer.OperatingSystem.SE)
+            yield SE_ECHO.at(path, places.offset(path), f"{told} in the response to {1 - told}")
+        path = f"{_EC}.ServerGuid"
+        if asked.ServerGuid == NULL_GUID:
+            if answer.ServerGuid == NULL_GUID and not refused:
+                yield OWN_GUID.at(path, places.offset(path), "null in a response")
+        elif answer.ServerGuid != asked.ServerGuid and not refused:
+            why = f"{answer.ServerGuid} in the response to {asked.ServerGuid}"
+            yield SERVER_GUID.at(path, places.offset(path), why)
+            yield FOREIGN_GUID.at(_CS, places.offset(_CS), "clear, but the acceptor has another GUID")
+
+    def _agreed(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
+        header, refused = packet[_CP], packet.InternalHeader.Flags.CS
+        self._take(initiator, packet)
+        if initiator:
+            self._parameters = packet
+            if refused:
+                yield CP_REQUEST_CS.at(_CS, places.offset(_CS), "set in a request")
+            return
+        if refused:
+            yield CP_ECHO.at(_CS, places.offset(_CS), "set in a response")
+        if self._parameters is None:
+            return
+        asked = self._parameters[_CP]
+        for name in ("RecoverableAckTimeout", "AckTimeout"):
+            if header[name] != asked[name]:
+                path = f"{_CP}.{name}"
+                yield CP_ECHO.at(path, places.offset(path), f"{header[name]} in the response to {asked[name]}")
+
+    def _take(self, initiator: bool, packet: Record) -> None:
+        header = packet[_CP]
+        self._counters.window(initiator, header.WindowSize)
+        if initiator:
+            self._ack_timeout_ns = header.AckTimeout * 1_000_000
+
+    # -- timers --------------------------------------------------------------------------------
+
+    def _silence(self, initiator: bool, places: Places, time_ns: int | None) -> Iterator[Finding]:
+        """Two periods of the Session Ack Wait Timer with unacknowledged messages and no packet of the peer."""
+        since, limit = self._silent_since[initiator], self._ack_timeout_ns
+        if time_ns is None or since is None or limit is None or self._silence_told:
+            return
+        if time_ns - since > 2 * limit:
+            self._silence_told = True
+            seconds = (time_ns - since) // 1_000_000_000
+            why = f"sent {seconds} s after the first message that the peer, silent since, has not acknowledged"
+            yield ACK_WAIT.at("BaseHeader", 0, why)
+
+

@@ -1,0 +1,197 @@
+"""Makes the captures in examples/: ``python tools/make_examples.py``; ``--check`` compares only.
+
+session.pcap holds the eight frames of [MS-MQQB] chapter 4, as tests/vectors has them, put on the wire
+between two hosts. hostile.pcapng holds what an analyst may meet: disorder, holes, malformed packets,
+known shapes of attack, and traffic that is not MSMQ.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import msmqwire
+from tests import captures as net
+from tests.captures import Frame, TcpConversation
+
+START_NS = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
+STEP_NS = 187_000
+CLIENT, SERVER, STRANGER = "10.0.0.1", "10.0.0.2", "10.0.0.66"
+QM_CLIENT = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
+QM_SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
+
+
+def vector(number: int) -> bytes:
+    """Frame 1 to 8 of [MS-MQQB] chapter 4."""
+    paths = ROOT.glob(f"tests/vectors/MS-MQQB-4.1.{number}-*.hex")
+    path = next(p for p in paths if ".printed" not in p.name)
+    return bytes.fromhex(path.read_text(encoding="ascii"))
+
+
+def session() -> bytes:
+    """The captured session: pings over UDP, then a session with one express message."""
+    ping = [
+        Frame(START_NS, net.ethernet(net.udp_packet(vector(1), CLIENT, 4057, SERVER, 3527))),
+        Frame(START_NS + STEP_NS, net.ethernet(net.udp_packet(vector(2), SERVER, 3527, CLIENT, 4057))),
+    ]
+    talk = TcpConversation((CLIENT, 49759), (SERVER, 1801), start_ns=START_NS + 2 * STEP_NS, step_ns=STEP_NS)
+    talk.handshake().send(vector(3)).send(vector(4), by_client=False)
+    talk.send(vector(5)).send(vector(6), by_client=False)
+    talk.send(vector(7)).send(vector(8), by_client=False)
+    talk.close()
+    return net.pcap_bytes([*ping, *talk.frames], nanoseconds=True)
+
+
+def build(kind: str, **fields: Any) -> bytes:
+    """A packet from the fields that matter."""
+    return msmqwire.build({"packet": kind, "fields": fields})
+
+
+def greeting() -> tuple[bytes, bytes, bytes, bytes]:
+    """A handshake: request and response of EstablishConnection and ConnectionParameters."""
+    guids = {"ClientGuid": QM_CLIENT, "ServerGuid": QM_SERVER, "TimeStamp": 501140046}
+    establish = build("EstablishConnection", EstablishConnectionHeader=guids)
+    parameters = build("ConnectionParameters", ConnectionParametersHeader={"RecoverableAckTimeout": 1496})
+    return establish, establish, parameters, parameters
+
+
+def message(number: int, body: bytes, label: str, **more: Any) -> bytes:
+    """A message to a private queue of the server."""
+    user = {
+        "SourceQueueManager": QM_CLIENT,
+        "SentTime": START_NS // 1_000_000_000,
+        "MessageID": number,
+        "DestinationQueue": {"DirectFormatName": "TCP:10.0.0.2\\private$\\orders"},
+        **more.pop("UserHeader", {}),
+    }
+    properties = {"Label": label, "MessageBody": body, "BodyType": 8}
+    return build("UserMessage", UserHeader=user, MessagePropertiesHeader=properties, **more)
+
+
+def text(words: str) -> bytes:
+    return words.encode("utf-16-le")
+
+
+def conversation(port: int, at: float, *, client: str = CLIENT, server_port: int = 1801) -> TcpConversation:
+    """A connection that begins `at` seconds after the start."""
+    start = START_NS + round(at * 1e9)
+    return TcpConversation((client, port), (SERVER, server_port), start_ns=start, step_ns=STEP_NS)
+
+
+def opened(talk: TcpConversation) -> TcpConversation:
+    ec, ec_response, cp, cp_response = greeting()
+    talk.handshake().send(ec).send(ec_response, by_client=False)
+    return talk.send(cp).send(cp_response, by_client=False)
+
+
+def orderly(rng: random.Random) -> list[Frame]:
+    """Messages of several kinds; the network delivers them in disorder."""
+    talk = opened(conversation(50001, 1.0))
+    talk.send(message(1, text("express"), "plain"))
+    sequence = {"TxSequenceID": {"Ordinal": 1, "TimeStamp": 1772366400}}
+    for n in (1, 2, 3):
+        header = {**sequence, "TxSequenceNumber": n, "PreviousTxSequenceNumber": n - 1}
+        header["Flags"] = {"FM": n == 1, "LM": n == 3, "ID": 7}
+        talk.send(message(1 + n, text(f"step {n} ") * 300, f"transaction {n}", TransactionHeader=header))
+    talk.send(
+        message(
+            5,
+            b'<?xml version="1.0"?>\r\n<string>for two</string>',
+            "two queues",
+            MultiQueueFormatHeader={
+                "Destination": {
+                    "FormatNameList": [
+                        {"FormatName": {"DirectFormatName": "TCP:10.0.0.2\\private$\\orders"}},
+                        {"FormatName": {"PublicQueueIdentifier": QM_SERVER}},
+                    ]
+                }
+            },
+        )
+    )
+    stored = {"AckSequenceNumber": 5, "RecoverableMsgAckSeqNumber": 1, "RecoverableMsgAckFlags": 0b111}
+    talk.send(build("SessionAck", SessionHeader=stored), by_client=False)
+    body = {"TxSequenceNumber": 3, "TxPreviousSequenceNumber": 2, **sequence}
+    user = {"SourceQueueManager": QM_SERVER, "QueueManagerAddress": QM_CLIENT}
+    talk.send(build("OrderAck", UserHeader=user, OrderAckBody=body), by_client=False)
+    talk.close()
+    return net.disorder(talk.frames, rng, reorder=0.3, duplicate=0.2, overlap=0.2, resegment=0.3)
+
+
+def attacked() -> list[Frame]:
+    """Shapes of attack: sizes that reach past the packet or wrap around."""
+    talk = opened(conversation(50666, 2.0, client=STRANGER))
+    srmp = {"SRMPEnvelopeHeader": {"Data": "<se:Envelope/>"}, "CompoundMessageHeader": {"Data": b"POST /msmq"}}
+    jump = {**srmp, "SRMPEnvelopeHeader": {"DataLength": 0x80000000, "Data": "<se:Envelope/>"}}
+    talk.send(message(1, b"", "jump", **jump))
+    huge = {**srmp, "CompoundMessageHeader": {"HTTPBodySize": 0xFFFFFFF0, "Data": b"POST /msmq"}}
+    talk.send(message(2, b"", "compound", **huge))
+    talk.send(message(3, b"", "count", MultiQueueFormatHeader={"Destination": {"ElementCount": 0x10000000}}))
+    talk.send(message(4, b"", "id", MultiQueueFormatHeader={"Response": {"HeaderID": 0x4141}}))
+    talk.send(message(5, b"", "label")[:-4] + b"\xff" * 4)
+    impossible = build("SessionAck", BaseHeader={"PacketSize": 0xFFFFFFFF})
+    talk.send(impossible).send(message(6, text("after it"), "still found"))
+    talk.reset()
+    return talk.frames
+
+
+def broken() -> list[Frame]:
+    """Connections of which a part is missing, and one on an unusual port."""
+    late = conversation(50002, 3.0)
+    late.send(message(7, text("x") * 900, "its start is not captured")[700:])
+    late.send(message(8, text("found again"), "resumed"))
+    lossy = opened(conversation(50003, 4.0))
+    lossy.send(message(1, text("y") * 3000, "has a hole")).send(message(2, text("z"), "after the hole"))
+    lossy.close()
+    data = [i for i, f in enumerate(lossy.frames) if f.segment and len(f.segment.payload) == 1460]
+    del lossy.frames[data[1]]
+    other = opened(conversation(50004, 5.0, server_port=18010))
+    other.send(message(1, text("elsewhere"), "on another port")).close()
+    end = opened(conversation(50005, 6.0))
+    end.send(message(1, text("cut") * 500, "the capture ends here")[:1200])
+    return net.merged(late.frames, lossy.frames, other.frames, end.frames)
+
+
+def around() -> list[Frame]:
+    """What else is on a network: a web page, a name lookup, a ping that is none, VLANs and fragments."""
+    web = conversation(50080, 0.5, server_port=80)
+    web.handshake().send(b"GET / HTTP/1.1\r\nHost: example.test\r\n\r\n")
+    web.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", by_client=False).close()
+    dns = bytes.fromhex("1a2b01000001000000000000076578616d706c6504746573740000010001")
+    ping = vector(1)
+    frames = [
+        (0.1, net.ethernet(net.udp_packet(dns, CLIENT, 5353, SERVER, 53))),
+        (0.2, net.ethernet(net.udp_packet(ping, CLIENT, 4057, SERVER, 3527), vlan=(100,))),
+        (0.3, net.ethernet(net.udp_packet(ping[:2] + b"\0\0" + ping[4:], STRANGER, 4058, SERVER, 3527))),
+        (0.4, net.ethernet(net.udp_packet(ping[:20], STRANGER, 4059, SERVER, 3527))),
+        (0.6, b"\xff" * 6 + bytes.fromhex("020000000001 0806 0001080006040001")),
+    ]
+    return net.merged(web.frames, [Frame(START_NS + round(at * 1e9), data) for at, data in frames])
+
+
+def hostile() -> bytes:
+    """Everything above in one pcapng file."""
+    rng = random.Random(1801)
+    frames = net.merged(orderly(rng), attacked(), broken(), around())
+    return net.pcapng_bytes(frames, tsresol=9)
+
+
+def main() -> int:
+    made = {"session.pcap": session(), "hostile.pcapng": hostile()}
+    for name, data in made.items():
+        path = ROOT / "examples" / name
+        if "--check" not in sys.argv[1:]:
+            path.write_bytes(data)
+        elif not path.exists() or path.read_bytes() != data:
+            print(f"{path} is not what tools/make_examples.py makes", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
