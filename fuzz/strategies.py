@@ -546,6 +546,15 @@ def _deciding(header: Header) -> frozenset[str]:
 
 
 @cache
+def has_integers(schema: Header) -> bool:
+    """Whether every value of it has an integer or a flag word."""
+    return any(
+        isinstance(part, UInt | Flags) or (isinstance(part, Sub) and has_integers(part.header))
+        for part in schema.parts
+    )
+
+
+@cache
 def stands_alone(schema: Header) -> bool:
     """Whether nothing in it refers to a structure around it."""
     return all(path.partition(".")[0] in schema.fields or _has(schema, path) for path in _deciding(schema))
@@ -692,7 +701,7 @@ class _Leaving:
                 return self.gone(bool(part.size_of) or part.name in referred, True)
             case Align() | Fill():
                 return self.all_computed
-            case Text(strict=True):
+            case Text(strict=True) | Choice() if _has_no_empty_form(part):
                 return False
             case Maybe(when=str(when)) if when.partition(".")[0] in schema.fields:
                 decided_by = schema.part(when.partition(".")[0])
@@ -727,9 +736,13 @@ class _Leaving:
 def misfits(schema: Header) -> st.SearchStrategy[tuple[Record, Field, int]]:
     """A complete record, one of its integers or flag words, and another value for that one.
 
-    The field is chosen among those that other parts depend on, more often than not.
+    The field is one that other parts depend on, more often than not. For schemas that `has_integers`.
     """
     return _misfits(values(schema))
+
+
+def _has_no_empty_form(part: Text | Choice) -> bool:
+    return isinstance(part, Text) or None not in part.arms.values()
 
 
 @st.composite

@@ -1,23 +1,41 @@
 """Reads, writes and speaks the Microsoft Message Queuing (MSMQ) protocol family.
 
-``parse`` and ``build`` turn bytes into packets and back; the rest is reached by its module.
+``parse`` and ``build`` turn bytes into packets and back, ``dissect`` finds and judges the packets of
+captures; the rest is reached by its module.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.errors import CaptureError, InvalidName, InvalidValue, LocatedError, MalformedPacket, MsmqError
 from msmqwire.packets import build, from_json, parse, to_json
+
+if TYPE_CHECKING:
+    from msmqwire.dissection import Dissection, Item, dissect
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CaptureError",
+    "Dissection",
     "InvalidName",
     "InvalidValue",
+    "Item",
     "LocatedError",
     "MalformedPacket",
     "MsmqError",
     "__version__",
     "build",
+    "dissect",
     "from_json",
     "parse",
     "to_json",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads captures is imported when it is first asked for, so that packets alone stay quick."""
+    if name in ("Dissection", "Item", "dissect"):
+        from msmqwire import dissection
+
+        return getattr(dissection, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -126,7 +126,10 @@ def orderly(rng: random.Random) -> list[Frame]:
 def attacked() -> list[Frame]:
     """Shapes of attack: sizes that reach past the packet or wrap around."""
     talk = opened(conversation(50666, 2.0, client=STRANGER))
-    srmp = {"SRMPEnvelopeHeader": {"Data": "<se:Envelope/>"}, "CompoundMessageHeader": {"Data": b"POST /msmq"}}
+    srmp = {
+        "SRMPEnvelopeHeader": {"Data": "<se:Envelope/>"},
+        "CompoundMessageHeader": {"Data": b"POST /msmq"},
+    }
     jump = {**srmp, "SRMPEnvelopeHeader": {"DataLength": 0x80000000, "Data": "<se:Envelope/>"}}
     talk.send(message(1, b"", "jump", **jump))
     huge = {**srmp, "CompoundMessageHeader": {"HTTPBodySize": 0xFFFFFFF0, "Data": b"POST /msmq"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Annotated, NoReturn
 
 import typer
@@ -50,7 +51,8 @@ def main() -> NoReturn:
         # The reader of a pipe has gone: nothing to say, and nothing to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except AssertionError as exc:
-        say({"error": f"a fault of msmqwire itself: {exc}", "path": "", "offset": None})
+    except Exception as exc:
+        traceback.print_exc()
+        say({"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None})
         sys.exit(EX_SOFTWARE)
     sys.exit(EX_USAGE)

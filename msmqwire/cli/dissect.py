@@ -14,7 +14,7 @@ import typer
 from msmqwire.cli import filters
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, safe, say
 from msmqwire.cli.show import STYLES, endpoint, hexdump, raw_dump, summary
-from msmqwire.dissect import Dissection, Item, dissect
+from msmqwire.dissection import Dissection, Item, dissect
 
 
 def run(dissection: Dissection, wanted: list[filters.Filter], printer: Printer, err: TextIO) -> int:

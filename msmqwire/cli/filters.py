@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msmqwire.cli.show import endpoint, queue_text
-from msmqwire.dissect import Item
+from msmqwire.dissection import Item
 
 Filter = Callable[[Item], bool]
 

@@ -13,7 +13,7 @@ import typer
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, safe, say
 from msmqwire.cli.dissect import finding_text, opened, report
 from msmqwire.cli.parse import Kind, protocol_of
-from msmqwire.dissect import Item
+from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.lint import Finding, lint_malformed, lint_packet
 from msmqwire.packets import parse

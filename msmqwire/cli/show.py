@@ -8,7 +8,8 @@ from typing import Any, Final
 from msmqwire.bodies import decode_body
 from msmqwire.cli.common import safe
 from msmqwire.constants import class_name
-from msmqwire.dissect import Item
+from msmqwire.dissection import Item
+from msmqwire.names import from_user_header_queue
 from msmqwire.schema import FlagsValue, Record
 from msmqwire.schema.layout import Field, layout
 
@@ -33,7 +34,7 @@ def summary(item: Item) -> str:
 
 
 def queue_text(packet: Record) -> str:
-    """The destination of a message as its fields name it."""
+    """The destination of a message as a format name; a direct one as it stands in the packet."""
     user = packet.UserHeader
     queue = user.DestinationQueue
     if queue is None:
@@ -41,9 +42,11 @@ def queue_text(packet: Record) -> str:
     if user.Flags.DQ == 7:
         name = queue.DirectFormatName
         return f"DIRECT={safe(name)}" if isinstance(name, str) else f"DIRECT={name.hex()}"
-    if user.Flags.DQ == 5:
-        return f"PUBLIC={queue.PublicQueueIdentifier}"
-    return f"PRIVATE={user.QueueManagerAddress}\\{queue.PrivateQueueIdentifier:x}"
+    source, target = user.SourceQueueManager, user.QueueManagerAddress
+    named = from_user_header_queue(
+        user.Flags.DQ, queue, role="destination", source_qm=source, destination_qm=target
+    )
+    return str(named)
 
 
 def _message(packet: Record) -> str:
@@ -110,7 +113,8 @@ def hexdump(packet: Record, data: bytes) -> Iterator[str]:
     """Every field beside its bytes; long ones are cut after some rows."""
     for field in layout(packet):
         shown = f"{field.path} = {_value(field)}"
-        rows = [data[i : i + _WIDTH] for i in range(field.offset, field.offset + field.size, _WIDTH)]
+        held = data[field.offset : field.offset + field.size]
+        rows = [held[i : i + _WIDTH] for i in range(0, field.size, _WIDTH)]
         for number, row in enumerate(rows[:_ROWS]):
             text = shown if number == 0 else _characters(row)
             yield f"{field.offset + number * _WIDTH:06x}  {row.hex(' '):<47}  {text}"

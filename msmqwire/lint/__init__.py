@@ -1,7 +1,7 @@
 """Judges packets by the specifications: which requirement is broken, and where.
 
-`lint_packet` judges one packet, `SessionLint` the order of the packets on a connection, `PingLint` requests and
-responses of the ping, `lint_malformed` bytes that are no packet. `checks` lists all rules.
+`lint_packet` judges one packet, `SessionLint` the order of the packets on a connection, `PingLint` the
+requests and responses of the ping, `lint_malformed` bytes that are no packet. `checks` lists all rules.
 """
 
 from __future__ import annotations

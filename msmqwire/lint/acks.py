@@ -50,7 +50,7 @@ def _to_order_queue(user: Any) -> bool:
     name = queue.get("DirectFormatName")
     if isinstance(name, str):
         return name.upper().endswith(_TAIL.upper())
-    return user.Flags.DQ == 3 and queue.get("PrivateQueueIdentifier") == ORDER_QUEUE_IDENTIFIER
+    return bool(user.Flags.DQ == 3 and queue.get("PrivateQueueIdentifier") == ORDER_QUEUE_IDENTIFIER)
 
 
 def _user_flags(packet: Any, *, express: bool) -> Problem:
@@ -119,79 +119,131 @@ def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name
     rule(ids["name"], f"{name} goes to order_queue$", f"{queue}.DirectFormatName", kinds)(_name)
     rule(ids["address"], f"Address in the name of {name}", f"{queue}.DirectFormatName", kinds)(_address)
     value(
-        ids["label"], f"Label of {name}", "MessagePropertiesHeader.Label", kinds,
-        lambda found: found == ACK_LABEL, f"{{!r}} is not {ACK_LABEL!r}",
-    )  # fmt: skip
+        ids["label"],
+        f"Label of {name}",
+        "MessagePropertiesHeader.Label",
+        kinds,
+        lambda found: found == ACK_LABEL,
+        f"{{!r}} is not {ACK_LABEL!r}",
+    )
     value(
-        ids["size"], f"MessageSize of {name} is 36", "MessagePropertiesHeader.MessageSize", kinds,
-        lambda found: found == ACK_BODY_SIZE, "{} is not 36",
-    )  # fmt: skip
+        ids["size"],
+        f"MessageSize of {name} is 36",
+        "MessagePropertiesHeader.MessageSize",
+        kinds,
+        lambda found: found == ACK_BODY_SIZE,
+        "{} is not 36",
+    )
     zero(ids["flags"], f"{name} asks for no acknowledgement", "MessagePropertiesHeader.Flags", kinds)
     zero(ids["type"], f"BodyType of {name} is VT_EMPTY", "MessagePropertiesHeader.BodyType", kinds)
 
 
 _register(
     {
-        "base": "MQQB-2.2.4-02", "user": "MQQB-2.2.4-03", "number": "MQQB-2.2.4-04", "name": "MQQB-2.2.4-05",
-        "address": "MQQB-2.2.4-06", "label": "MQQB-2.2.4-07", "size": "MQQB-2.2.4-08", "flags": "MQQB-2.2.4-09",
+        "base": "MQQB-2.2.4-02",
+        "user": "MQQB-2.2.4-03",
+        "number": "MQQB-2.2.4-04",
+        "name": "MQQB-2.2.4-05",
+        "address": "MQQB-2.2.4-06",
+        "label": "MQQB-2.2.4-07",
+        "size": "MQQB-2.2.4-08",
+        "flags": "MQQB-2.2.4-09",
         "type": "MQQB-2.2.4-11",
     },
-    ORDER_ACK, express=True, name="OrderAck",
-)  # fmt: skip
+    ORDER_ACK,
+    express=True,
+    name="OrderAck",
+)
 _register(
     {
-        "base": "MQQB-2.2.5-03", "user": "MQQB-2.2.5-04", "number": "MQQB-2.2.5-05", "name": "MQQB-2.2.5-06",
-        "address": "MQQB-2.2.5-06", "label": "MQQB-2.2.5-07", "size": "MQQB-2.2.5-07", "flags": "MQQB-2.2.5-07",
+        "base": "MQQB-2.2.5-03",
+        "user": "MQQB-2.2.5-04",
+        "number": "MQQB-2.2.5-05",
+        "name": "MQQB-2.2.5-06",
+        "address": "MQQB-2.2.5-06",
+        "label": "MQQB-2.2.5-07",
+        "size": "MQQB-2.2.5-07",
+        "flags": "MQQB-2.2.5-07",
         "type": "MQQB-2.2.5-10",
     },
-    FINAL_ACK, express=False, name="FinalAck",
-)  # fmt: skip
+    FINAL_ACK,
+    express=False,
+    name="FinalAck",
+)
 
 value(
-    "MQQB-2.2.4-10", "Class of OrderAck is 0x00FF", "MessagePropertiesHeader.MessageClass", ORDER_ACK,
-    lambda found: found == ORDER_CLASS, "{:#06x} is not 0x00ff",
-)  # fmt: skip
+    "MQQB-2.2.4-10",
+    "Class of OrderAck is 0x00FF",
+    "MessagePropertiesHeader.MessageClass",
+    ORDER_ACK,
+    lambda found: found == ORDER_CLASS,
+    "{:#06x} is not 0x00ff",
+)
 value(
-    "MQQB-2.2.5-09", "Class of a negative FinalAck is one of those for it",
-    "MessagePropertiesHeader.MessageClass", FINAL_ACK,
-    lambda found: found == RECEIVE_CLASS or found in NEGATIVE_CLASSES, "{:#06x} is none of them",
-)  # fmt: skip
+    "MQQB-2.2.5-09",
+    "Class of a negative FinalAck is one of those for it",
+    "MessagePropertiesHeader.MessageClass",
+    FINAL_ACK,
+    lambda found: found == RECEIVE_CLASS or found in NEGATIVE_CLASSES,
+    "{:#06x} is none of them",
+)
 
 value(
-    "MQQB-2.2.4.1-03", "TxSequenceNumber is not 0", "OrderAckBody.TxSequenceNumber", ORDER_ACK,
-    bool, "0 is not valid",
-)  # fmt: skip
+    "MQQB-2.2.4.1-03",
+    "TxSequenceNumber is not 0",
+    "OrderAckBody.TxSequenceNumber",
+    ORDER_ACK,
+    bool,
+    "0 is not valid",
+)
 value(
-    "MQQB-2.2.5.1-03", "TxSequenceNumber is not 0", "FinalAckBody.TxSequenceNumber", FINAL_ACK,
-    bool, "0 is not valid",
-)  # fmt: skip
+    "MQQB-2.2.5.1-03",
+    "TxSequenceNumber is not 0",
+    "FinalAckBody.TxSequenceNumber",
+    FINAL_ACK,
+    bool,
+    "0 is not valid",
+)
 
 
 @rule(
-    "MQQB-2.2.4.1-04", "TxPreviousSequenceNumber is TxSequenceNumber - 1",
-    "OrderAckBody.TxPreviousSequenceNumber", ORDER_ACK,
-)  # fmt: skip
+    "MQQB-2.2.4.1-04",
+    "TxPreviousSequenceNumber is TxSequenceNumber - 1",
+    "OrderAckBody.TxPreviousSequenceNumber",
+    ORDER_ACK,
+)
 def _order_previous(packet: Any) -> Problem:
     number, previous = packet.OrderAckBody.TxSequenceNumber, packet.OrderAckBody.TxPreviousSequenceNumber
     return f"{previous} is not {number} - 1" if number and previous != number - 1 else None
 
 
 value(
-    "MQQB-2.2.4.1-05", "Reserved is 0", "OrderAckBody.Reserved", ORDER_ACK,
-    lambda found: not any(found), "not all of its bytes are 0", "SHOULD",
-)  # fmt: skip
+    "MQQB-2.2.4.1-05",
+    "Reserved is 0",
+    "OrderAckBody.Reserved",
+    ORDER_ACK,
+    lambda found: not any(found),
+    "not all of its bytes are 0",
+    "SHOULD",
+)
 
 
 @rule(
-    "MQQB-2.2.5.1-04", "TxPreviousSequenceNumber is that of an earlier message",
-    "FinalAckBody.TxPreviousSequenceNumber", FINAL_ACK,
-)  # fmt: skip
+    "MQQB-2.2.5.1-04",
+    "TxPreviousSequenceNumber is that of an earlier message",
+    "FinalAckBody.TxPreviousSequenceNumber",
+    FINAL_ACK,
+)
 def _final_previous(packet: Any) -> Problem:
     number, previous = packet.FinalAckBody.TxSequenceNumber, packet.FinalAckBody.TxPreviousSequenceNumber
     return f"{previous} is not before {number}" if number and previous >= number else None
 
 
 value(
-    "MQQB-2.2.7-08", "Signature of a Ping is 0x5548", "Signature", PING,
-    lambda found: found == PING_SIGNATURE, "{:#06x} is not 0x5548",
-)  # fmt: skip
+    "MQQB-2.2.7-08",
+    "Signature of a Ping is 0x5548",
+    "Signature",
+    PING,
+    lambda found: found == PING_SIGNATURE,
+    "{:#06x} is not 0x5548",
+)

@@ -26,7 +26,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPONSE_ID, SIGNATURE_ID
 from msmqwire.lint.finding import Finding
-from msmqwire.lint.packet import REGISTER
+from msmqwire.lint.packet import ATTACKS, RULES
 from msmqwire.lint.parts import DATA_PAST_PACKET, body_problem
 from msmqwire.lint.registry import BYTES, Check, listed
 from msmqwire.packets import (
@@ -43,32 +43,35 @@ from msmqwire.schema.reference import fields_before_error
 from msmqwire.schema.values import find_null
 
 HTTP_BODY_SIZE: Final = listed(
-    "ATTACK-HTTP-BODY-SIZE", "HTTPBodySize reaches past the packet", "CompoundMessageHeader.HTTPBodySize", BYTES,
+    "ATTACK-HTTP-BODY-SIZE",
+    "HTTPBodySize reaches past the packet",
+    "CompoundMessageHeader.HTTPBodySize",
+    BYTES,
     "ATTACK",
-)  # fmt: skip
+)
 LENGTH: Final = listed("ATTACK-LENGTH", "A size or length reaches past the packet", "", BYTES, "ATTACK")
 ELEMENT_COUNT: Final = listed(
     "ATTACK-ELEMENT-COUNT", "ElementCount announces more names than there is room for", "", BYTES, "ATTACK"
-)  # fmt: skip
+)
 HEADER_ID: Final = listed(
     "ATTACK-HEADER-ID", "A part of a MultiQueueFormatHeader bears the id of another", "", BYTES, "ATTACK"
-)  # fmt: skip
+)
 PACKET_SIZE: Final = listed(
     "ATTACK-PACKET-SIZE", "PacketSize can't be", "BaseHeader.PacketSize", BYTES, "ATTACK"
-)  # fmt: skip
+)
 TRUNCATED: Final = listed(
     "ATTACK-TRUNCATED", "The bytes end before the announced size", "BaseHeader.PacketSize", BYTES, "ATTACK"
-)  # fmt: skip
+)
 UNKNOWN_PT: Final = listed("MQQB-2.2.1-04", "PT is 1, 2 or 3", "InternalHeader.Flags.PT", BYTES)
 PING_LAYOUT: Final = listed("MQQB-2.2.7-01", "A Ping has 24 bytes", "", BYTES)
 BAD_COUNT: Final = listed("MQMQ-2.2.18.1.5.2-05", "Count fits a null-terminated name", "", BYTES)
 FORMAT_TYPE: Final = listed("MQMQ-2.2.18.1.4-01", "FormatType is 1, 2, 3 or 6", "", BYTES)
 PROVIDER_SIZE: Final = listed(
     "MQMQ-2.2.20.6-37", "ProviderInfo begins with 4 bytes of type", "SecurityHeader.ProviderInfoSize", BYTES
-)  # fmt: skip
+)
 NOT_CONFORMING: Final = listed("MQQB-3.1.5.1.3-01", "A packet conforms to [MS-MQQB] chapter 2", "", BYTES)
 
-_RULES: Final = {check.id: check for check in REGISTER if check.severity == "MUST"}
+_RULES: Final = {**RULES, BAD_COUNT.id: BAD_COUNT, PROVIDER_SIZE.id: PROVIDER_SIZE}
 _FULL: Final = 1 << 32
 _BASE_SIZE, _PT_AT = 16, 18
 _LISTS: Final = (
@@ -163,8 +166,9 @@ class _PingLook:
         if size != PING_SIZE:
             yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{size} bytes are no Ping")
         found = self.data[2:4]
-        if len(found) == 2 and found != PING_SIGNATURE.to_bytes(2, "little"):  # noqa: PLR2004
-            yield _RULES["MQQB-2.2.7-08"].at("Signature", 2, f"{int.from_bytes(found, 'little'):#06x} is not 0x5548")
+        if len(found) == 2 and found != PING_SIGNATURE.to_bytes(2, "little"):
+            why = f"{int.from_bytes(found, 'little'):#06x} is not 0x5548"
+            yield _RULES["MQQB-2.2.7-08"].at("Signature", 2, why)
 
 
 class _Look:
@@ -172,7 +176,7 @@ class _Look:
 
     def __init__(self, data: bytes, error: MalformedPacket | None, *, remote: bool) -> None:
         self.data, self.error, self.remote = data, error, remote
-        self.internal = len(data) > 2 and bool(data[2] & 0x08) and not remote  # noqa: PLR2004
+        self.internal = len(data) > 2 and bool(data[2] & 0x08) and not remote
         told = self.number(8, 4) if len(data) >= _BASE_SIZE else None
         self.told = told
         self.sane = told is not None and PACKET_SIZE_MIN <= told <= PACKET_SIZE_MAX
@@ -236,7 +240,7 @@ class _Look:
             yield PACKET_SIZE.at(path, 8, why)
             yield _RULES["MQMQ-2.2.19.1-21" if big else "MQMQ-2.2.19.1-19"].at(path, 8, why)
             return
-        follows = 16 if self.data[2] & 0x18 == 0x10 else 0  # noqa: PLR2004
+        follows = 16 if self.data[2] & 0x18 == 0x10 else 0
         full = self.told + follows
         if size < full:
             yield TRUNCATED.at(path, 8, f"{full} bytes are announced, {size} are there")
@@ -262,7 +266,9 @@ class _Look:
         if check is not None:
             yield check.at(path, at, f"{told} is more than the packet holds")
 
-    def _size(self, check: Check, req: str, path: str, at: int, told: int, start: int, need: int) -> Iterator[Finding]:
+    def _size(
+        self, check: Check, req: str, path: str, at: int, told: int, start: int, need: int
+    ) -> Iterator[Finding]:
         for finding in self._past(check, path, at, told, start, need):
             yield finding
             yield from self._broken(req, path, at, told)
@@ -341,7 +347,7 @@ class _Look:
         why = body_problem(http, size, offset)
         if why is not None:
             path = f"{name}.MsgBodyOffset"
-            yield _ATTACKS["ATTACK-BODY-RANGE"].at(path, start + 12, why)
+            yield ATTACKS["ATTACK-BODY-RANGE"].at(path, start + 12, why)
             yield _RULES["MQRR-2.2.5.1.2.2-06"].at(path, start + 12, why)
 
     # -- MultiQueueFormatHeader ----------------------------------------------------------------
@@ -373,7 +379,8 @@ class _Look:
             yield _RULES[req].at(f"{path}.HeaderSize", at, f"{size} is less than 12")
         end = min(at + size, self.end) if size >= _LIST_HEAD else self.end
         if count is not None and _ELEMENT_LEAST * count > max(0, end - at - _LIST_HEAD):
-            why = f"{count} names take {_ELEMENT_LEAST * count} bytes at least, {max(0, end - at - 12)} are left"
+            left = max(0, end - at - _LIST_HEAD)
+            why = f"{count} names take {_ELEMENT_LEAST * count} bytes at least, {left} are left"
             yield ELEMENT_COUNT.at(f"{path}.ElementCount", at + 8, why)
             yield _RULES["MQMQ-2.2.20.2-05"].at(f"{path}.ElementCount", at + 8, why)
 
@@ -400,7 +407,7 @@ class _Look:
             return
         if path.endswith("ProviderInfoSize"):
             told = self.seen.get(path, (0, 4))[1]
-            if not 0 < told < 4:  # noqa: PLR2004
+            if not 0 < told < 4:
                 return
         if path.endswith("MessageSize") and self._body_past_end():
             return
@@ -411,6 +418,3 @@ class _Look:
         start = self.start("MessagePropertiesHeader")
         size = self.number(start + 32, 4) if start is not None else None
         return start is None or size is None or start + 56 + size > self.end
-
-
-_ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "ATTACK"}

@@ -1,4 +1,4 @@
-"""Checks of the BaseHeader and of internal packets: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 2.2.1 to 2.2.3 and 2.2.6."""
+"""Checks of the BaseHeader and of internal packets: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 2.2.1 to 2.2.6."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from msmqwire.lint.registry import (
     SESSION,
     USER,
     Problem,
+    exactly,
     rule,
     unused,
     value,
@@ -26,17 +27,29 @@ CP = frozenset({"ConnectionParameters"})
 ACK = frozenset({"SessionAck"})
 
 value(
-    "MQMQ-2.2.19.1-02", "VersionNumber is 0x10", "BaseHeader.VersionNumber", SESSION,
-    lambda found: found == VERSION, "{:#04x} is not 0x10",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-02",
+    "VersionNumber is 0x10",
+    "BaseHeader.VersionNumber",
+    SESSION,
+    lambda found: found == VERSION,
+    "{:#04x} is not 0x10",
+)
 value(
-    "MQMQ-2.2.19.1-18", "Signature is 0x524F494C", "BaseHeader.Signature", SESSION,
-    lambda found: found == SIGNATURE, "{:#010x} is not 0x524f494c",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-18",
+    "Signature is 0x524F494C",
+    "BaseHeader.Signature",
+    SESSION,
+    lambda found: found == SIGNATURE,
+    "{:#010x} is not 0x524f494c",
+)
 value(
-    "MQMQ-2.2.19.1-21", "PacketSize is at most 4 MiB", "BaseHeader.PacketSize", SESSION,
-    lambda found: found <= PACKET_SIZE_MAX, "{} is more than 0x00400000",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-21",
+    "PacketSize is at most 4 MiB",
+    "BaseHeader.PacketSize",
+    SESSION,
+    lambda found: found <= PACKET_SIZE_MAX,
+    "{} is more than 0x00400000",
+)
 unused("MQMQ-2.2.19.1-16", "Reserved bits are 0", "BaseHeader.Flags", 0xFEC0, SESSION, "SHOULD")
 
 
@@ -49,21 +62,37 @@ def _priority(packet: Any) -> Problem:
 
 
 value(
-    "MQMQ-2.2.19.1-09", "IN is set in internal packets", "BaseHeader.Flags.IN", INTERNAL,
-    bool, "clear in an internal packet",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-09",
+    "IN is set in internal packets",
+    "BaseHeader.Flags.IN",
+    INTERNAL,
+    bool,
+    "clear in an internal packet",
+)
 value(
-    "MQMQ-2.2.19.1-10", "IN is clear in OrderAck and FinalAck", "BaseHeader.Flags.IN", ORDER_ACK | FINAL_ACK,
-    lambda found: not found, "set in an acknowledgement",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-10",
+    "IN is clear in OrderAck and FinalAck",
+    "BaseHeader.Flags.IN",
+    ORDER_ACK | FINAL_ACK,
+    lambda found: not found,
+    "set in an acknowledgement",
+)
 value(
-    "MQMQ-2.2.20-04", "IN is clear in messages", "BaseHeader.Flags.IN", USER | REMOTE,
-    lambda found: not found, "set in a message",
-)  # fmt: skip
+    "MQMQ-2.2.20-04",
+    "IN is clear in messages",
+    "BaseHeader.Flags.IN",
+    USER | REMOTE,
+    lambda found: not found,
+    "set in a message",
+)
 value(
-    "MQMQ-2.2.19.1-13", "DH is set in a UserMessage only", "BaseHeader.Flags.DH", INTERNAL | ORDER_ACK | FINAL_ACK,
-    lambda found: not found, "set in a packet that is no UserMessage",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-13",
+    "DH is set in a UserMessage only",
+    "BaseHeader.Flags.DH",
+    INTERNAL | ORDER_ACK | FINAL_ACK,
+    lambda found: not found,
+    "set in a packet that is no UserMessage",
+)
 
 
 @rule("MQMQ-2.2.19.1-15", "TR goes with DH", "BaseHeader.Flags.TR", SESSION)
@@ -73,73 +102,95 @@ def _tracing(packet: Any) -> Problem:
 
 
 value(
-    "MQMQ-2.2.19.1-11", "SH says that a SessionHeader is there", "BaseHeader.Flags.SH", EC | CP,
-    lambda found: not found, "set in a packet without a SessionHeader",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-11",
+    "SH says that a SessionHeader is there",
+    "BaseHeader.Flags.SH",
+    EC | CP,
+    lambda found: not found,
+    "set in a packet without a SessionHeader",
+)
 value(
-    "MQMQ-2.2.19.1-24", "TimeToReachQueue is 0xFFFFFFFF outside UserMessages", "BaseHeader.TimeToReachQueue",
-    INTERNAL | ORDER_ACK | FINAL_ACK, lambda found: found == INFINITE, "{:#x} is not 0xffffffff",
-)  # fmt: skip
+    "MQMQ-2.2.19.1-24",
+    "TimeToReachQueue is 0xFFFFFFFF outside UserMessages",
+    "BaseHeader.TimeToReachQueue",
+    INTERNAL | ORDER_ACK | FINAL_ACK,
+    lambda found: found == INFINITE,
+    "{:#x} is not 0xffffffff",
+)
 
 # -- internal packets ----------------------------------------------------------------------------
 
 for _id, _kind, _size in (("MQQB-2.2.3-01", EC, 572), ("MQQB-2.2.2-01", CP, 32), ("MQQB-2.2.6-01", ACK, 36)):
-    value(
-        _id, f"PacketSize is {_size}", "BaseHeader.PacketSize", _kind,
-        lambda found, size=_size: found == size, f"{{}} is not {_size}",
-    )  # fmt: skip
+    exactly(_id, f"PacketSize is {_size}", "BaseHeader.PacketSize", _kind, _size)
 for _id, _kind, _type in (
     ("MQQB-2.2.3-02", EC, PT_ESTABLISH_CONNECTION),
     ("MQQB-2.2.2-02", CP, PT_CONNECTION_PARAMETERS),
     ("MQQB-2.2.6-02", ACK, PT_SESSION_ACK),
 ):
-    value(
-        _id, f"PT is {_type}", "InternalHeader.Flags.PT", _kind,
-        lambda found, kind=_type: found == kind, f"{{}} is not {_type}",
-    )  # fmt: skip
-value(
-    "MQQB-2.2.6-02", "SH is set in a SessionAck", "BaseHeader.Flags.SH", ACK, bool, "clear in a SessionAck"
-)  # fmt: skip
+    exactly(_id, f"PT is {_type}", "InternalHeader.Flags.PT", _kind, _type)
+value("MQQB-2.2.6-02", "SH is set in a SessionAck", "BaseHeader.Flags.SH", ACK, bool, "clear in a SessionAck")
 zero("MQQB-2.2.1-01", "Reserved is 0", "InternalHeader.Reserved", INTERNAL)
 value(
-    "MQQB-2.2.1-07", "CS is clear in a SessionAck", "InternalHeader.Flags.CS", ACK,
-    lambda found: not found, "set in a SessionAck",
-)  # fmt: skip
+    "MQQB-2.2.1-07",
+    "CS is clear in a SessionAck",
+    "InternalHeader.Flags.CS",
+    ACK,
+    lambda found: not found,
+    "set in a SessionAck",
+)
 unused("MQQB-2.2.1-11", "Reserved bits are 0", "InternalHeader.Flags", 0xFFE0, INTERNAL, "SHOULD")
 
 value(
-    "MQQB-2.2.3.1-09", "RE is 0x10", "EstablishConnectionHeader.OperatingSystem.RE", EC,
-    lambda found: found == 0x10, "{:#04x} is not 0x10",
-)  # fmt: skip
+    "MQQB-2.2.3.1-09",
+    "RE is 0x10",
+    "EstablishConnectionHeader.OperatingSystem.RE",
+    EC,
+    lambda found: found == 0x10,
+    "{:#04x} is not 0x10",
+)
 unused(
     "MQQB-2.2.3.1-15", "Unused bits are 0", "EstablishConnectionHeader.OperatingSystem", 0xF800, EC, "SHOULD"
-)  # fmt: skip
+)
 zero("MQQB-2.2.3.1-16", "Reserved is 0", "EstablishConnectionHeader.Reserved", EC)
 
 value(
-    "MQQB-2.2.2.1-02", "RecoverableAckTimeout is 500 to 120000 ms",
-    "ConnectionParametersHeader.RecoverableAckTimeout", CP,
-    lambda found: 500 <= found <= 120_000, "{} is not in 500..120000",
-)  # fmt: skip
+    "MQQB-2.2.2.1-02",
+    "RecoverableAckTimeout is 500 to 120000 ms",
+    "ConnectionParametersHeader.RecoverableAckTimeout",
+    CP,
+    lambda found: 500 <= found <= 120_000,
+    "{} is not in 500..120000",
+)
 value(
-    "MQQB-2.2.2.1-04", "AckTimeout is 20000 to 120000 ms", "ConnectionParametersHeader.AckTimeout", CP,
-    lambda found: 20_000 <= found <= 120_000, "{} is not in 20000..120000",
-)  # fmt: skip
+    "MQQB-2.2.2.1-04",
+    "AckTimeout is 20000 to 120000 ms",
+    "ConnectionParametersHeader.AckTimeout",
+    CP,
+    lambda found: 20_000 <= found <= 120_000,
+    "{} is not in 20000..120000",
+)
 zero("MQQB-2.2.2.1-05", "Reserved is 0", "ConnectionParametersHeader.Reserved", CP)
 
 # -- SessionHeader -------------------------------------------------------------------------------
 
 _WITH_SESSION = SENT | REMOTE | ACK
 value(
-    "MQMQ-2.2.20.4-14", "WindowSize is not 0", "SessionHeader.WindowSize", _WITH_SESSION, bool, "0 is not valid",
+    "MQMQ-2.2.20.4-14",
+    "WindowSize is not 0",
+    "SessionHeader.WindowSize",
+    _WITH_SESSION,
+    bool,
+    "0 is not valid",
     "SHOULD",
-)  # fmt: skip
+)
 
 
 @rule(
-    "MQMQ-2.2.20.4-09", "Bit 0 of RecoverableMsgAckFlags stands for RecoverableMsgAckSeqNumber",
-    "SessionHeader.RecoverableMsgAckFlags", _WITH_SESSION,
-)  # fmt: skip
+    "MQMQ-2.2.20.4-09",
+    "Bit 0 of RecoverableMsgAckFlags stands for RecoverableMsgAckSeqNumber",
+    "SessionHeader.RecoverableMsgAckFlags",
+    _WITH_SESSION,
+)
 def _lowest(packet: Any) -> Problem:
     header = packet.SessionHeader
     number, flags = header.RecoverableMsgAckSeqNumber, int(header.RecoverableMsgAckFlags)

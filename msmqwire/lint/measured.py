@@ -1,7 +1,7 @@
 """Checks of what a reader takes for granted: sizes, counts and bits that say which parts are there.
 
-A packet that was read can't break them (the bytes would be another packet, or malformed); one that was made up
-with wrong values can.
+A packet that was read can't break them (the bytes would be another packet, or malformed); one that was made
+up with wrong values can.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from msmqwire.schema.layout import layout
 from msmqwire.schema.values import encode_text
 
 
-@rule("MQMQ-2.2.19.1-19", "PacketSize is that of the packet", "BaseHeader.PacketSize", MESSAGES, measured=True)
+@rule(
+    "MQMQ-2.2.19.1-19", "PacketSize is that of the packet", "BaseHeader.PacketSize", MESSAGES, measured=True
+)
 def _packet_size(packet: Any) -> Problem:
     full = Places(packet).measure()
     size = full - (16 if packet.SessionHeader is not None else 0)
@@ -28,8 +30,12 @@ def _packet_size(packet: Any) -> Problem:
 
 
 @rule(
-    "MQMQ-2.2.19.1-20", "PacketSize leaves the SessionHeader out", "BaseHeader.PacketSize", SENT, measured=True
-)  # fmt: skip
+    "MQMQ-2.2.19.1-20",
+    "PacketSize leaves the SessionHeader out",
+    "BaseHeader.PacketSize",
+    SENT,
+    measured=True,
+)
 def _session_counted(packet: Any) -> Problem:
     told = packet.BaseHeader.PacketSize
     if packet.SessionHeader is not None and told == Places(packet).measure():
@@ -65,17 +71,17 @@ _present("MQRR-2.2.5.1.2.2-01", "UserHeader.Flags.AH", "CompoundMessageHeader")
 def _trace_queue(packet: Any) -> Problem:
     header = packet.DebugHeader
     there = header.QueueIdentifier is not None
-    return f"{header.Flags.QT}, but the queue is {'' if there else 'not '}there" if (
-        (header.Flags.QT == 1) != there
-    ) else None  # fmt: skip
+    return (
+        f"{header.Flags.QT}, but the queue is {'' if there else 'not '}there"
+        if ((header.Flags.QT == 1) != there)
+        else None
+    )
 
 
 def _layout_of(id: str, flag: str, queue: str, empty: tuple[int, ...], forms: dict[int, str]) -> None:
     """The bits that tell the form of a queue fit the one that is there."""
 
-    @rule(
-        id, f"{flag} tells the form of {queue}", f"UserHeader.Flags.{flag}", MESSAGES, measured=True
-    )  # fmt: skip
+    @rule(id, f"{flag} tells the form of {queue}", f"UserHeader.Flags.{flag}", MESSAGES, measured=True)
     def _(packet: Any) -> Problem:
         kind, there = getattr(packet.UserHeader.Flags, flag), packet.UserHeader[queue]
         wanted = forms.get(kind)
@@ -90,18 +96,23 @@ _PRIVATE, _DIRECT = "PrivateQueueFormatName", "DirectQueueFormatName"
 _layout_of("MQMQ-2.2.19.2-21", "DQ", "DestinationQueue", (0,), {3: _ID, 5: _PUBLIC, 7: _DIRECT})
 _layout_of(
     "MQMQ-2.2.19.2-25", "AQ", "AdminQueue", (0,), {2: _ID, 3: _ID, 5: _PUBLIC, 6: _PRIVATE, 7: _DIRECT}
-)  # fmt: skip
+)
 _layout_of(
-    "MQMQ-2.2.19.2-28", "RQ", "ResponseQueue", (0, 1),
+    "MQMQ-2.2.19.2-28",
+    "RQ",
+    "ResponseQueue",
+    (0, 1),
     {2: _ID, 3: _ID, 4: _ID, 5: _PUBLIC, 6: _PRIVATE, 7: _DIRECT},
-)  # fmt: skip
+)
 
 
 def _counts(id: str, path: str, part: str, measure: Callable[[Any], int]) -> None:
     """A field tells the size (or count) of a part."""
     get, shown = attrgetter(path), attrgetter(part)
 
-    @rule(id, f"{path.rpartition('.')[2]} is that of {part.rpartition('.')[2]}", path, MESSAGES, measured=True)
+    @rule(
+        id, f"{path.rpartition('.')[2]} is that of {part.rpartition('.')[2]}", path, MESSAGES, measured=True
+    )
     def _(packet: Any) -> Problem:
         told, found = get(packet), measure(shown(packet))
         return None if told == found else f"{told}, but it is {found}"
@@ -126,24 +137,28 @@ for _id, _size, _item, _measure in (
     ("MQMQ-2.2.20.6-18", "SenderCertSize", "SenderCert", len),
     ("MQMQ-2.2.20.6-19", "ProviderInfoSize", "ProviderInfo", _provider),
 ):
-    _counts(_id, f"{_SECURITY}.{_size}", f"{_SECURITY}.SecurityData.{_item}", _measure)  # type: ignore[arg-type]
+    _counts(_id, f"{_SECURITY}.{_size}", f"{_SECURITY}.SecurityData.{_item}", _measure)
 _counts("MQMQ-2.2.20.7-03", "SoapHeader.HeaderDataLength", "SoapHeader.Header", _units)
 _counts("MQMQ-2.2.20.7-07", "SoapHeader.BodyDataLength", "SoapHeader.Body", _units)
 for _name in ("Destination", "Administration", "Response"):
     _path = f"MultiQueueFormatHeader.{_name}"
     _counts("MQMQ-2.2.20.2-05", f"{_path}.ElementCount", f"{_path}.FormatNameList", len)
 _counts(
-    "MQMQ-2.2.20.3-03", "MultiQueueFormatHeader.Signature.Size", "MultiQueueFormatHeader.Signature.Signature", len
-)  # fmt: skip
-_counts(
-    "MQRR-2.2.5.1.2.2-04", "CompoundMessageHeader.HTTPBodySize", "CompoundMessageHeader.Data", len
-)  # fmt: skip
+    "MQMQ-2.2.20.3-03",
+    "MultiQueueFormatHeader.Signature.Size",
+    "MultiQueueFormatHeader.Signature.Signature",
+    len,
+)
+_counts("MQRR-2.2.5.1.2.2-04", "CompoundMessageHeader.HTTPBodySize", "CompoundMessageHeader.Data", len)
 
 
 @rule(
-    "MQMQ-2.2.18.1.5.2-01", "Count is the size of DirectFormatName", "UserHeader.DestinationQueue.Count", MESSAGES,
+    "MQMQ-2.2.18.1.5.2-01",
+    "Count is the size of DirectFormatName",
+    "UserHeader.DestinationQueue.Count",
+    MESSAGES,
     measured=True,
-)  # fmt: skip
+)
 def _direct(packet: Any) -> Problem:
     for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
         queue = packet.UserHeader[name]
@@ -155,9 +170,12 @@ def _direct(packet: Any) -> Problem:
 
 
 @rule(
-    "MQMQ-2.2.20.2-01", "HeaderSize is that of the part", "MultiQueueFormatHeader.Destination.HeaderSize", MESSAGES,
+    "MQMQ-2.2.20.2-01",
+    "HeaderSize is that of the part",
+    "MultiQueueFormatHeader.Destination.HeaderSize",
+    MESSAGES,
     measured=True,
-)  # fmt: skip
+)
 def _list_size(packet: Any) -> Problem:
     for name in ("Destination", "Administration", "Response"):
         part = packet.MultiQueueFormatHeader[name]

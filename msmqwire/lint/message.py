@@ -1,4 +1,7 @@
-"""Checks of UserHeader, MessagePropertiesHeader and TransactionHeader: [MS-MQMQ] 2.2.19.2, 2.2.19.3, 2.2.20.5."""
+"""Checks of UserHeader, MessagePropertiesHeader and TransactionHeader.
+
+[MS-MQMQ] 2.2.19.2, 2.2.19.3 and 2.2.20.5.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,22 @@ DIRECT, NOT_DIRECT = 7, (3, 5)
 BODY_TYPES: Final = frozenset(
     int(kind)
     for kind in (
-        VarEnum.VT_EMPTY, VarEnum.VT_NULL, VarEnum.VT_I2, VarEnum.VT_I4, VarEnum.VT_BOOL, VarEnum.VT_I1,
-        VarEnum.VT_UI1, VarEnum.VT_UI2, VarEnum.VT_UI4, VarEnum.VT_I8, VarEnum.VT_UI8, VarEnum.VT_LPWSTR,
-        VarEnum.VT_BLOB, VarEnum.VT_CLSID,
+        VarEnum.VT_EMPTY,
+        VarEnum.VT_NULL,
+        VarEnum.VT_I2,
+        VarEnum.VT_I4,
+        VarEnum.VT_BOOL,
+        VarEnum.VT_I1,
+        VarEnum.VT_UI1,
+        VarEnum.VT_UI2,
+        VarEnum.VT_UI4,
+        VarEnum.VT_I8,
+        VarEnum.VT_UI8,
+        VarEnum.VT_LPWSTR,
+        VarEnum.VT_BLOB,
+        VarEnum.VT_CLSID,
     )
-)  # fmt: skip
+)
 _VECTOR, _VARIANT = int(VarEnum.VT_VECTOR), int(VarEnum.VT_VARIANT)
 _HASHES = frozenset(int(member) for member in HashAlgorithm)
 _CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
@@ -33,9 +47,11 @@ CIPHERS_OF: Final = {1: _STREAM, 3: _STREAM, 5: _AES}
 
 
 @rule(
-    "MQMQ-2.2.19.2-03", "QueueManagerAddress is the destination's GUID, null for a direct name",
-    "UserHeader.QueueManagerAddress", SENT,
-)  # fmt: skip
+    "MQMQ-2.2.19.2-03",
+    "QueueManagerAddress is the destination's GUID, null for a direct name",
+    "UserHeader.QueueManagerAddress",
+    SENT,
+)
 def _address(packet: Any) -> Problem:
     user = packet.UserHeader
     null, kind = user.QueueManagerAddress == NULL_GUID, user.Flags.DQ
@@ -47,13 +63,21 @@ def _address(packet: Any) -> Problem:
 
 
 value(
-    "MQMQ-2.2.19.2-10", "RC is at most 0x1D", "UserHeader.Flags.RC", MESSAGES,
-    lambda found: found <= HOPS_MAX, "{:#04x} is more than 0x1d",
-)  # fmt: skip
+    "MQMQ-2.2.19.2-10",
+    "RC is at most 0x1D",
+    "UserHeader.Flags.RC",
+    MESSAGES,
+    lambda found: found <= HOPS_MAX,
+    "{:#04x} is more than 0x1d",
+)
 value(
-    "MQMQ-2.2.19.2-11", "DM is 0 or 1", "UserHeader.Flags.DM", MESSAGES,
-    lambda found: found <= 1, "{} is neither express nor recoverable",
-)  # fmt: skip
+    "MQMQ-2.2.19.2-11",
+    "DM is 0 or 1",
+    "UserHeader.Flags.DM",
+    MESSAGES,
+    lambda found: found <= 1,
+    "{} is neither express nor recoverable",
+)
 for _id, _mask in (
     ("MQMQ-2.2.19.2-14", 0x0000_0080),
     ("MQMQ-2.2.19.2-37", 0x0100_0000),
@@ -62,19 +86,29 @@ for _id, _mask in (
 ):
     unused(_id, "Reserved bits are 0", "UserHeader.Flags", _mask, MESSAGES, "SHOULD")
 value(
-    "MQMQ-2.2.19.2-22", "DQ is 0, 3, 5 or 7", "UserHeader.Flags.DQ", MESSAGES,
-    lambda found: found in (0, 3, 5, 7), "{} closes the session",
-)  # fmt: skip
+    "MQMQ-2.2.19.2-22",
+    "DQ is 0, 3, 5 or 7",
+    "UserHeader.Flags.DQ",
+    MESSAGES,
+    lambda found: found in (0, 3, 5, 7),
+    "{} closes the session",
+)
 value(
-    "MQMQ-2.2.19.2-24", "AQ is 0, 2, 3, 5, 6 or 7", "UserHeader.Flags.AQ", MESSAGES,
-    lambda found: found not in (1, 4), "{} closes the session",
-)  # fmt: skip
+    "MQMQ-2.2.19.2-24",
+    "AQ is 0, 2, 3, 5, 6 or 7",
+    "UserHeader.Flags.AQ",
+    MESSAGES,
+    lambda found: found not in (1, 4),
+    "{} closes the session",
+)
 
 
 @rule(
-    "MQMQ-2.2.19.2-26", "An administration queue goes with acknowledgement flags", "UserHeader.Flags.AQ",
+    "MQMQ-2.2.19.2-26",
+    "An administration queue goes with acknowledgement flags",
+    "UserHeader.Flags.AQ",
     USER | REMOTE,
-)  # fmt: skip
+)
 def _admin_queue(packet: Any) -> Problem:
     wanted, kind = int(packet.MessagePropertiesHeader.Flags) & 0x0F, packet.UserHeader.Flags.AQ
     if wanted and not kind:
@@ -86,7 +120,7 @@ def _admin_queue(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.19.2-30", "RQ 4 goes with an administration queue on some host", "UserHeader.Flags.RQ", MESSAGES
-)  # fmt: skip
+)
 def _response_queue(packet: Any) -> Problem:
     flags = packet.UserHeader.Flags
     return "4, but there is no administration queue" if flags.RQ == 4 and not flags.AQ else None
@@ -100,21 +134,33 @@ def _express(packet: Any) -> Problem:
 
 value("MQMQ-2.2.19.2-34", "MP is set", "UserHeader.Flags.MP", MESSAGES, bool, "clear in a message")
 value(
-    "MQMQ-2.2.19.2-39", "AH is never sent", "UserHeader.Flags.AH", SENT,
-    lambda found: not found, "set in a message that did not come over HTTP",
-)  # fmt: skip
+    "MQMQ-2.2.19.2-39",
+    "AH is never sent",
+    "UserHeader.Flags.AH",
+    SENT,
+    lambda found: not found,
+    "set in a message that did not come over HTTP",
+)
 
 # -- MessagePropertiesHeader ---------------------------------------------------------------------
 
 unused("MQMQ-2.2.19.3-06", "Unused bits are 0", "MessagePropertiesHeader.Flags", 0xF0, MESSAGES)
 value(
-    "MQMQ-2.2.19.3-07", "LabelLength is at most 250", "MessagePropertiesHeader.LabelLength", MESSAGES,
-    lambda found: found <= LABEL_LENGTH_MAX, "{} is more than 250",
-)  # fmt: skip
+    "MQMQ-2.2.19.3-07",
+    "LabelLength is at most 250",
+    "MessagePropertiesHeader.LabelLength",
+    MESSAGES,
+    lambda found: found <= LABEL_LENGTH_MAX,
+    "{} is more than 250",
+)
 value(
-    "MQMQ-2.2.18.1.6-22", "A class has no bit of 0x1E00", "MessagePropertiesHeader.MessageClass", MESSAGES,
-    is_legal_class, "{:#06x} has bits of 0x1e00",
-)  # fmt: skip
+    "MQMQ-2.2.18.1.6-22",
+    "A class has no bit of 0x1E00",
+    "MessagePropertiesHeader.MessageClass",
+    MESSAGES,
+    is_legal_class,
+    "{:#06x} has bits of 0x1e00",
+)
 
 
 def _is_body_type(kind: int) -> bool:
@@ -122,19 +168,29 @@ def _is_body_type(kind: int) -> bool:
 
 
 value(
-    "MQMQ-2.2.19.3-12", "BodyType is a type of [MS-MQMQ] 2.2.12", "MessagePropertiesHeader.BodyType", MESSAGES,
-    _is_body_type, "{:#x} is none of them",
-)  # fmt: skip
+    "MQMQ-2.2.19.3-12",
+    "BodyType is a type of [MS-MQMQ] 2.2.12",
+    "MessagePropertiesHeader.BodyType",
+    MESSAGES,
+    _is_body_type,
+    "{:#x} is none of them",
+)
 value(
-    "MQMQ-2.2.12-06", "VT_VARIANT stands with VT_VECTOR only", "MessagePropertiesHeader.BodyType", MESSAGES,
-    lambda found: found != _VARIANT, "VT_VARIANT without VT_VECTOR",
-)  # fmt: skip
+    "MQMQ-2.2.12-06",
+    "VT_VARIANT stands with VT_VECTOR only",
+    "MessagePropertiesHeader.BodyType",
+    MESSAGES,
+    lambda found: found != _VARIANT,
+    "VT_VARIANT without VT_VECTOR",
+)
 
 
 @rule(
-    "MQMQ-2.2.19.3-16", "AllocationBodySize is not less than MessageSize",
-    "MessagePropertiesHeader.AllocationBodySize", MESSAGES,
-)  # fmt: skip
+    "MQMQ-2.2.19.3-16",
+    "AllocationBodySize is not less than MessageSize",
+    "MessagePropertiesHeader.AllocationBodySize",
+    MESSAGES,
+)
 def _allocation(packet: Any) -> Problem:
     header = packet.MessagePropertiesHeader
     if header.AllocationBodySize < header.MessageSize:
@@ -143,9 +199,13 @@ def _allocation(packet: Any) -> Problem:
 
 
 value(
-    "MQMQ-2.2.19.3-19", "PrivacyLevel is 0, 1, 3 or 5", "MessagePropertiesHeader.PrivacyLevel", MESSAGES,
-    lambda found: found in _PRIVACY, "{} is none of 0, 1, 3 and 5",
-)  # fmt: skip
+    "MQMQ-2.2.19.3-19",
+    "PrivacyLevel is 0, 1, 3 or 5",
+    "MessagePropertiesHeader.PrivacyLevel",
+    MESSAGES,
+    lambda found: found in _PRIVACY,
+    "{} is none of 0, 1, 3 and 5",
+)
 
 
 def signed(packet: Any) -> bool:
@@ -157,17 +217,24 @@ def signed(packet: Any) -> bool:
 
 
 @rule(
-    "MQMQ-2.2.19.3-29", "The hash of a signature is a known one", "MessagePropertiesHeader.HashAlgorithm", MESSAGES
-)  # fmt: skip
+    "MQMQ-2.2.19.3-29",
+    "The hash of a signature is a known one",
+    "MessagePropertiesHeader.HashAlgorithm",
+    MESSAGES,
+)
 def _hash(packet: Any) -> Problem:
     kind = packet.MessagePropertiesHeader.HashAlgorithm
-    return f"{kind:#x} is unknown, and there is a signature" if kind not in _HASHES and signed(packet) else None
+    wrong = kind not in _HASHES and signed(packet)
+    return f"{kind:#x} is unknown, and there is a signature" if wrong else None
 
 
 @rule(
-    "MQMQ-2.2.19.3-30", "Signatures are made with SHA-512", "MessagePropertiesHeader.HashAlgorithm", MESSAGES,
+    "MQMQ-2.2.19.3-30",
+    "Signatures are made with SHA-512",
+    "MessagePropertiesHeader.HashAlgorithm",
+    MESSAGES,
     "SHOULD",
-)  # fmt: skip
+)
 def _old_hash(packet: Any) -> Problem:
     kind = packet.MessagePropertiesHeader.HashAlgorithm
     if kind in _HASHES and kind != HashAlgorithm.CALG_SHA_512 and signed(packet):
@@ -181,17 +248,22 @@ def encrypted(packet: Any) -> bool:
 
 
 @rule(
-    "MQMQ-2.2.19.3-38", "The cipher of an encrypted body is a known one",
-    "MessagePropertiesHeader.EncryptionAlgorithm", MESSAGES,
-)  # fmt: skip
+    "MQMQ-2.2.19.3-38",
+    "The cipher of an encrypted body is a known one",
+    "MessagePropertiesHeader.EncryptionAlgorithm",
+    MESSAGES,
+)
 def _cipher(packet: Any) -> Problem:
     kind = packet.MessagePropertiesHeader.EncryptionAlgorithm
     return f"{kind:#x} is unknown, and EB is set" if kind not in _CIPHERS and encrypted(packet) else None
 
 
 @rule(
-    "MQMQ-2.2.19.3-39", "The cipher fits PrivacyLevel", "MessagePropertiesHeader.EncryptionAlgorithm", MESSAGES
-)  # fmt: skip
+    "MQMQ-2.2.19.3-39",
+    "The cipher fits PrivacyLevel",
+    "MessagePropertiesHeader.EncryptionAlgorithm",
+    MESSAGES,
+)
 def _cipher_fits(packet: Any) -> Problem:
     header = packet.MessagePropertiesHeader
     kind, level = header.EncryptionAlgorithm, header.PrivacyLevel
@@ -201,20 +273,26 @@ def _cipher_fits(packet: Any) -> Problem:
 
 
 @rule(
-    "MQQB-3.1.5.8.3-16", "An encrypted body has PrivacyLevel 1, 3 or 5", "MessagePropertiesHeader.PrivacyLevel",
+    "MQQB-3.1.5.8.3-16",
+    "An encrypted body has PrivacyLevel 1, 3 or 5",
+    "MessagePropertiesHeader.PrivacyLevel",
     SENT,
-)  # fmt: skip
+)
 def _encrypted_level(packet: Any) -> Problem:
     level = packet.MessagePropertiesHeader.PrivacyLevel
     return f"{level}, and EB is set" if encrypted(packet) and level not in CIPHERS_OF else None
 
 
 @rule(
-    "MQQB-3.1.7.1.5-01", "A body with a PrivacyLevel is encrypted", "MessagePropertiesHeader.PrivacyLevel", SENT
-)  # fmt: skip
+    "MQQB-3.1.7.1.5-01",
+    "A body with a PrivacyLevel is encrypted",
+    "MessagePropertiesHeader.PrivacyLevel",
+    SENT,
+)
 def _clear_level(packet: Any) -> Problem:
     level = packet.MessagePropertiesHeader.PrivacyLevel
-    return f"{level}, but the body is not encrypted" if level in CIPHERS_OF and not encrypted(packet) else None
+    wrong = level in CIPHERS_OF and not encrypted(packet)
+    return f"{level}, but the body is not encrypted" if wrong else None
 
 
 @rule("MQMQ-2.2.19.3-43", "A label ends on its only null", "MessagePropertiesHeader.Label", MESSAGES)
@@ -238,8 +316,11 @@ def _padding(packet: Any) -> Problem:
 
 
 @rule(
-    "MQMQ-2.2.18.1.5.2-03", "A direct name is padded to 4 bytes", "UserHeader.DestinationQueue.Padding", MESSAGES
-)  # fmt: skip
+    "MQMQ-2.2.18.1.5.2-03",
+    "A direct name is padded to 4 bytes",
+    "UserHeader.DestinationQueue.Padding",
+    MESSAGES,
+)
 def _name_padding(packet: Any) -> Problem:
     for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
         queue = packet.UserHeader[name]
@@ -252,15 +333,21 @@ def _name_padding(packet: Any) -> Problem:
 
 unused("MQMQ-2.2.20.5-11", "Unused bits are 0", "TransactionHeader.Flags", 0xFF00_0000, MESSAGES)
 value(
-    "MQMQ-2.2.20.5-13", "TxSequenceNumber is not 0", "TransactionHeader.TxSequenceNumber", MESSAGES,
-    bool, "0 is not valid",
-)  # fmt: skip
+    "MQMQ-2.2.20.5-13",
+    "TxSequenceNumber is not 0",
+    "TransactionHeader.TxSequenceNumber",
+    MESSAGES,
+    bool,
+    "0 is not valid",
+)
 
 
 @rule(
-    "MQMQ-2.2.20.5-14", "PreviousTxSequenceNumber is that of an earlier message",
-    "TransactionHeader.PreviousTxSequenceNumber", MESSAGES,
-)  # fmt: skip
+    "MQMQ-2.2.20.5-14",
+    "PreviousTxSequenceNumber is that of an earlier message",
+    "TransactionHeader.PreviousTxSequenceNumber",
+    MESSAGES,
+)
 def _previous(packet: Any) -> Problem:
     header = packet.TransactionHeader
     number, previous = header.TxSequenceNumber, header.PreviousTxSequenceNumber

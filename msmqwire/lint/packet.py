@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 # Imported for the checks that they register.
 from msmqwire.lint import acks, base, measured, message, parts, remote, security
@@ -11,7 +12,9 @@ from msmqwire.lint.registry import REGISTER, Check, Places, Runner
 from msmqwire.schema import Record
 
 assert all((acks, base, measured, message, parts, remote, security))
-_RUNNER = Runner()
+_RUNNER: Final = Runner()
+RULES: Final = {check.id: check for check in REGISTER if check.severity == "MUST"}
+ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "ATTACK"}
 
 
 def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
@@ -19,8 +22,8 @@ def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
 
     Args:
         packet: a parsed packet, or one that was made up; what was left out of it is filled in.
-        data: the bytes that it was read from. Without them sizes and presence bits are measured as well, which
-            can be wrong only in a packet that was made up.
+        data: the bytes that it was read from. Without them sizes and presence bits are measured as well,
+            which can be wrong only in a packet that was made up.
     """
     if any(not hasattr(packet, name) for name in packet.schema.fields):
         packet = packet.schema.make(packet)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPONSE_ID, SIGNATURE_ID
 from msmqwire.headers.soap import BODY_SECTION_ID, HEADER_SECTION_ID
-from msmqwire.lint.registry import MESSAGES, Problem, listed, rule, unused, value, zero
+from msmqwire.lint.registry import MESSAGES, Problem, exactly, listed, rule, unused, value, zero
 from msmqwire.schema import OddPadding
 from msmqwire.schema.values import encode_text
 
@@ -25,23 +25,35 @@ ASSIGNED: Final = {
 # -- DebugHeader ---------------------------------------------------------------------------------
 
 value(
-    "MQMQ-2.2.20.8-02", "QT is 0 or 1", "DebugHeader.Flags.QT", MESSAGES,
-    lambda found: found <= 1, "{} is neither 0 nor 1",
-)  # fmt: skip
+    "MQMQ-2.2.20.8-02",
+    "QT is 0 or 1",
+    "DebugHeader.Flags.QT",
+    MESSAGES,
+    lambda found: found <= 1,
+    "{} is neither 0 nor 1",
+)
 unused("MQMQ-2.2.20.8-03", "Unused bits are 0", "DebugHeader.Flags", 0xFFFC, MESSAGES)
 zero("MQMQ-2.2.20.8-04", "Reserved is 0", "DebugHeader.Reserved", MESSAGES, "SHOULD")
 
 # -- SoapHeader ----------------------------------------------------------------------------------
 
 value(
-    "MQMQ-2.2.20.7-01", "HeaderSectionID is 0x0320", "SoapHeader.HeaderSectionID", MESSAGES,
-    lambda found: found == HEADER_SECTION_ID, "{:#06x} is not 0x0320",
-)  # fmt: skip
+    "MQMQ-2.2.20.7-01",
+    "HeaderSectionID is 0x0320",
+    "SoapHeader.HeaderSectionID",
+    MESSAGES,
+    lambda found: found == HEADER_SECTION_ID,
+    "{:#06x} is not 0x0320",
+)
 zero("MQMQ-2.2.20.7-02", "Reserved is 0", "SoapHeader.Reserved", MESSAGES, "SHOULD")
 value(
-    "MQMQ-2.2.20.7-05", "BodySectionID is 0x0384", "SoapHeader.BodySectionID", MESSAGES,
-    lambda found: found == BODY_SECTION_ID, "{:#06x} is not 0x0384",
-)  # fmt: skip
+    "MQMQ-2.2.20.7-05",
+    "BodySectionID is 0x0384",
+    "SoapHeader.BodySectionID",
+    MESSAGES,
+    lambda found: found == BODY_SECTION_ID,
+    "{:#06x} is not 0x0384",
+)
 zero("MQMQ-2.2.20.7-06", "Reserved1 is 0", "SoapHeader.Reserved1", MESSAGES, "SHOULD")
 
 
@@ -50,32 +62,46 @@ def _ends(found: Any) -> bool:
 
 
 value(
-    "MQMQ-2.2.20.7-04", "Header ends on its only null", "SoapHeader.Header", MESSAGES,
-    _ends, "no null-terminated UTF-16 text",
-)  # fmt: skip
+    "MQMQ-2.2.20.7-04",
+    "Header ends on its only null",
+    "SoapHeader.Header",
+    MESSAGES,
+    _ends,
+    "no null-terminated UTF-16 text",
+)
 value(
-    "MQMQ-2.2.20.7-08", "Body ends on its only null", "SoapHeader.Body", MESSAGES,
-    _ends, "no null-terminated UTF-16 text",
-)  # fmt: skip
+    "MQMQ-2.2.20.7-08",
+    "Body ends on its only null",
+    "SoapHeader.Body",
+    MESSAGES,
+    _ends,
+    "no null-terminated UTF-16 text",
+)
 
 # -- MultiQueueFormatHeader ----------------------------------------------------------------------
 
 _LISTS = {"Destination": DESTINATION_ID, "Administration": ADMINISTRATION_ID, "Response": RESPONSE_ID}
 for _name, _number in _LISTS.items():
     _path = f"MultiQueueFormatHeader.{_name}"
-    value(
-        "MQMQ-2.2.20.2-02", f"HeaderID of {_name} is {_number:#06x}", f"{_path}.HeaderID", MESSAGES,
-        lambda found, number=_number: found == number, f"{{:#06x}} is not {_number:#06x}",
-    )  # fmt: skip
+    _title = f"HeaderID of {_name} is {_number:#06x}"
+    exactly("MQMQ-2.2.20.2-02", _title, f"{_path}.HeaderID", MESSAGES, _number, "#06x")
     zero("MQMQ-2.2.20.2-03", "Reserved is 0", f"{_path}.Reserved", MESSAGES, "SHOULD")
 value(
-    "MQMQ-2.2.20.1-03", "Destination lists the queues of the message",
-    "MultiQueueFormatHeader.Destination.ElementCount", MESSAGES, bool, "no queue is listed",
-)  # fmt: skip
+    "MQMQ-2.2.20.1-03",
+    "Destination lists the queues of the message",
+    "MultiQueueFormatHeader.Destination.ElementCount",
+    MESSAGES,
+    bool,
+    "no queue is listed",
+)
 value(
-    "MQMQ-2.2.20.3-01", "ID of Signature is 0x015E", "MultiQueueFormatHeader.Signature.ID", MESSAGES,
-    lambda found: found == SIGNATURE_ID, "{:#06x} is not 0x015e",
-)  # fmt: skip
+    "MQMQ-2.2.20.3-01",
+    "ID of Signature is 0x015E",
+    "MultiQueueFormatHeader.Signature.ID",
+    MESSAGES,
+    lambda found: found == SIGNATURE_ID,
+    "{:#06x} is not 0x015e",
+)
 zero("MQMQ-2.2.20.3-02", "Reserved is 0", "MultiQueueFormatHeader.Signature.Reserved", MESSAGES, "SHOULD")
 
 # -- SRMPEnvelopeHeader and CompoundMessageHeader ------------------------------------------------
@@ -83,13 +109,21 @@ zero("MQMQ-2.2.20.3-02", "Reserved is 0", "MultiQueueFormatHeader.Signature.Rese
 for _name in ("SRMPEnvelopeHeader", "CompoundMessageHeader"):
     value(
         "MQRR-2.2.5.1.2.1-02" if _name.startswith("SRMP") else "MQRR-2.2.5.1.2.2-02",
-        "HeaderId is not that of another header", f"{_name}.HeaderId", MESSAGES,
-        lambda found: found not in ASSIGNED, "{:#06x} is the id of another header", "SHOULD",
-    )  # fmt: skip
+        "HeaderId is not that of another header",
+        f"{_name}.HeaderId",
+        MESSAGES,
+        lambda found: found not in ASSIGNED,
+        "{:#06x} is the id of another header",
+        "SHOULD",
+    )
 value(
-    "MQRR-2.2.5.1.2.1-05", "Data is null-terminated UTF-16 text", "SRMPEnvelopeHeader.Data", MESSAGES,
-    lambda found: isinstance(found, str), "no null-terminated UTF-16 text",
-)  # fmt: skip
+    "MQRR-2.2.5.1.2.1-05",
+    "Data is null-terminated UTF-16 text",
+    "SRMPEnvelopeHeader.Data",
+    MESSAGES,
+    lambda found: isinstance(found, str),
+    "no null-terminated UTF-16 text",
+)
 
 
 @rule("MQRR-2.2.5.1.2.1-04", "DataLength is the length of Data", "SRMPEnvelopeHeader.DataLength", MESSAGES)
@@ -102,9 +136,12 @@ def _data_length(packet: Any) -> Problem:
 
 
 @rule(
-    "MQRR-2.2.5.1.2.1-04", "DataLength counts characters, as other lengths of text do",
-    "SRMPEnvelopeHeader.DataLength", MESSAGES, "SHOULD",
-)  # fmt: skip
+    "MQRR-2.2.5.1.2.1-04",
+    "DataLength counts characters, as other lengths of text do",
+    "SRMPEnvelopeHeader.DataLength",
+    MESSAGES,
+    "SHOULD",
+)
 def _data_unit(packet: Any) -> Problem:
     header = packet.SRMPEnvelopeHeader
     if header.DataLength and len(encode_text(header.Data)) == header.DataLength:
@@ -127,18 +164,26 @@ def _body(packet: Any) -> Problem:
 
 
 rule(
-    "MQRR-2.2.5.1.2.2-06", "MsgBodyOffset + MsgBodySize is at most HTTPBodySize",
-    "CompoundMessageHeader.MsgBodyOffset", MESSAGES,
-)(_body)  # fmt: skip
+    "MQRR-2.2.5.1.2.2-06",
+    "MsgBodyOffset + MsgBodySize is at most HTTPBodySize",
+    "CompoundMessageHeader.MsgBodyOffset",
+    MESSAGES,
+)(_body)
 rule(
-    "ATTACK-BODY-RANGE", "A message body outside its HTTP body, or a range that wraps 32 bits",
-    "CompoundMessageHeader.MsgBodyOffset", MESSAGES, "ATTACK",
-)(_body)  # fmt: skip
+    "ATTACK-BODY-RANGE",
+    "A message body outside its HTTP body, or a range that wraps 32 bits",
+    "CompoundMessageHeader.MsgBodyOffset",
+    MESSAGES,
+    "ATTACK",
+)(_body)
 
 DATA_PAST_PACKET: Final = listed(
-    "ATTACK-SRMP-LENGTH", "SRMPEnvelopeHeader.DataLength reaches past the packet (QueueJumper, CVE-2023-21554)",
-    "SRMPEnvelopeHeader.DataLength", MESSAGES | {"bytes"}, "ATTACK",
-)  # fmt: skip
+    "ATTACK-SRMP-LENGTH",
+    "SRMPEnvelopeHeader.DataLength reaches past the packet (QueueJumper, CVE-2023-21554)",
+    "SRMPEnvelopeHeader.DataLength",
+    MESSAGES | {"bytes"},
+    "ATTACK",
+)
 
 # -- padding -------------------------------------------------------------------------------------
 
@@ -154,6 +199,10 @@ _PADDED = (
 )
 for _name, _field in _PADDED:
     value(
-        "MQMQ-2.2.20-11", "Headers are padded to 4 bytes", f"{_name}.{_field}", MESSAGES,
-        lambda found: not isinstance(found, OddPadding), "padding of another length than the alignment asks for",
-    )  # fmt: skip
+        "MQMQ-2.2.20-11",
+        "Headers are padded to 4 bytes",
+        f"{_name}.{_field}",
+        MESSAGES,
+        lambda found: not isinstance(found, OddPadding),
+        "padding of another length than the alignment asks for",
+    )

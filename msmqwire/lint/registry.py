@@ -110,6 +110,12 @@ def value(
     REGISTER.append(Check(id, severity, title, path, kinds, judge))
 
 
+def exactly(id: str, title: str, path: str, kinds: frozenset[str], number: int, form: str = "") -> None:
+    """Registers a check that a field has one value, shown in a format of numbers."""
+    why = f"{{:{form}}} is not {number:{form}}"
+    value(id, title, path, kinds, lambda found: found == number, why)
+
+
 def zero(id: str, title: str, path: str, kinds: frozenset[str], severity: Severity = "MUST") -> None:
     """Registers a check that a field is 0."""
     value(id, title, path, kinds, lambda found: not found, "{:#x} is not 0", severity)
@@ -195,7 +201,9 @@ class Runner:
     def __init__(self) -> None:
         self._by_kind: dict[str, tuple[_Group, ...]] = {}
 
-    def run(self, packet: Record, kinds: Iterable[str], *, measured: bool) -> Iterator[tuple[Check, str, str]]:
+    def run(
+        self, packet: Record, kinds: Iterable[str], *, measured: bool
+    ) -> Iterator[tuple[Check, str, str]]:
         """Each check that finds something, with path and message."""
         for kind in kinds:
             groups = self._by_kind.get(kind)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msmqwire.constants import is_legal_class
 from msmqwire.headers.remote import SOURCE_ADDRESS
 from msmqwire.lint.message import DIRECT
-from msmqwire.lint.registry import REMOTE, Problem, rule, value
+from msmqwire.lint.registry import REMOTE, Problem, exactly, rule, value
 from msmqwire.schema import OddPadding
 from msmqwire.schema.layout import layout
 
@@ -50,7 +50,9 @@ def _scope(packet: Any) -> Problem:
 def _presence(id: str, name: str, header: str, *, always: bool) -> None:
     path = f"ExtensionHeader.Flags.{name}"
 
-    @rule(id, f"{name} is {'set' if always else f'set when a {header} is there'}", path, REMOTE, measured=not always)
+    title = f"{name} is set" if always else f"{name} is set when a {header} is there"
+
+    @rule(id, title, path, REMOTE, measured=not always)
     def _(packet: Any) -> Problem:
         flag = bool(getattr(packet.ExtensionHeader.Flags, name))
         if always:
@@ -68,16 +70,15 @@ for _id, _name, _size in (
     ("MQRR-2.2.5.3-01", "SubqueueHeader", 148),
     ("MQRR-2.2.5.5-01", "ExtendedAddressHeader", 28),
 ):
-    value(
-        _id, f"HeaderSize is {_size}", f"{_name}.HeaderSize", REMOTE,
-        lambda found, size=_size: found == size, f"{{}} is not {_size}",
-    )  # fmt: skip
+    exactly(_id, f"HeaderSize is {_size}", f"{_name}.HeaderSize", REMOTE, _size)
 
 
 @rule(
-    "MQRR-2.2.5.2-02", "RemainingHeadersSize is that of the headers behind", "ExtensionHeader.RemainingHeadersSize",
+    "MQRR-2.2.5.2-02",
+    "RemainingHeadersSize is that of the headers behind",
+    "ExtensionHeader.RemainingHeadersSize",
     REMOTE,
-)  # fmt: skip
+)
 def _remaining(packet: Any) -> Problem:
     headers = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
     size = sum(field.size for header in headers if header is not None for field in layout(header))
@@ -85,18 +86,24 @@ def _remaining(packet: Any) -> Problem:
     return f"{told}, but {size} bytes follow" if told != size else None
 
 
+value("MQRR-2.2.5.3-03", "TM is 0", "SubqueueHeader.Flags.TM", REMOTE, lambda found: not found, "set")
 value(
-    "MQRR-2.2.5.3-03", "TM is 0", "SubqueueHeader.Flags.TM", REMOTE, lambda found: not found, "set"
-)  # fmt: skip
-value(
-    "MQRR-2.2.5.3-04", "AcknowledgementClass is a class", "SubqueueHeader.Flags.AcknowledgementClass", REMOTE,
-    is_legal_class, "{:#06x} has bits of 0x1e00",
-)  # fmt: skip
+    "MQRR-2.2.5.3-04",
+    "AcknowledgementClass is a class",
+    "SubqueueHeader.Flags.AcknowledgementClass",
+    REMOTE,
+    is_legal_class,
+    "{:#06x} has bits of 0x1e00",
+)
 for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "TargetSubqueueName")):
     value(
-        _id, f"{_name} is null-terminated and padded with zeroes", f"SubqueueHeader.{_name}", REMOTE,
-        lambda found: isinstance(found, str), "no text with nulls behind it",
-    )  # fmt: skip
+        _id,
+        f"{_name} is null-terminated and padded with zeroes",
+        f"SubqueueHeader.{_name}",
+        REMOTE,
+        lambda found: isinstance(found, str),
+        "no text with nulls behind it",
+    )
 
 
 @rule("MQRR-2.2.5.4-01", "HeaderSize counts the padding to 4 bytes", "DeadLetterHeader.HeaderSize", REMOTE)
@@ -109,12 +116,18 @@ def _dead_letter(packet: Any) -> Problem:
 
 
 value(
-    "MQRR-2.2.5.4-02", "DeadLetterPathName is null-terminated", "DeadLetterHeader.DeadLetterPathName", REMOTE,
-    lambda found: isinstance(found, str), "no null-terminated UTF-16 text",
-)  # fmt: skip
+    "MQRR-2.2.5.4-02",
+    "DeadLetterPathName is null-terminated",
+    "DeadLetterHeader.DeadLetterPathName",
+    REMOTE,
+    lambda found: isinstance(found, str),
+    "no null-terminated UTF-16 text",
+)
 
 
-@rule("MQRR-2.2.5.5-02", "AddressLength is that of the address", "ExtendedAddressHeader.AddressLength", REMOTE)
+@rule(
+    "MQRR-2.2.5.5-02", "AddressLength is that of the address", "ExtendedAddressHeader.AddressLength", REMOTE
+)
 def _extended_length(packet: Any) -> Problem:
     header = packet.ExtendedAddressHeader
     size = ADDRESS_SIZES.get(header.AddressType, header.AddressLength)
@@ -122,9 +135,13 @@ def _extended_length(packet: Any) -> Problem:
 
 
 value(
-    "MQRR-2.2.5.5-03", "AddressType is 0, 1 or 6", "ExtendedAddressHeader.AddressType", REMOTE,
-    lambda found: found in (0, IP, IPV6), "{} is none of 0, 1 and 6",
-)  # fmt: skip
+    "MQRR-2.2.5.5-03",
+    "AddressType is 0, 1 or 6",
+    "ExtendedAddressHeader.AddressType",
+    REMOTE,
+    lambda found: found in (0, IP, IPV6),
+    "{} is none of 0, 1 and 6",
+)
 
 
 @rule("MQRR-2.2.5.5-05", "AddressScope is 0 but for IPv6", "ExtendedAddressHeader.AddressScope", REMOTE)
@@ -133,5 +150,3 @@ def _extended_scope(packet: Any) -> Problem:
     if header.AddressType == IP and header.AddressScope:
         return f"{header.AddressScope} with an IPv4 address"
     return None
-
-

@@ -17,9 +17,13 @@ _CIPHERS = frozenset({0x6602, 0x660E, 0x660F, 0x6610, 0x6801})
 _SIZES = ("SenderIdSize", "EncryptionKeySize", "SignatureSize", "SenderCertSize", "ProviderInfoSize")
 
 value(
-    "MQMQ-2.2.20.6-02", "ST is 0, 1 or 2", "SecurityHeader.Flags.ST", MESSAGES,
-    lambda found: found <= QM_GUID, "{} is none of 0, 1 and 2",
-)  # fmt: skip
+    "MQMQ-2.2.20.6-02",
+    "ST is 0, 1 or 2",
+    "SecurityHeader.Flags.ST",
+    MESSAGES,
+    lambda found: found <= QM_GUID,
+    "{} is none of 0, 1 and 2",
+)
 
 
 @rule("MQMQ-2.2.20.6-03", "ST 0 goes without a SecurityID", "SecurityHeader.SenderIdSize", MESSAGES)
@@ -47,7 +51,9 @@ def _sid(packet: Any) -> Problem:
     return sid_problem(header.SecurityData.SecurityID) if header.Flags.ST == SID else None
 
 
-@rule("MQMQ-2.2.20.6-05", "With ST 2 SecurityID is a GUID", "SecurityHeader.SecurityData.SecurityID", MESSAGES)
+@rule(
+    "MQMQ-2.2.20.6-05", "With ST 2 SecurityID is a GUID", "SecurityHeader.SecurityData.SecurityID", MESSAGES
+)
 def _guid(packet: Any) -> Problem:
     header = packet.SecurityHeader
     size = len(header.SecurityData.SecurityID)
@@ -56,11 +62,15 @@ def _guid(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.20.6-06", "AU is 0 on the wire", "SecurityHeader.Flags.AU", SENT, lambda found: not found, "set"
-)  # fmt: skip
+)
 value(
-    "MQMQ-2.2.20.6-13", "AS is 0 on the wire", "SecurityHeader.Flags.AS", SENT,
-    lambda found: not found, "{:#x} is not 0",
-)  # fmt: skip
+    "MQMQ-2.2.20.6-13",
+    "AS is 0 on the wire",
+    "SecurityHeader.Flags.AS",
+    SENT,
+    lambda found: not found,
+    "{:#x} is not 0",
+)
 unused("MQMQ-2.2.20.6-14", "Unused bits are 0", "SecurityHeader.Flags", 0xF000, MESSAGES)
 
 
@@ -80,8 +90,11 @@ def _blob(packet: Any) -> Problem:
 
 
 @rule(
-    "MQQB-2.4.2-02", "The session key is for a known cipher", "SecurityHeader.SecurityData.EncryptionKey", SENT
-)  # fmt: skip
+    "MQQB-2.4.2-02",
+    "The session key is for a known cipher",
+    "SecurityHeader.SecurityData.EncryptionKey",
+    SENT,
+)
 def _key_cipher(packet: Any) -> Problem:
     key = packet.SecurityHeader.SecurityData.EncryptionKey
     if len(key) <= SIMPLEBLOB_HEAD:
@@ -93,8 +106,11 @@ def _key_cipher(packet: Any) -> Problem:
 
 
 @rule(
-    "MQMQ-2.2.20.6-09", "Without DE a signature names its provider", "SecurityHeader.ProviderInfoSize", MESSAGES
-)  # fmt: skip
+    "MQMQ-2.2.20.6-09",
+    "Without DE a signature names its provider",
+    "SecurityHeader.ProviderInfoSize",
+    MESSAGES,
+)
 def _provider(packet: Any) -> Problem:
     header = packet.SecurityHeader
     if not header.Flags.DE and header.SecurityData.Signature and header.SecurityData.ProviderInfo is None:
@@ -102,7 +118,9 @@ def _provider(packet: Any) -> Problem:
     return None
 
 
-@rule("MQMQ-2.2.20.6-35", "ProviderInfo is there only without DE", "SecurityHeader.ProviderInfoSize", MESSAGES)
+@rule(
+    "MQMQ-2.2.20.6-35", "ProviderInfo is there only without DE", "SecurityHeader.ProviderInfoSize", MESSAGES
+)
 def _default_provider(packet: Any) -> Problem:
     header = packet.SecurityHeader
     if header.Flags.DE and header.SecurityData.ProviderInfo is not None:
@@ -111,9 +129,11 @@ def _default_provider(packet: Any) -> Problem:
 
 
 @rule(
-    "MQMQ-2.2.20.6-38", "ProviderName ends on its only null",
-    "SecurityHeader.SecurityData.ProviderInfo.ProviderName", MESSAGES,
-)  # fmt: skip
+    "MQMQ-2.2.20.6-38",
+    "ProviderName ends on its only null",
+    "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
+    MESSAGES,
+)
 def _provider_name(packet: Any) -> Problem:
     info = packet.SecurityHeader.SecurityData.ProviderInfo
     if info is None or isinstance(info.ProviderName, str):
@@ -133,9 +153,13 @@ def _ai(packet: Any) -> Problem:
 
 
 value(
-    "MQMQ-2.2.20.6-18", "SenderCertSize is at most 0xFFFF", "SecurityHeader.SenderCertSize", MESSAGES,
-    lambda found: found <= SENDER_CERT_MAX, "{:#x} is more than 0xffff",
-)  # fmt: skip
+    "MQMQ-2.2.20.6-18",
+    "SenderCertSize is at most 0xFFFF",
+    "SecurityHeader.SenderCertSize",
+    MESSAGES,
+    lambda found: found <= SENDER_CERT_MAX,
+    "{:#x} is more than 0xffff",
+)
 
 
 @rule("MQMQ-2.2.20.6-20", "At least one size is not 0", "SecurityHeader.SenderIdSize", MESSAGES)

@@ -18,26 +18,29 @@ NUMBERS_MAX: Final = 256
 
 NUMBER_GROWS: Final = listed(
     "MQMQ-2.2.20.5-13", "Numbers grow within a sequence", "TransactionHeader.TxSequenceNumber"
-)  # fmt: skip
+)
 NUMBER_TWICE: Final = listed(
     "MQQB-3.1.1.5-01", "A number in a sequence is that of one message", "TransactionHeader.TxSequenceNumber"
-)  # fmt: skip
+)
 PREVIOUS_FITS: Final = listed(
-    "MQMQ-2.2.20.5-14", "No message is missing before one in a sequence", "TransactionHeader.PreviousTxSequenceNumber"
-)  # fmt: skip
-STARTS_AT_HEAD: Final = listed(
-    "MQQB-3.1.5.8.6-04", "A later sequence starts with no previous message",
+    "MQMQ-2.2.20.5-14",
+    "No message is missing before one in a sequence",
     "TransactionHeader.PreviousTxSequenceNumber",
-)  # fmt: skip
+)
+STARTS_AT_HEAD: Final = listed(
+    "MQQB-3.1.5.8.6-04",
+    "A later sequence starts with no previous message",
+    "TransactionHeader.PreviousTxSequenceNumber",
+)
 SEQUENCE_GROWS: Final = listed(
     "MQQB-3.1.1.5-07", "No message is sent on an earlier sequence", "TransactionHeader.TxSequenceID"
-)  # fmt: skip
+)
 ORDER_ACK_SENT: Final = listed(
     "MQQB-2.2.4.1-03", "An OrderAck is for a message that was sent", "OrderAckBody.TxSequenceNumber"
-)  # fmt: skip
+)
 FINAL_ACK_SENT: Final = listed(
     "MQQB-2.2.5.1-03", "A FinalAck is for a message that was sent", "FinalAckBody.TxSequenceNumber"
-)  # fmt: skip
+)
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
@@ -137,7 +140,8 @@ class Sequences:
         if known is None or not known.whole or body.TxSequenceNumber <= known.last:
             return
         check = ORDER_ACK_SENT if name == "OrderAckBody" else FINAL_ACK_SENT
-        path, why = f"{name}.TxSequenceNumber", f"{body.TxSequenceNumber} was not sent, {known.last} was the last"
+        path = f"{name}.TxSequenceNumber"
+        why = f"{body.TxSequenceNumber} was not sent, {known.last} was the last"
         yield check.at(path, places.offset(path), why)
 
 

@@ -24,43 +24,47 @@ _CP = "ConnectionParametersHeader"
 
 # A packet in a state that it closes the session in, by its kind.
 OUT_OF_ORDER: Final = {
-    "EstablishConnection": listed("MQQB-3.1.5.3-01", "EstablishConnection opens a session, once each way", _PT),
+    "EstablishConnection": listed(
+        "MQQB-3.1.5.3-01", "EstablishConnection opens a session, once each way", _PT
+    ),
     "ConnectionParameters": listed(
         "MQQB-3.1.5.4-01", "ConnectionParameters follow EstablishConnection, once each way", _PT
     ),
     "SessionAck": listed("MQQB-3.1.5.5-01", "No SessionAck before the session is open", _PT),
     "OrderAck": listed("MQQB-3.1.5.6-01", "No OrderAck before the session is open", "BaseHeader.Flags.IN"),
     "FinalAck": listed("MQQB-3.1.5.7-01", "No FinalAck before the session is open", "BaseHeader.Flags.IN"),
-    "UserMessage": listed("MQQB-3.1.5.8-01", "No UserMessage before the session is open", "BaseHeader.Flags.IN"),
+    "UserMessage": listed(
+        "MQQB-3.1.5.8-01", "No UserMessage before the session is open", "BaseHeader.Flags.IN"
+    ),
 }
 REQUEST_CS: Final = listed("MQQB-3.1.5.2.3-02", "CS is clear in an EstablishConnection request", _CS)
 CLIENT_GUID: Final = listed(
     "MQQB-3.1.5.3.1-04", "An EstablishConnection response echoes ClientGuid", f"{_EC}.ClientGuid"
-)  # fmt: skip
+)
 SERVER_GUID: Final = listed(
     "MQQB-2.2.3.1-05", "An EstablishConnection response echoes ServerGuid", f"{_EC}.ServerGuid"
-)  # fmt: skip
+)
 OWN_GUID: Final = listed(
     "MQQB-3.1.5.3.1-05", "An EstablishConnection response bears the acceptor's GUID", f"{_EC}.ServerGuid"
-)  # fmt: skip
+)
 FOREIGN_GUID: Final = listed("MQQB-2.2.1-08", "CS is set when ServerGuid is not the acceptor's", _CS)
 TIME_STAMP: Final = listed(
     "MQQB-3.1.5.3.1-06", "An EstablishConnection response echoes TimeStamp", f"{_EC}.TimeStamp"
-)  # fmt: skip
+)
 SE_ECHO: Final = listed(
     "MQQB-3.1.5.3.1-07", "An EstablishConnection response echoes SE", f"{_EC}.OperatingSystem.SE"
-)  # fmt: skip
+)
 PADDING: Final = listed(
     "MQQB-2.2.3.1-18", "Padding of an EstablishConnection response is 0x5A", f"{_EC}.Padding"
-)  # fmt: skip
+)
 REFUSED: Final = listed("MQQB-3.1.5.3.2-03", "Nothing is sent on a refused connection", "BaseHeader")
 CP_REQUEST_CS: Final = listed("MQQB-3.1.5.3.2-06", "CS is clear in a ConnectionParameters request", _CS)
 CP_ECHO: Final = listed(
     "MQQB-3.1.5.4.1-02", "A ConnectionParameters response echoes the timeouts and has CS clear"
-)  # fmt: skip
+)
 ACK_WAIT: Final = listed(
     "MQQB-3.1.6.3-02", "A session whose peer is silent for AckTimeout is closed", "BaseHeader"
-)  # fmt: skip
+)
 
 
 class State(Enum):
@@ -88,8 +92,8 @@ class SessionLint:
     """The packets of one connection, in the order in which they passed.
 
     Args:
-        midstream: the connection was open before the first packet that was seen: nothing is said of its opening,
-            and its numbers are learned from the first SessionHeader.
+        midstream: the connection was open before the first packet that was seen: nothing is said of its
+            opening, and its numbers are learned from the first SessionHeader.
     """
 
     def __init__(self, midstream: bool = False) -> None:
@@ -184,6 +188,8 @@ class SessionLint:
 
     def _learn(self, initiator: bool, kind: str, packet: Record) -> None:
         """Goes on from a packet that is taken as it comes."""
+        if kind in ("EstablishConnection", "ConnectionParameters"):
+            self._counters.restart()
         if kind == "EstablishConnection":
             self._state = State.EC_ASKED if initiator else State.EC_ANSWERED
             self._request = packet if initiator else None
@@ -193,9 +199,6 @@ class SessionLint:
             self._parameters = packet if initiator else None
         else:
             self._state = State.OPEN
-        if self._state is State.OPEN:
-            return
-        self._counters = Counters(known=True)
 
     def _established(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
         header, refused = packet[_EC], packet.InternalHeader.Flags.CS
@@ -204,7 +207,7 @@ class SessionLint:
             if refused:
                 yield REQUEST_CS.at(_CS, places.offset(_CS), "set in a request")
             return
-        if any(byte != 0x5A for byte in header.Padding):  # noqa: PLR2004
+        if any(byte != 0x5A for byte in header.Padding):
             path = f"{_EC}.Padding"
             yield PADDING.at(path, places.offset(path), "a byte of it is not 0x5a")
         if self._request is not None:
@@ -244,7 +247,8 @@ class SessionLint:
         for name in ("RecoverableAckTimeout", "AckTimeout"):
             if header[name] != asked[name]:
                 path = f"{_CP}.{name}"
-                yield CP_ECHO.at(path, places.offset(path), f"{header[name]} in the response to {asked[name]}")
+                why = f"{header[name]} in the response to {asked[name]}"
+                yield CP_ECHO.at(path, places.offset(path), why)
 
     def _take(self, initiator: bool, packet: Record) -> None:
         header = packet[_CP]
@@ -255,14 +259,12 @@ class SessionLint:
     # -- timers --------------------------------------------------------------------------------
 
     def _silence(self, initiator: bool, places: Places, time_ns: int | None) -> Iterator[Finding]:
-        """Two periods of the Session Ack Wait Timer with unacknowledged messages and no packet of the peer."""
+        """Two periods of the Session Ack Wait Timer with messages unacknowledged and a silent peer."""
         since, limit = self._silent_since[initiator], self._ack_timeout_ns
         if time_ns is None or since is None or limit is None or self._silence_told:
             return
         if time_ns - since > 2 * limit:
             self._silence_told = True
             seconds = (time_ns - since) // 1_000_000_000
-            why = f"sent {seconds} s after the first message that the peer, silent since, has not acknowledged"
+            why = f"sent after {seconds} s in which the peer was silent and messages unacknowledged"
             yield ACK_WAIT.at("BaseHeader", 0, why)
-
-

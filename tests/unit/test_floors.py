@@ -16,7 +16,7 @@ PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 FLOORS = (
     {"constants", "errors", "names", "schema"},
     {"bodies", "crypto", "framing", "headers", "netware", "packets", "ping", "remote_read", "srmp"},
-    {"capture", "columnar", "dissect", "layers", "lint"},
+    {"capture", "columnar", "dissection", "layers", "lint"},
     {"qm"},
     {"cli", "fuzz", "spark_udfs"},
 )
@@ -35,8 +35,8 @@ SIDEWAYS = {
     ("framing", "packets"),
     ("ping", "headers"),
     ("columnar", "capture"),
-    ("dissect", "capture"),
-    ("dissect", "lint"),
+    ("dissection", "capture"),
+    ("dissection", "lint"),
     ("lint", "capture"),
     ("cli", "fuzz"),
 }

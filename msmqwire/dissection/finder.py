@@ -32,8 +32,8 @@ class Found:
         packet: the packet, or None.
         error: why a malformed packet can't be read, or None.
         reason: why bytes were skipped; empty for packets.
-        frames: the numbers of the frames that carry it.
-        time_ns: when the frame was captured that completed it.
+        frames: the numbers of the frames that carry it, in their order.
+        time_ns: when the last of them was captured.
     """
 
     data: bytes
@@ -73,7 +73,7 @@ class PacketFinder:
         return len(self._buffer)
 
     def feed(self, data: bytes, frame: int, time_ns: int) -> list[Found]:
-        """The next bytes of the direction, from one frame; the time is when they could be read."""
+        """The next bytes of the direction, from one frame, and when that was captured."""
         self._buffer += data
         self._pieces.append((self._start + len(self._buffer), frame, time_ns))
         self._scan(final=False)
@@ -232,7 +232,7 @@ class PacketFinder:
         self._flush_run()
         data = bytes(self._buffer[:count])
         frames, time_ns = self._frames(count)
-        self._found.append(Found(data, count, packet, error, "", tuple(frames), time_ns))
+        self._found.append(Found(data, count, packet, error, "", tuple(sorted(frames)), time_ns))
 
     def _skip(self, count: int, reason: str) -> None:
         if not count:
@@ -251,7 +251,8 @@ class PacketFinder:
     def _flush_run(self) -> None:
         run, self._run = self._run, None
         if run is not None:
-            self._found.append(Found(b"", run.size, None, None, run.reason, tuple(run.frames), run.time_ns))
+            frames = tuple(sorted(run.frames))
+            self._found.append(Found(b"", run.size, None, None, run.reason, frames, run.time_ns))
 
 
 def begins_packet(header: bytes | bytearray) -> bool:

@@ -7,17 +7,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, IpDecoder, Reassembler, expand, open_records
-from msmqwire.dissect.connection import Connection
-from msmqwire.dissect.finder import Found
-from msmqwire.dissect.item import Item, format_time
+from msmqwire.dissection.connection import Connection
+from msmqwire.dissection.finder import Found
+from msmqwire.dissection.item import Item, format_time
 from msmqwire.errors import CaptureError, MalformedPacket
-from msmqwire.lint import Finding, lint_malformed, lint_packet
+from msmqwire.lint import Finding, PingLint, lint_malformed, lint_packet
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
+from msmqwire.schema import Record
 
 __all__ = ["MSMQ_PORT", "Dissection", "Item", "dissect", "format_time"]
 
 MSMQ_PORT: Final = 1801
+PINGERS_MAX: Final = 4096
+"""Pairs of hosts whose pings are remembered, to judge the responses."""
 
 Source = str | os.PathLike[str] | BinaryIO
 
@@ -77,6 +80,7 @@ class Dissection(Iterator[Item]):
         self._progress = progress
         self._decoder, self._reassembler = IpDecoder(), Reassembler()
         self._connections: dict[int, Connection] = {}
+        self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._file = ""
         self._items = self._all()
 
@@ -129,8 +133,10 @@ class Dissection(Iterator[Item]):
         except MalformedPacket as exc:
             error = exc
         findings: list[Finding] = []
-        if self._lint:
-            findings = lint_packet(packet) if packet else lint_malformed(payload, error, protocol="ping")
+        if self._lint and packet is not None:
+            findings = lint_packet(packet, payload) + self._judged_ping(datagram, packet)
+        elif self._lint and error is not None:
+            findings = lint_malformed(payload, error, protocol="ping")
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
         yield Item(
@@ -138,6 +144,17 @@ class Dissection(Iterator[Item]):
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, findings, error, payload, "",
         )  # fmt: skip
+
+    def _judged_ping(self, datagram: Datagram, packet: Record) -> list[Finding]:
+        asked = datagram.dst_port in self._ping_ports
+        pair = (datagram.src, datagram.src_port, datagram.dst)
+        if not asked:
+            pair = (datagram.dst, datagram.dst_port, datagram.src)
+        judge = self._pings.pop(pair, None) or PingLint()
+        self._pings[pair] = judge
+        if len(self._pings) > PINGERS_MAX:
+            del self._pings[next(iter(self._pings))]
+        return judge.packet(asked, packet)
 
     def _event(self, event: Event) -> Iterator[Item]:
         flow = event.flow

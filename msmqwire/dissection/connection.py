@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from msmqwire.capture import Data, End, Flow, Gap
-from msmqwire.dissect.finder import Found, PacketFinder, begins_packet
+from msmqwire.dissection.finder import Found, PacketFinder, begins_packet
 from msmqwire.lint import SessionLint
 
 _JUDGED = 12
@@ -51,7 +51,7 @@ class Connection:
             if not self.known and not self._recognised(event):
                 return []
             finder = self._open(event.flow)
-        return finder.feed(event.data, event.frame, event.completed_ns)
+        return finder.feed(event.data, event.frame, event.time_ns)
 
     def gap(self, event: Gap) -> list[Found]:
         """A hole in a direction."""

@@ -1,0 +1,207 @@
+"""What both sides of a session count, and what their SessionHeaders say of it.
+
+[MS-MQMQ] 2.2.20.4, [MS-MQQB] 3.1.1.4, 3.1.1.6.1 and 3.1.7.1. Numbers are 16 bits wide and wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msmqwire.lint.finding import Finding
+from msmqwire.lint.registry import Places, listed
+from msmqwire.schema import Record
+
+_MASK: Final = 0xFFFF
+_HALF: Final = 0x8000
+"""How far back a number can be when it is not known since when they are counted."""
+
+_HEADER = "SessionHeader"
+SENT_COUNT: Final = listed(
+    "MQMQ-2.2.20.4-10",
+    "UserMsgSequenceNumber counts the messages sent",
+    f"{_HEADER}.UserMsgSequenceNumber",
+    severity="SHOULD",
+)
+RECOVERABLE_COUNT: Final = listed(
+    "MQMQ-2.2.20.4-13",
+    "RecoverableMsgSeqNumber counts the recoverable messages sent",
+    f"{_HEADER}.RecoverableMsgSeqNumber",
+)
+ACK_SENT: Final = listed(
+    "MQMQ-2.2.20.4-06",
+    "AckSequenceNumber acknowledges messages that were sent",
+    f"{_HEADER}.AckSequenceNumber",
+)
+ACK_GROWS: Final = listed(
+    "MQQB-3.1.1.6.1-02", "AckSequenceNumber never goes back", f"{_HEADER}.AckSequenceNumber"
+)
+RECOVERABLE_SENT: Final = listed(
+    "MQMQ-2.2.20.4-07",
+    "RecoverableMsgAckSeqNumber is that of a message that was sent",
+    f"{_HEADER}.RecoverableMsgAckSeqNumber",
+)
+FLAGS_SENT: Final = listed(
+    "MQMQ-2.2.20.4-09",
+    "RecoverableMsgAckFlags acknowledges messages that were sent",
+    f"{_HEADER}.RecoverableMsgAckFlags",
+)
+OWN_WINDOW: Final = listed(
+    "MQQB-3.1.7.1-03", "No message is sent while the own window is full", "UserHeader.MessageID"
+)
+PEER_WINDOW: Final = listed(
+    "MQQB-3.1.7.1-03",
+    "No message is sent while the peer's window is full",
+    "UserHeader.MessageID",
+    severity="SHOULD",
+)
+
+
+@dataclass(slots=True)
+class _Side:
+    """What one side has sent.
+
+    Attributes:
+        sent, recoverable: messages of this session; None when not known yet. Learned numbers lie above
+            65536, so that they can be compared backwards.
+        acked: how many of them the peer has acknowledged.
+        whole: counted from the start of the session.
+        drift, recoverable_drift: what this side is known to count differently.
+        surplus: what the peer is known to have acknowledged beyond them.
+        window: the largest window that this side has announced.
+        full: its messages exceed a window, and that was told.
+    """
+
+    sent: int | None = 0
+    recoverable: int | None = 0
+    acked: int | None = 0
+    whole: bool = True
+    drift: int = 0
+    recoverable_drift: int = 0
+    surplus: int = 0
+    window: int = 0
+    full: bool = False
+
+    def forget(self) -> None:
+        self.sent = self.recoverable = self.acked = None
+        self.whole = self.full = False
+        self.drift = self.recoverable_drift = self.surplus = 0
+
+
+class Counters:
+    """The counts of both directions; True is that of the initiator."""
+
+    def __init__(self, *, known: bool) -> None:
+        self._sides = {True: _Side(), False: _Side()}
+        if not known:
+            self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known any more but the windows."""
+        for side in self._sides.values():
+            side.forget()
+
+    def restart(self) -> None:
+        """A session begins: nothing was sent."""
+        for initiator, side in self._sides.items():
+            self._sides[initiator] = _Side(window=side.window)
+
+    def window(self, initiator: bool, size: int) -> None:
+        """A side announces its window."""
+        side = self._sides[initiator]
+        side.window = max(side.window, size)
+
+    def waiting(self, initiator: bool) -> bool:
+        """Whether messages of a side are known to be unacknowledged."""
+        side = self._sides[initiator]
+        return side.sent is not None and side.acked is not None and side.sent > side.acked
+
+    def message(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
+        """A message passes: OrderAcks and FinalAcks are counted too."""
+        side = self._sides[initiator]
+        if side.sent is not None:
+            side.sent += 1
+        if side.recoverable is not None and packet.UserHeader.Flags.DM == 1:
+            side.recoverable += 1
+        if side.sent is None or side.acked is None:
+            return
+        waiting = side.sent - side.acked
+        own, peer = side.window, self._sides[not initiator].window
+        least = min((size for size in (own, peer) if size), default=0)
+        if not least or waiting <= least:
+            side.full = False
+        elif not side.full:
+            side.full = True
+            check, of = (OWN_WINDOW, own) if own and waiting > own else (PEER_WINDOW, peer)
+            why = f"{waiting} messages are not acknowledged, with a window of {of}"
+            yield check.at(check.path, places.offset(check.path), why)
+
+    def header(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
+        """A SessionHeader passes, alone or behind a message that was counted already."""
+        header = packet.SessionHeader
+        yield from self._claims(self._sides[initiator], header, places)
+        peer = self._sides[not initiator]
+        yield from self._acknowledges(peer, header, places)
+        yield from self._stored(peer, header, places)
+        self.window(initiator, header.WindowSize)
+
+    def _claims(self, side: _Side, header: Any, places: Places) -> Iterator[Finding]:
+        told = header.UserMsgSequenceNumber
+        if side.sent is None:
+            side.sent = told + _MASK + 1
+        elif told != (side.sent + side.drift) & _MASK:
+            why = f"{told}, but {(side.sent + side.drift) & _MASK} messages were sent"
+            yield SENT_COUNT.at(SENT_COUNT.path, places.offset(SENT_COUNT.path), why)
+            side.drift = told - side.sent
+        told = header.RecoverableMsgSeqNumber
+        if side.recoverable is None:
+            side.recoverable = told + _MASK + 1
+        elif told != (side.recoverable + side.recoverable_drift) & _MASK:
+            count = (side.recoverable + side.recoverable_drift) & _MASK
+            why = f"{told}, but {count} recoverable messages were sent"
+            yield RECOVERABLE_COUNT.at(RECOVERABLE_COUNT.path, places.offset(RECOVERABLE_COUNT.path), why)
+            side.recoverable_drift = told - side.recoverable
+
+    def _acknowledges(self, side: _Side, header: Any, places: Places) -> Iterator[Finding]:
+        if side.sent is None:
+            return
+        told, sent = header.AckSequenceNumber, side.sent + side.surplus
+        behind = (sent - told) & _MASK  # messages that it leaves unacknowledged
+        if side.acked is None:
+            most = _HALF - 1
+        else:
+            most = sent - side.acked
+        if behind <= most:
+            side.acked = sent - behind
+            return
+        ahead = (told - sent) & _MASK
+        path = ACK_SENT.path
+        if side.acked is not None and behind - most <= ahead and sent >= behind:
+            why = f"{told} after {side.acked & _MASK}"
+            yield ACK_GROWS.at(path, places.offset(path), why)
+            return
+        yield ACK_SENT.at(path, places.offset(path), f"{told}, but {side.sent & _MASK} messages were sent")
+        side.surplus += ahead
+        side.acked = sent + ahead
+
+    def _stored(self, side: _Side, header: Any, places: Places) -> Iterator[Finding]:
+        if side.recoverable is None:
+            return
+        count = side.recoverable
+        most = min(count, _HALF) if side.whole else _HALF
+        number, flags = header.RecoverableMsgAckSeqNumber, int(header.RecoverableMsgAckFlags)
+        if number and (count - number) & _MASK >= most:
+            path = RECOVERABLE_SENT.path
+            why = f"{number}, but {count & _MASK} recoverable messages were sent"
+            yield RECOVERABLE_SENT.at(path, places.offset(path), why)
+            return
+        if not flags:
+            return
+        highest = number + flags.bit_length() - 1
+        path = FLAGS_SENT.path
+        if not number and side.whole and count <= _MASK:
+            yield FLAGS_SENT.at(path, places.offset(path), f"{flags:#010x}, but no message has number 0")
+        elif (count - highest) & _MASK >= most:
+            why = f"{highest & _MASK} acknowledged, but {count & _MASK} recoverable messages were sent"
+            yield FLAGS_SENT.at(path, places.offset(path), why)

@@ -1,0 +1,163 @@
+"""Clean packets of every kind for the tests of lint, and a way to break one field of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import msmqwire
+from msmqwire.lint import Finding
+from msmqwire.schema import Record
+
+SOURCE = "557358d1-9150-9595-4997-b6e611ea26c6"
+TARGET = "43cd8907-394c-8f11-4445-9078909ea0fc"
+OTHER = "3c3a6aeb-f567-4143-87d3-85cf4d68ceb4"
+SID = "010500000000000515000000ad4a9ebd36d9fa3d63a656dae8030000"
+KEY = "010200001066000000a40000" + "17" * 128
+DIRECT = {"DirectFormatName": "OS:host\\private$\\q"}
+SAID_BY = {"ProviderType": 1, "ProviderName": "Microsoft Base Cryptographic Provider v1.0"}
+OVERLAY = "00010004-0000-0000-0a00-000000000000"
+
+MESSAGE: dict[str, Any] = {
+    "UserHeader": {"SourceQueueManager": SOURCE, "MessageID": 1, "DestinationQueue": DIRECT},
+    "MessagePropertiesHeader": {"Label": "a label", "MessageBody": "61006200", "BodyType": 31},
+}
+PRIVATE = {
+    "UserHeader": {
+        "SourceQueueManager": SOURCE,
+        "QueueManagerAddress": TARGET,
+        "DestinationQueue": {"PrivateQueueIdentifier": 7},
+    }
+}
+ACK_QUEUE = {**PRIVATE["UserHeader"], "DestinationQueue": {"PrivateQueueIdentifier": 4}}
+SEQUENCE = {"Ordinal": 1, "TimeStamp": 5}
+REMOTE_TAIL: dict[str, Any] = {
+    "ExtensionHeader": {},
+    "SubqueueHeader": {"SubqueueName": "sub"},
+    "ExtendedAddressHeader": {"AddressLength": 4, "AddressType": 1, "Address": "0a000001" + "00" * 12},
+}
+SEVERAL = {
+    "Destination": {
+        "FormatNameList": [{"FormatType": 3, "FormatName": {"DirectFormatName": "OS:a\\private$\\q"}}]
+    }
+}
+HTTP = {
+    "SRMPEnvelopeHeader": {"Data": "<se:Envelope/>"},
+    "CompoundMessageHeader": {"Data": "00" * 40, "MsgBodySize": 8, "MsgBodyOffset": 32},
+}
+
+# name: kind, fields
+CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
+    "message": ("UserMessage", MESSAGE),
+    "private": ("UserMessage", PRIVATE),
+    "acknowledged": ("UserMessage", {**MESSAGE, "SessionHeader": {"UserMsgSequenceNumber": 1}}),
+    "transactional": ("UserMessage", {**MESSAGE, "TransactionHeader": {"TxSequenceID": SEQUENCE}}),
+    "secured": (
+        "UserMessage",
+        {**MESSAGE, "SecurityHeader": {"Flags": {"ST": 1}, "SecurityData": {"SecurityID": SID}}},
+    ),
+    "signed": (
+        "UserMessage",
+        {
+            **MESSAGE,
+            "SecurityHeader": {
+                "Flags": {"ST": 1},
+                "SecurityData": {
+                    "SecurityID": SID,
+                    "Signature": "5a" * 64,
+                    "SenderCert": "30" * 99,
+                    "ProviderInfo": SAID_BY,
+                },
+            },
+        },
+    ),
+    "encrypted": (
+        "UserMessage",
+        {
+            **PRIVATE,
+            "SecurityHeader": {"Flags": {"EB": 1}, "SecurityData": {"EncryptionKey": KEY}},
+            "MessagePropertiesHeader": {"MessageBody": "77" * 16, "PrivacyLevel": 5},
+        },
+    ),
+    "traced": ("UserMessage", {**MESSAGE, "DebugHeader": {"QueueIdentifier": OTHER}}),
+    "soap": ("UserMessage", {**MESSAGE, "SoapHeader": {"Header": "<h/>", "Body": "<b/>"}}),
+    "several": ("UserMessage", {**MESSAGE, "MultiQueueFormatHeader": SEVERAL}),
+    "order": (
+        "OrderAck",
+        {
+            "UserHeader": ACK_QUEUE,
+            "OrderAckBody": {"TxSequenceID": SEQUENCE, "TxSequenceNumber": 3, "TxPreviousSequenceNumber": 2},
+        },
+    ),
+    "order direct": (
+        "OrderAck",
+        {
+            "UserHeader": {
+                "SourceQueueManager": SOURCE,
+                "DestinationQueue": {"DirectFormatName": "TCP:10.0.0.1\\PRIVATE$\\order_queue$"},
+            },
+            "OrderAckBody": {"TxSequenceID": SEQUENCE, "TxSequenceNumber": 3, "TxPreviousSequenceNumber": 2},
+        },
+    ),
+    "final": (
+        "FinalAck",
+        {
+            "UserHeader": {**ACK_QUEUE, "Flags": {"DM": 1}},
+            "FinalAckBody": {
+                "TxSequenceID": SEQUENCE,
+                "TxSequenceNumber": 3,
+                "TxPreviousSequenceNumber": 1,
+                "SourceGUID": SOURCE,
+                "MessageID": 9,
+            },
+        },
+    ),
+    "final direct": (
+        "FinalAck",
+        {
+            "UserHeader": {
+                "SourceQueueManager": SOURCE,
+                "DestinationQueue": {"DirectFormatName": "TCP:fe80::1\\PRIVATE$\\order_queue$"},
+                "Flags": {"DM": 1},
+            },
+            "FinalAckBody": {"TxSequenceID": SEQUENCE, "TxSequenceNumber": 3, "TxPreviousSequenceNumber": 1},
+        },
+    ),
+    "ack": ("SessionAck", {}),
+    "establish": (
+        "EstablishConnection",
+        {"EstablishConnectionHeader": {"ClientGuid": SOURCE, "ServerGuid": TARGET, "TimeStamp": 77}},
+    ),
+    "parameters": ("ConnectionParameters", {}),
+    "ping": ("Ping", {"Cookie": 4, "QMGuid": SOURCE}),
+    "remote": ("RemoteReadMessage", {**PRIVATE, **REMOTE_TAIL}),
+    "remote direct": (
+        "RemoteReadMessage",
+        {"UserHeader": {**MESSAGE["UserHeader"], "QueueManagerAddress": OVERLAY}, **REMOTE_TAIL},
+    ),
+    "remote http": ("RemoteReadMessage", {**PRIVATE, **HTTP}),
+    "remote dead": (
+        "RemoteReadMessage",
+        {**PRIVATE, **REMOTE_TAIL, "DeadLetterHeader": {"DeadLetterPathName": "host\\private$\\dead"}},
+    ),
+    "http": ("UserMessage", {**MESSAGE, **HTTP}),
+}
+
+
+def make(name: str, changes: Mapping[str, Any] | None = None) -> Record:
+    """A clean packet with some fields changed, by path; what depends on others and is not given is computed."""
+    kind, fields = CLEAN[name]
+    fields = deepcopy(fields)
+    for path, value in (changes or {}).items():
+        *above, last = path.split(".")
+        at: Any = fields
+        for step in above:
+            at = at.setdefault(step, {}) if not isinstance(at, list) else at[int(step)]
+        at[last] = value
+    return msmqwire.from_json({"packet": kind, "fields": fields})
+
+
+def brief(findings: list[Finding]) -> list[tuple[str, str, str, int]]:
+    """Findings without their messages."""
+    return [(finding.id, finding.severity, finding.path, finding.offset) for finding in findings]
