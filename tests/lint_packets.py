@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+import pytest
+
 import msmqwire
-from msmqwire.lint import Finding
+from msmqwire.lint import Finding, lint_packet
 from msmqwire.schema import Record
 
 SOURCE = "557358d1-9150-9595-4997-b6e611ea26c6"
@@ -124,6 +126,30 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
             "FinalAckBody": {"TxSequenceID": SEQUENCE, "TxSequenceNumber": 3, "TxPreviousSequenceNumber": 1},
         },
     ),
+    "meant as order": (
+        "UserMessage",
+        {
+            "BaseHeader": {"Flags": 0},
+            "UserHeader": {**ACK_QUEUE, "Flags": {"DM": 1}},
+            "MessagePropertiesHeader": {
+                "Label": "QM Ordering Ack",
+                "MessageClass": 0x00FF,
+                "MessageBody": "00" * 36,
+            },
+        },
+    ),
+    "meant as final": (
+        "UserMessage",
+        {
+            "BaseHeader": {"Flags": 0},
+            "UserHeader": {**ACK_QUEUE, "Flags": {"DM": 1}},
+            "MessagePropertiesHeader": {
+                "Label": "QM Ordering Ack",
+                "MessageClass": 0x8000,
+                "MessageBody": "00" * 36,
+            },
+        },
+    ),
     "ack": ("SessionAck", {}),
     "establish": (
         "EstablishConnection",
@@ -161,3 +187,31 @@ def make(name: str, changes: Mapping[str, Any] | None = None) -> Record:
 def brief(findings: list[Finding]) -> list[tuple[str, str, str, int]]:
     """Findings without their messages."""
     return [(finding.id, finding.severity, finding.path, finding.offset) for finding in findings]
+
+
+def broken(name: str, changes: dict[str, Any], *expected: tuple[str, str, str, int]) -> Any:
+    """A case: a clean packet, what breaks it, and all that lint then finds; it proves the first id."""
+    ids = [id for id, *_ in expected if not id.startswith("ATTACK")]
+    title = f"{ids[0]} {name} {', '.join(changes)}"
+    return pytest.param(name, changes, list(expected), marks=pytest.mark.requirement(*ids), id=title)
+
+
+def check_broken(name: str, changes: dict[str, Any], expected: list[tuple[str, str, str, int]]) -> None:
+    """The clean packet has no finding, the broken one those and no others; so has what its bytes are read as."""
+    assert lint_packet(make(name)) == []
+    packet = make(name, changes)
+    found = lint_packet(packet)
+    assert brief(found) == expected
+    assert all(finding.message for finding in found)
+    read = parsed(packet)
+    if read is not None and read == packet:
+        assert lint_packet(read, packet.to_bytes()) == found
+
+
+def parsed(packet: Record) -> Record | None:
+    """The packet that its bytes are read as; None when they are malformed."""
+    protocols: dict[str, Any] = {"Ping": "ping", "RemoteReadMessage": "remote_read"}
+    try:
+        return msmqwire.parse(packet.to_bytes(), protocol=protocols.get(packet.schema.name, "session"))
+    except msmqwire.MalformedPacket:
+        return None

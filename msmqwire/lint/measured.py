@@ -10,6 +10,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.lint.registry import MESSAGES, SENT, Places, Problem, rule
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
@@ -20,9 +21,11 @@ from msmqwire.schema.values import encode_text
     "MQMQ-2.2.19.1-19", "PacketSize is that of the packet", "BaseHeader.PacketSize", MESSAGES, measured=True
 )
 def _packet_size(packet: Any) -> Problem:
+    told = packet.BaseHeader.PacketSize
+    if told > PACKET_SIZE_MAX:
+        return None  # MQMQ-2.2.19.1-21 tells
     full = Places(packet).measure()
     size = full - (16 if packet.SessionHeader is not None else 0)
-    told = packet.BaseHeader.PacketSize
     if packet.schema.name == "RemoteReadMessage":
         return None if told <= full else f"{told}, but the packet has {full} bytes"
     counted = packet.SessionHeader is not None and told == full  # the next rule tells

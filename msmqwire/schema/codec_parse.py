@@ -348,9 +348,8 @@ class ParserSource:
             self.emit(f"else: {var} = data[{here}:{self.here}]")
             return var
         self.emit(f"{var} = data[{here}:{self.here}]")
-        self.emit(
-            f"if {self.here} > {self.end}: {var} = OddPadding(data[{here}:{self.end}]); {self.here} = {self.end}"
-        )
+        cut = f"{var} = OddPadding(data[{here}:{self.end}]); {self.here} = {self.end}"
+        self.emit(f"if {self.here} > {self.end}: {cut}")
         return var
 
     def fill(self, part: Fill) -> str:
