@@ -110,7 +110,7 @@ def types_of(value: Any) -> Any:
 
 
 def every_cut_is_refused_with_a_place(value: Record, cut: int) -> None:
-    """Bytes that end too early are refused, unless nothing but padding is missing; no byte too many is taken."""
+    """Bytes that end too early are refused with a place, unless nothing but padding is missing."""
     data = value.schema.build(value)[:cut]
     what_is_accepted_rebuilds(value.schema, data)
     both_readers_agree(value.schema, data)
@@ -218,16 +218,14 @@ def _owner(value: Record, path: str) -> tuple[Record, str]:
     if not isinstance(value.schema, Packet):
         path = path.removeprefix(value.schema.name + ".")
     *names, last = path.split(".")
-    for name in names:
-        name, _, index = name.partition("[")
-        value = getattr(value, name)
-        if index:
-            value = value[int(index.rstrip("]"))]
+    for step in names:
+        name, _, index = step.partition("[")
+        value = getattr(value, name)[int(index.rstrip("]"))] if index else getattr(value, name)
     return value, last
 
 
 def only_invalid_value_is_raised(data: Any) -> None:
-    """`from_json` and `build` take any JSON; they refuse with InvalidValue, or what they make can be built."""
+    """`from_json` and `build` refuse JSON with InvalidValue, or what they make of it can be built."""
     try:
         packet = msmqwire.from_json(data)
     except InvalidValue as refusal:

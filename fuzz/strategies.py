@@ -128,11 +128,11 @@ def _padded_texts(length: int) -> st.SearchStrategy[str | bytes | None]:
         st.just("x" * (units - 1)),
         st.just(_utf16("x" * units)),
         st.builds(with_tail, _TEXT.map(_utf16), st.binary(max_size=9)),
-        _not_well_formed().map(lambda data: data[: length - 2].ljust(length, b"\0")).filter(_holds_a_lone_surrogate),
+        _not_well_formed().map(lambda data: data[: length - 2].ljust(length, b"\0")).filter(_is_not_utf16),
     )
 
 
-def _holds_a_lone_surrogate(data: bytes) -> bool:
+def _is_not_utf16(data: bytes) -> bool:
     try:
         data.decode("utf-16-le")
     except UnicodeDecodeError:
@@ -379,7 +379,8 @@ class _Drawing:
         over = self.look(length.over) or 0
         if self.draw(st.booleans()):
             data = b""
-        self.settle(length.path, over + len(data) if data else self.draw(st.sampled_from([over, over // 2, 0])))
+        least = over if data else self.draw(st.sampled_from([over, over // 2, 0]))
+        self.settle(length.path, least + len(data))
         return data
 
     def text(self, part: Text) -> Any:
@@ -387,7 +388,8 @@ class _Drawing:
         data = encode_text(value)
         if isinstance(part.length, Ref):
             most = self.widest(part.length.path) * part.length.times
-            if most < 1024 and f"{self.path(part.name)}" not in self.fixed and self.draw(st.integers(0, 19)) == 19:
+            free = most < 1024 and self.path(part.name) not in self.fixed
+            if free and self.draw(st.integers(0, 19)) == 19:  # as long as it can be
                 value = "x" * (most // 2 - 1)
                 data = encode_text(value)
             self.refer_to_text(part, part.length, data)
@@ -449,11 +451,9 @@ class _Drawing:
     def cut_tail(self) -> None:
         """Bytes may end within their last padding: cuts some of it."""
         if self.tails and self.draw(st.integers(0, 3)) == 3:
-            first = self.tails[0]
             begin = self.at - sum(len(tail.owner.held[tail.name]) for tail in self.tails)
-            end = self.draw(st.integers(max(begin, *(tail.least for tail in self.tails if tail.stop), 0), self.at))
-            assert first.least >= begin
-            at = begin
+            least = max(begin, *(tail.least for tail in self.tails if tail.stop), 0)
+            at, end = begin, self.draw(st.integers(least, self.at))
             for tail in self.tails:
                 natural = (tail.start - at) % tail.to
                 count = (at + natural if tail.stop is None else tail.stop) - at
@@ -690,6 +690,8 @@ class _Leaving:
             if isinstance(part, Close) or self.leaves(part, schema, referred, kept):
                 continue
             kept[part.name] = self.value(part, record[part.name], referred)
+            if isinstance(part, View) and self.all_computed:  # what it lacks is not looked for there
+                kept = _without(kept, part.of)
         if self.json or self.draw(st.booleans()):
             return kept
         whole = {p.name for p in schema.parts if isinstance(p, Flags) and isinstance(kept.get(p.name), dict)}
@@ -707,7 +709,8 @@ class _Leaving:
                 decided_by = schema.part(when.partition(".")[0])
                 if isinstance(decided_by, Maybe) and kept.get(decided_by.name) is None:
                     return True
-                return self.gone(False, True)
+                twin = next(p for p in schema.parts if isinstance(p, Maybe) and p.when == when)
+                return twin.name not in kept if twin is not part else self.gone(False, True)
             case _:
                 return self.gone(False, True)
 
@@ -741,17 +744,27 @@ def misfits(schema: Header) -> st.SearchStrategy[tuple[Record, Field, int]]:
     return _misfits(values(schema))
 
 
+def _without(kept: dict[str, Any], path: str) -> dict[str, Any]:
+    name, _, inner = path.partition(".")
+    if name not in kept:
+        return kept
+    if not inner:
+        return {key: value for key, value in kept.items() if key != name}
+    return {**kept, name: _without(dict(kept[name]), inner)}
+
+
 def _has_no_empty_form(part: Text | Choice) -> bool:
     return isinstance(part, Text) or None not in part.arms.values()
 
 
 @st.composite
 def _misfits(draw: st.DrawFn, whole: st.SearchStrategy[Record]) -> tuple[Record, Field, int]:
-    record = draw(whole)
+    record: Record = draw(whole)
     integers = [found for found in layout(record) if isinstance(found.node, UInt | Flags)]
     assume(integers)
     deciding = [found for found in integers if _decides(found)]
-    chosen = draw(st.sampled_from(deciding if deciding and draw(st.booleans()) else integers))
+    pool = deciding if deciding and draw(st.booleans()) else integers
+    chosen: Field = draw(st.sampled_from(pool))
     assert isinstance(chosen.node, UInt | Flags)
     signed = isinstance(chosen.node, UInt) and chosen.node.signed
     return record, chosen, draw(_integers(chosen.node.bits, signed))
@@ -765,8 +778,23 @@ def _decides(found: Field) -> bool:
 
 # -- bytes that are wrong ---------------------------------------------------------------------------
 
-_EXTREMES: Final = (0, 1, 2, 3, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x40_0000, 2**31 - 1, 2**31, 2**32 - 1)
-_EDITS: Final = ("flip", "set", "cut", "insert", "remove", "repeat", "number", "number", "field", "field", "splice")
+_EXTREMES: Final = (
+    0,
+    1,
+    2,
+    3,
+    127,
+    128,
+    255,
+    2**15 - 1,
+    2**15,
+    2**16 - 1,
+    2**22,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+)
+_EDITS: Final = ("flip", "set", "cut", "insert", "remove", "repeat", "number", "field", "field", "splice")
 
 
 def mutated(
@@ -777,7 +805,7 @@ def mutated(
     The edits: bits turned, bytes set, put in, taken out or repeated, cut ends, numbers replaced by extremes
     (with `schema`, those that stand where it has integers) and the splice of two.
     """
-    return _mutated(bases, schema and schema.key, edits_max)
+    return _mutated(bases, schema.key if schema else None, edits_max)
 
 
 @st.composite

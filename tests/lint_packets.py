@@ -129,7 +129,7 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
     "meant as order": (
         "UserMessage",
         {
-            "BaseHeader": {"Flags": 0},
+            "BaseHeader": {"Flags": {"PR": 0}},
             "UserHeader": {**ACK_QUEUE, "Flags": {"DM": 1}},
             "MessagePropertiesHeader": {
                 "Label": "QM Ordering Ack",
@@ -141,7 +141,7 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
     "meant as final": (
         "UserMessage",
         {
-            "BaseHeader": {"Flags": 0},
+            "BaseHeader": {"Flags": {"PR": 0}},
             "UserHeader": {**ACK_QUEUE, "Flags": {"DM": 1}},
             "MessagePropertiesHeader": {
                 "Label": "QM Ordering Ack",
@@ -172,7 +172,7 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def make(name: str, changes: Mapping[str, Any] | None = None) -> Record:
-    """A clean packet with some fields changed, by path; what depends on others and is not given is computed."""
+    """A clean packet with some fields changed, by path; what depends on others is computed."""
     kind, fields = CLEAN[name]
     fields = deepcopy(fields)
     for path, value in (changes or {}).items():
@@ -197,7 +197,7 @@ def broken(name: str, changes: dict[str, Any], *expected: tuple[str, str, str, i
 
 
 def check_broken(name: str, changes: dict[str, Any], expected: list[tuple[str, str, str, int]]) -> None:
-    """The clean packet has no finding, the broken one those and no others; so has what its bytes are read as."""
+    """The clean packet has no finding, the broken one those and no others, and so have its bytes."""
     assert lint_packet(make(name)) == []
     packet = make(name, changes)
     found = lint_packet(packet)

@@ -225,7 +225,7 @@ class _Completion:
         self.at += len(data)
 
     def text(self, part: Text, frame: _Frame, given: Any) -> None:
-        value: Any = "" if part.padded or not isinstance(part.length, Ref) else None
+        value: Any = "" if part.padded or part.strict or not isinstance(part.length, Ref) else None
         if given is not _MISSING:
             value = self.text_value(part, given)
         try:
@@ -285,6 +285,9 @@ class _Completion:
         if given is None:
             frame.values[part.name] = None
             empty = [value for value, arm in part.arms.items() if arm is None]
+            if not empty and chosen is _MISSING:
+                forms = " or ".join(dict.fromkeys(arm.name for arm in part.arms.values() if arm))
+                raise self.refuse(f"is left out: {forms}", self.path(part.name))
             self.set(part.by, empty[0] if empty else 0)
             return
         names = _keys(given)

@@ -356,6 +356,8 @@ class _Padding(_Part):
             if not (stop + width <= stream.end and stream.data[stop : stop + width] == node.marker):
                 if here + width > stream.end or stream.data[here : here + width] != node.marker:
                     why = f"{node.marker.hex()} does not stand here"
+                    if len(stream.data) < stop + width and stream.end == len(stream.data) != stream.announced:
+                        here, why = len(stream.data), f"the data ends before {node.marker.hex()}"
                     raise MalformedPacket(why, path=stream.path(node.name), offset=min(here, stream.end))
                 stop = here
         elif stream.announced is not None:

@@ -1,4 +1,7 @@
-"""What lint finds in BaseHeader, SessionHeader and internal packets: each case breaks one rule of a clean packet."""
+"""What lint finds in BaseHeader, SessionHeader and internal packets.
+
+Each case breaks one rule of a clean packet.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What lint finds in UserHeader, MessagePropertiesHeader and TransactionHeader: each case breaks one rule of a clean packet."""
+"""What lint finds in UserHeader, MessagePropertiesHeader and TransactionHeader.
+
+Each case breaks one rule of a clean packet.
+"""
 
 from __future__ import annotations
 

@@ -26,9 +26,7 @@ CASES = [
     ),
     broken(
         "secured",
-        {
-            "SecurityHeader.SecurityData.SecurityID": "02050000000000050000000000000000000000000000000000000000"
-        },
+        {"SecurityHeader.SecurityData.SecurityID": "0205000000000005" + "00" * 20},
         ("MQMQ-2.2.20.6-04", "MUST", "SecurityHeader.SecurityData.SecurityID", 120),
     ),
     broken(
@@ -38,9 +36,7 @@ CASES = [
     ),
     broken(
         "secured",
-        {
-            "SecurityHeader.SecurityData.SecurityID": "01040000000000050000000000000000000000000000000000000000"
-        },
+        {"SecurityHeader.SecurityData.SecurityID": "0104000000000005" + "00" * 20},
         ("MQMQ-2.2.20.6-04", "MUST", "SecurityHeader.SecurityData.SecurityID", 120),
     ),
     broken(
