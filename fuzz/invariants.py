@@ -16,7 +16,7 @@ from uuid import UUID
 import msmqwire
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
 from msmqwire.packets import Protocol
-from msmqwire.schema import Header, Packet, Record, plain, reference
+from msmqwire.schema import Align, Fill, Header, Packet, Record, plain, reference
 from msmqwire.schema.layout import Field, layout
 from msmqwire.schema.values import FlagsValue
 
@@ -82,6 +82,11 @@ def only_malformed_packet_is_raised(data: bytes, protocol: Protocol = "session")
     layout_has_no_hole(packet)
 
 
+def is_recognised(packet: Record, protocol: Protocol = "session") -> None:
+    """`msmqwire.parse` gives a packet back from its bytes, as the kind that it is."""
+    assert msmqwire.parse(msmqwire.build(packet), protocol=protocol) == packet
+
+
 # -- of complete values -----------------------------------------------------------------------------
 
 
@@ -123,7 +128,6 @@ def survives_json(value: Record) -> None:
     if isinstance(schema, Packet):
         back = msmqwire.from_json(json.loads(text))
         assert json.loads(text)["size"] == len(data)
-        assert msmqwire.build(json.loads(text)) == data
     else:
         back = schema.make(json.loads(text))
     assert back == value
@@ -141,7 +145,10 @@ def survives_pickling(value: Record) -> None:
 
 
 def layout_has_no_hole(value: Record) -> None:
-    """The fields of the layout follow one another and cover the bytes; integers stand where it says."""
+    """The fields of the layout follow one another and cover the bytes.
+
+    Where it says, integers stand least significant byte first, GUIDs in packet form, text as UTF-16LE.
+    """
     data, at = value.to_bytes(), 0
     for field in layout(value):
         assert field.offset == at, field.path
@@ -158,6 +165,24 @@ def _stands_there(field: Field, data: bytes) -> None:
         assert there == field.value.bytes_le, field.path
     elif isinstance(field.value, bytes):
         assert there == field.value, field.path
+    elif isinstance(field.value, str):
+        text = field.value.encode("utf-16-le")
+        assert there[: len(text)] == text, field.path
+        assert not any(there[len(text) :]), field.path
+
+
+def padding_may_hold_anything(value: Record, seed: bytes) -> None:
+    """Other bytes in the padding are read as other padding, and change nothing else."""
+    data = bytearray(value.to_bytes())
+    paddings = [field for field in layout(value) if isinstance(field.node, Align | Fill)]
+    for field in paddings:
+        data[field.offset : field.offset + field.size] = (seed * field.size)[: field.size]
+    read, _ = value.schema.read(bytes(data))
+    for before, after in zip(layout(value), layout(read), strict=True):
+        assert (before.path, before.offset, before.size) == (after.path, after.offset, after.size)
+        if before not in paddings:
+            assert before.value == after.value, before.path
+    assert value.schema.build(read) == data
 
 
 # -- of values that are not whole, or wrong ---------------------------------------------------------

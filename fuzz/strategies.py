@@ -39,6 +39,7 @@ from msmqwire.schema import (
     Bits,
     Choice,
     Close,
+    Each,
     Fill,
     Flags,
     Guid,
@@ -58,7 +59,7 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.layout import Field, layout
 from msmqwire.schema.nodes import references
-from msmqwire.schema.values import FlagsValue, encode_text, flags_class
+from msmqwire.schema.values import FlagsValue, chosen_length, encode_text, flags_class
 
 ITEMS_MAX: Final = 3
 BYTES_MAX: Final = 40
@@ -160,11 +161,23 @@ class _Open:
                 done[part.name] = self.inner[part.name].finish()
             elif isinstance(part, Flags):
                 done[part.name] = flags_class(self.header.name, part)(self.held[part.name])
-            elif isinstance(part, Repeat):
-                done[part.name] = [item.finish() for item in self.held[part.name]]
+            elif isinstance(part, Repeat | Each):
+                done[part.name] = [item and item.finish() for item in self.held[part.name]]
             elif not isinstance(part, Close):
                 done[part.name] = self.held[part.name]
         return self.header.record(**done)
+
+    def follow(self, path: str) -> tuple[dict[str, Any], str]:
+        """Where a field within is held, and its name there."""
+        found, names = self, path.split(".")
+        while len(names) > 1 and names[0] in found.inner:
+            found, names = found.inner[names[0]], names[1:]
+        return found.held, names[0]
+
+    def number(self, path: str) -> int:
+        """The integer at a path within, 0 when it is not there."""
+        held, name = self.follow(path)
+        return int(held.get(name, 0))
 
 
 @dataclass(slots=True)
@@ -188,6 +201,7 @@ class _Drawing:
         self.tails: list[_Tail] = []
         self.counted: int | None = None
         self.sizes: list[tuple[_Open, str, str]] = []
+        self.copies: list[tuple[dict[str, Any], str, list[_Open], str]] = []
         self.ends: dict[int, int] = {}
         self.marker = b""
         self.checks: list[tuple[str, Callable[[bytes, Field, int], bool]]] = []
@@ -196,6 +210,9 @@ class _Drawing:
         self.cut_tail()
         for owner, name, kind in self.sizes:
             owner.held[name] = self.size(owner, kind)
+        for held, name, scopes, path in self.copies:
+            self.scopes = scopes
+            held[name] = self.look(path) or 0
         self.value = root.finish()
         self.check()
 
@@ -326,6 +343,8 @@ class _Drawing:
                 self.choice(part, owner)
             case Repeat():
                 self.repeat(part, owner)
+            case Each():
+                self.each(part, owner)
             case View():
                 owner.held[part.name] = self.views[part.name]
             case Close():
@@ -343,7 +362,9 @@ class _Drawing:
         if self.marker:
             marker, self.marker = self.marker, b""
             return int.from_bytes(marker, "little")
-        if part.size_of or part.name in _deciding(owner.header):
+        if part.same_as:
+            self.copies.append((owner.held, part.name, list(self.scopes), part.same_as))
+        if part.size_of or part.same_as or part.name in _deciding(owner.header):
             return 0
         drawn = _integers(part.bits, part.signed) if part.must is None else st.sampled_from(sorted(part.must))
         return int(self.fix(part.name, drawn))
@@ -401,19 +422,16 @@ class _Drawing:
         if part.otherwise is None:
             self.refer(length, len(data))
             return
-        path, whole, ends = self.path(part.name), len(data), data.endswith(_NULL)
-        if ends and self.draw(st.booleans()):  # by the second unit, where the first does not fit
-            longer = whole * length.times // part.otherwise.times
-            self.refer(part.otherwise, whole)
-            self.checks.append((path, lambda d, f, end: not _ends_on_null(d, f.offset, longer, end)))
-        else:
-            self.refer(length, whole)
-            if not ends:
-                shorter = whole * part.otherwise.times // length.times
-                self.checks.append((path, lambda d, f, end: not _ends_on_null(d, f.offset, shorter, end)))
+        # In the one unit or the other; not where the bytes around would have it read in the other one.
+        self.refer(self.draw(st.sampled_from([length, part.otherwise])), len(data))
+        units = self.look(length.path) or 0
+        lengths = units * length.times, units * part.otherwise.times
+        self.checks.append(
+            (self.path(part.name), lambda d, f, end: chosen_length(d, f.offset, lengths, end) == f.size)
+        )
 
     def align(self, part: Align, owner: _Open) -> None:
-        start = next((s.start for s in reversed(self.scopes) if s.header.name == part.of), owner.start)
+        start = next((s.start for s in self.scopes if part.of in (s.header.name, "*")), owner.start)
         count = (start - self.at) % part.to
         if part.marker:
             self.marker = part.marker
@@ -491,7 +509,7 @@ class _Drawing:
             return value != 0 if equals is None else value == equals
         there = self.draw(st.booleans())
         if equals is None:
-            self.settle(when, int(there))
+            self.settle(when, self.draw(st.integers(1, self.widest(when))) if there else 0)
         elif there:
             self.settle(when, equals)
         else:
@@ -514,10 +532,18 @@ class _Drawing:
             self.structure(part.item, self.path(f"{part.name}[{i}]")) for i in range(count)
         ]
 
-
-def _ends_on_null(data: bytes, start: int, length: int, end: int) -> bool:
-    stop = start + length
-    return length >= 2 and length % 2 == 0 and stop <= end and data[stop - 2 : stop] == _NULL
+    def each(self, part: Each, owner: _Open) -> None:
+        items: list[_Open | None] = []
+        for i, element in enumerate(owner.held[part.of]):
+            pointer, arm, count = part.arms.get(element.number(part.by) if part.by else 0, ("", None, ""))
+            if arm is None or not element.number(pointer):
+                items.append(None)
+                continue
+            items.append(self.structure(arm, self.path(f"{part.name}[{i}]")))
+            if count:
+                held, name = element.follow(count)
+                self.copies.append((held, name, [items[-1]], "MaximumCount"))
+        owner.held[part.name] = items
 
 
 def _within(part: Part) -> Iterator[Header]:
@@ -530,19 +556,27 @@ def _within(part: Part) -> Iterator[Header]:
             yield from (arm for arm in part.arms.values() if arm)
         case Repeat():
             yield part.item
+        case Each():
+            yield from (arm for _, arm, _ in part.arms.values())
         case _:
             pass
 
 
 @cache
 def _deciding(header: Header) -> frozenset[str]:
-    """What the parts of a structure, and of those inside it, refer to."""
+    """What the parts of a structure refer to, and those inside it that refer beyond themselves."""
     paths: set[str] = set()
     for part in header.parts:
         paths.update(references(part))
         for inner in _within(part):
-            paths |= _deciding(inner)
+            paths |= _beyond(inner)
     return frozenset(paths)
+
+
+@cache
+def _beyond(header: Header) -> frozenset[str]:
+    """What a structure refers to in those around it."""
+    return frozenset(path for path in _deciding(header) if path.partition(".")[0] not in header.fields)
 
 
 @cache
@@ -554,15 +588,9 @@ def has_integers(schema: Header) -> bool:
     )
 
 
-@cache
 def stands_alone(schema: Header) -> bool:
     """Whether nothing in it refers to a structure around it."""
-    return all(path.partition(".")[0] in schema.fields or _has(schema, path) for path in _deciding(schema))
-
-
-def _has(schema: Header, path: str) -> bool:
-    inside = [inner for part in schema.parts for inner in _within(part)]
-    return any(path in _deciding(inner) and stands_alone(inner) for inner in inside)
+    return not _beyond(schema)
 
 
 @st.composite
@@ -698,9 +726,14 @@ class _Leaving:
         return kept if whole else schema.record(**kept)
 
     def leaves(self, part: Part, schema: Header, referred: frozenset[str], kept: dict[str, Any]) -> bool:
+        if part.name in _unambiguous(schema):
+            return False
         match part:
+            case UInt(same_as=copied) if copied in schema.fields and copied not in kept:
+                return True
             case UInt():
-                return self.gone(bool(part.size_of) or part.name in referred, True)
+                computed = part.size_of or part.same_as or part.name in referred | _counting()
+                return self.gone(bool(computed), True)
             case Align() | Fill():
                 return self.all_computed
             case Text(strict=True) | Choice() if _has_no_empty_form(part):
@@ -722,7 +755,7 @@ class _Leaving:
             case Record():
                 return self.structure(value, referred)
             case list():
-                return [self.structure(item, referred) for item in value]
+                return [item and self.structure(item, referred) for item in value]
             case UUID() if self.json:
                 return str(value)
             case bytes() if self.json:
@@ -753,6 +786,32 @@ def _without(kept: dict[str, Any], path: str) -> dict[str, Any]:
     return {**kept, name: _without(dict(kept[name]), inner)}
 
 
+@cache
+def _counting() -> frozenset[str]:
+    """The names of fields of elements that count what is deferred for them."""
+    return frozenset(
+        count.rpartition(".")[2]
+        for schema in SCHEMAS.values()
+        for part in schema.parts
+        if isinstance(part, Each)
+        for _, _, count in part.arms.values()
+    )
+
+
+@cache
+def _unambiguous(schema: Header) -> frozenset[str]:
+    """The fields that must stay, lest two forms look alike or two lists do not match."""
+    names: set[str] = set()
+    for part in schema.parts:
+        if isinstance(part, Each):
+            names |= {part.name, part.of}
+        elif isinstance(part, Choice):
+            arms = {arm for arm in part.arms.values() if arm}
+            if len({frozenset(arm.fields) for arm in arms}) < len(arms):
+                names |= {part.by, part.name}
+    return frozenset(names)
+
+
 def _has_no_empty_form(part: Text | Choice) -> bool:
     return isinstance(part, Text) or None not in part.arms.values()
 
@@ -760,14 +819,30 @@ def _has_no_empty_form(part: Text | Choice) -> bool:
 @st.composite
 def _misfits(draw: st.DrawFn, whole: st.SearchStrategy[Record]) -> tuple[Record, Field, int]:
     record: Record = draw(whole)
-    integers = [found for found in layout(record) if isinstance(found.node, UInt | Flags)]
+    integers = [
+        found
+        for found in layout(record)
+        if isinstance(found.node, UInt | Flags)
+        and (found.header, found.node.name) not in _refused_when_wrong()
+    ]
     assume(integers)
     deciding = [found for found in integers if _decides(found)]
-    pool = deciding if deciding and draw(st.booleans()) else integers
-    chosen: Field = draw(st.sampled_from(pool))
+    prefer = draw(st.booleans())
+    chosen = draw(st.sampled_from(deciding if deciding and prefer else integers))
     assert isinstance(chosen.node, UInt | Flags)
     signed = isinstance(chosen.node, UInt) and chosen.node.signed
     return record, chosen, draw(_integers(chosen.node.bits, signed))
+
+
+@cache
+def _refused_when_wrong() -> frozenset[tuple[Header, str]]:
+    """What tells what is deferred for an element: wrong, it may ask for nothing where there is something."""
+    return frozenset(
+        (repeated.item, part.by)
+        for schema in SCHEMAS.values()
+        for part in schema.parts
+        if isinstance(part, Each) and isinstance(repeated := schema.part(part.of), Repeat)
+    )
 
 
 def _decides(found: Field) -> bool:
@@ -843,7 +918,7 @@ def _edit(draw: st.DrawFn, data: bytes, bases: st.SearchStrategy[bytes], schema:
         at, width = draw(st.sampled_from(places))
     old = int.from_bytes(data[at : at + width], "little")
     near = (old - 1, old + 1, old * 2, old + 4, old - 4, len(data), len(data) - at, len(data) + 1)
-    number = draw(st.sampled_from(near + _EXTREMES)) % (1 << 8 * width)
+    number: int = draw(st.sampled_from(near + _EXTREMES)) % (1 << 8 * width)
     return (data[:at] + number.to_bytes(width, "little") + data[at + width :])[: len(data)]
 
 

@@ -112,7 +112,6 @@ def _acknowledgement(name: str, section: str, body: Header, defaults: Mapping[st
             "BaseHeader.Flags.PR": 0,
             "UserHeader.DestinationQueue": {"PrivateQueueIdentifier": ORDER_QUEUE_IDENTIFIER},
             "MessagePropertiesHeader.Label": ACK_LABEL,
-            "MessagePropertiesHeader.MessageBody": bytes(ACK_BODY_SIZE),
             **defaults,
         },
     )

@@ -81,7 +81,9 @@ def differences(before: Any, after: Any) -> set[str]:
     return {path for path in a.keys() | b.keys() if a.get(path, "missing") != b.get(path, "missing")}
 
 
-def assert_bits(schema: Header, base: bytes, path: str, offset: int, size: int, mask: int, value: int = 0) -> None:
+def assert_bits(
+    schema: Header, base: bytes, path: str, offset: int, size: int, mask: int, value: int = 0
+) -> None:
     """The bits of `mask`, in the word of `size` bytes at `offset`, are exactly the named bits `path`.
 
     `value` is what those bits hold, all ones by default.

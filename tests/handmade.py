@@ -19,13 +19,15 @@ IN, BASE_SH, DH, TR = 0x0008, 0x0010, 0x0020, 0x0100
 # UserHeader.Flags
 SH, TH, MP, CQ, MQ, AH, HH = 0x80000, 0x100000, 0x200000, 0x400000, 0x800000, 0x2000000, 0x10000000
 
-# --- pieces ------------------------------------------------------------------------------------------------
+# --- pieces ---
 
 
 def guid(text: str) -> bytes:
     """The packet form of [MS-DTYP] 2.3.4: three little-endian integers and eight bytes as they are."""
     first, second, third, fourth, fifth = text.split("-")
-    return struct.pack("<LHH", int(first, 16), int(second, 16), int(third, 16)) + bytes.fromhex(fourth + fifth)
+    return struct.pack("<LHH", int(first, 16), int(second, 16), int(third, 16)) + bytes.fromhex(
+        fourth + fifth
+    )
 
 
 def wide(text: str) -> bytes:
@@ -42,7 +44,7 @@ def padded(data: bytes, fill: bytes = b"\0", to: int = 4) -> bytes:
     return data + padding(len(data), fill, to)
 
 
-# --- headers of all packets: [MS-MQMQ] 2.2.19 ----------------------------------------------------------------
+# --- headers of all packets: [MS-MQMQ] 2.2.19 ---
 
 
 def base_header(
@@ -133,7 +135,7 @@ def properties_header(
     return padded(fixed + text + extension + body + slack, fill)
 
 
-# --- headers of a message: [MS-MQMQ] 2.2.20 ------------------------------------------------------------------
+# --- headers of a message: [MS-MQMQ] 2.2.20 ---
 
 
 def transaction_header(
@@ -233,7 +235,11 @@ def mqf_address_header(
         at, names = at + len(element), names + element
     end = padding(at, fill)
     told = at + len(end) * rounded if size is None else size
-    return struct.pack("<LHHL", told, header_id, reserved, len(elements) if count is None else count) + names + end
+    return (
+        struct.pack("<LHHL", told, header_id, reserved, len(elements) if count is None else count)
+        + names
+        + end
+    )
 
 
 def mqf_signature_header(
@@ -273,7 +279,9 @@ def session_header(
     reserved: int = 0,
 ) -> bytes:
     """[MS-MQMQ] 2.2.20.4."""
-    return struct.pack("<HHLHHHH", ack, recoverable_ack, recoverable_flags, sent, recoverable_sent, window, reserved)
+    return struct.pack(
+        "<HHLHHHH", ack, recoverable_ack, recoverable_flags, sent, recoverable_sent, window, reserved
+    )
 
 
 def user_message(
@@ -294,7 +302,7 @@ def user_message(
     reserved: int = 0,
     time_to_reach_queue: int = INFINITE,
 ) -> bytes:
-    """[MS-MQMQ] 2.2.20: the bits follow from the headers that are passed, PacketSize from all but the last."""
+    """[MS-MQMQ] 2.2.20: the bits follow from the headers passed, PacketSize from all but the last."""
     flags |= (DH if debug else 0) | (BASE_SH if session else 0)
     told = (TH if transaction else 0) | (SH if security else 0) | (MQ if multi_queue else 0)
     told |= (HH if soap else 0) | (AH if srmp or compound else 0) | user_flags
@@ -307,7 +315,7 @@ def user_message(
     return base + counted + session
 
 
-# --- internal packets and acknowledgements: [MS-MQQB] 2.2 ----------------------------------------------------
+# --- internal packets and acknowledgements: [MS-MQQB] 2.2 ---
 
 
 def internal_header(flags: int, *, reserved: int = 0) -> bytes:
@@ -387,7 +395,10 @@ def order_ack(
         label=label, message_class=message_class, body=order_ack_body() if body is None else body
     )
     return user_message(
-        user=user_header(destination=destination), properties=properties, flags=flags, user_flags=user_flags | MP
+        user=user_header(destination=destination),
+        properties=properties,
+        flags=flags,
+        user_flags=user_flags | MP,
     )
 
 
@@ -416,7 +427,7 @@ def ping(*, flags: int = 0, signature: int = 0x5548, cookie: int = 0, queue_mana
     return struct.pack("<HHL16s", flags, signature, cookie, queue_manager)
 
 
-# --- headers of a remotely read message: [MS-MQRR] 2.2.5 -----------------------------------------------------
+# --- headers of a remotely read message: [MS-MQRR] 2.2.5 ---
 
 
 def srmp_envelope_header(
@@ -504,10 +515,12 @@ def source_address(*, length: int, kind: int, scope: int = 0, address: bytes) ->
     return struct.pack("<HHL8s", length, kind, scope, address)
 
 
-# --- structures outside packets ------------------------------------------------------------------------------
+# --- structures outside packets ---
 
 
-def publickeyblob(modulus: bytes, *, key_type: int = 0xA400, exponent: int = 65537, bits: int | None = None) -> bytes:
+def publickeyblob(
+    modulus: bytes, *, key_type: int = 0xA400, exponent: int = 65537, bits: int | None = None
+) -> bytes:
     """[MS-MQQB] 2.4.1; the modulus has its least significant byte first."""
     head = b"\x06\x02\x00\x00" + struct.pack("<L", key_type) + b"RSA1"
     return head + struct.pack("<LL", 8 * len(modulus) if bits is None else bits, exponent) + modulus
@@ -546,7 +559,9 @@ def objectid(lineage: bytes, uniquifier: int) -> bytes:
     return struct.pack("<16sL", lineage, uniquifier)
 
 
-def mqusersigncert(certificate: bytes, *, digest: bytes, identifier: bytes, length: int | None = None) -> bytes:
+def mqusersigncert(
+    certificate: bytes, *, digest: bytes, identifier: bytes, length: int | None = None
+) -> bytes:
     """[MS-MQMQ] 2.2.22."""
     told = len(certificate) if length is None else length
     return struct.pack("<16s16sL", digest, identifier, told) + certificate

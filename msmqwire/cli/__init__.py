@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
 from msmqwire import __version__
 from msmqwire.cli import build, dissect, lint, parse
-from msmqwire.cli.common import EX_SOFTWARE, EX_USAGE, say
+from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
 
 app = typer.Typer(
     add_completion=False,
@@ -45,14 +46,30 @@ app.command("lint")(lint.command)
 
 def main() -> NoReturn:
     """Runs the command line; ends with the exit status of contract section 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a label may be in any script
     try:
-        app(prog_name="msmqwire", standalone_mode=True)
+        try:
+            app(prog_name="msmqwire")
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe has gone: nothing to say, and nothing to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _close_output()
+        sys.exit(1)
+    except OSError as exc:
+        _close_output()
+        say({"error": exc.strerror or str(exc), "path": "", "offset": None})
+        sys.exit(EX_IOERR)
     except Exception as exc:
         traceback.print_exc()
         say({"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None})
         sys.exit(EX_SOFTWARE)
-    sys.exit(EX_USAGE)
+    sys.exit(0)
+
+
+def _close_output() -> None:
+    """Standard output takes no more: what is left for it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

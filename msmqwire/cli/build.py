@@ -16,13 +16,15 @@ from msmqwire.packets import build
 def run(text: bytes, out: BinaryIO, err: TextIO, *, hex_text: bool = False) -> int:
     """Writes the bytes; the exit status."""
     try:
-        data = build(json.loads(text))
+        packet = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        place = getattr(exc, "pos", getattr(exc, "start", None))
+        say({"error": f"not JSON: {exc}", "path": "", "offset": place}, err)
+        return EX_DATAERR
+    try:
+        data = build(packet)
     except LocatedError as exc:
         say(exc, err)
-        return EX_DATAERR
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as exc:
-        place = getattr(exc, "pos", getattr(exc, "start", 0))
-        say({"error": f"not JSON: {exc}", "path": "", "offset": place}, err)
         return EX_DATAERR
     out.write(data.hex().encode() + b"\n" if hex_text else data)
     out.flush()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 from msmqwire.errors import LocatedError
 
@@ -13,12 +14,18 @@ EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
 EX_NOINPUT: Final = 66
 EX_SOFTWARE: Final = 70
+EX_IOERR: Final = 74
+
+
+def dumps(data: Any, *, indent: int | None = None) -> str:
+    """JSON without control characters, DEL included."""
+    return json.dumps(data, indent=indent).replace("\x7f", "\\u007f")
 
 
 def say(error: LocatedError | dict[str, Any], err: TextIO | None = None) -> None:
     """Prints an error as one JSON object, to standard error unless told otherwise."""
     data = error.to_json() if isinstance(error, LocatedError) else error
-    print(json.dumps(data), file=err or sys.stderr)
+    print(dumps(data), file=err or sys.stderr)
 
 
 class NoInput(Exception):
@@ -27,12 +34,19 @@ class NoInput(Exception):
 
 def read_input(name: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``. Raises NoInput."""
-    if name == "-":
-        return sys.stdin.buffer.read()
     try:
+        if name == "-":
+            return standard_input().read()
         return Path(name).read_bytes()
     except OSError as exc:
         raise NoInput(f"{name}: {exc.strerror or exc}") from None
+
+
+def standard_input() -> BufferedReader:
+    """The bytes of standard input. Raises NoInput where it is closed."""
+    if sys.stdin is None:
+        raise NoInput("standard input is closed")
+    return cast(BufferedReader, sys.stdin.buffer)
 
 
 def from_hex(text: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -11,8 +11,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from msmqwire.capture import expand
 from msmqwire.cli import filters
-from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, safe, say
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, dumps, safe, say, standard_input
 from msmqwire.cli.show import STYLES, endpoint, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
 
@@ -42,13 +43,13 @@ class Printer:
         if out.isatty() and not as_json:
             from rich.console import Console
 
-            self.console = Console(file=out, highlight=False, soft_wrap=True)
+            self.console = Console(file=out, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
     def line(self, text: str, style: str = "") -> None:
         if self.console is None:
             print(text, file=self.out)
         else:
-            self.console.print(text, style=style or None, markup=False)
+            self.console.print(text, style=style or None)
 
     def begin(self) -> None:
         if not self.as_json and not self.dump:
@@ -59,7 +60,7 @@ class Printer:
 
     def item(self, item: Item) -> None:
         if self.as_json:
-            print(json.dumps(item.to_json()), file=self.out)
+            print(dumps(item.to_json()), file=self.out)
             return
         style = STYLES.get(item.kind, "")
         self.line(_item_row(item), style)
@@ -79,7 +80,8 @@ def finding_text(finding: Any) -> str:
 
 def _row(*cells: str) -> str:
     time, frames, stream, source, target, kind, size, findings, about = cells
-    return f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21} {kind:<20} {size:>7} {findings:>4}  {about}"
+    where = f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21}"
+    return f"{where} {kind:<20} {size:>7} {findings:>4}  {about}"
 
 
 def _item_row(item: Item) -> str:
@@ -97,11 +99,23 @@ def _item_row(item: Item) -> str:
     )
 
 
+def no_input(error: NoInput | OSError) -> typer.Exit:
+    """What ends a command whose input can't be opened; an error of writing is raised again."""
+    if isinstance(error, OSError) and error.filename is None:
+        raise error
+    why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    say({"error": why, "path": "", "offset": None})
+    return typer.Exit(EX_NOINPUT)
+
+
 @contextmanager
 def opened(paths: list[str], ports: list[int], *, lint: bool = True) -> Iterator[Dissection]:
     """The dissection of some files, with a progress bar when a person waits at a terminal."""
-    sources: list[Any] = [sys.stdin.buffer if path == "-" else path for path in paths]
-    sizes = [os.path.getsize(path) for path in paths if path != "-" and os.path.isfile(path)]
+    for path in paths:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    sources: list[Any] = [standard_input() if path == "-" else path for path in paths]
+    sizes = [os.path.getsize(path) for path in expand(path for path in paths if path != "-")]
     waiting = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
     if not waiting:
         yield dissect(sources, ports=ports, lint=lint)
@@ -122,7 +136,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
-    port: Annotated[list[int] | None, typer.Option("--port", help="One more port of MSMQ.")] = None,
+    port: Annotated[
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+    ] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")
     ] = None,
@@ -155,6 +171,9 @@ def command(
         say({"error": f"not a time: {exc}", "path": "", "offset": None})
         raise typer.Exit(EX_USAGE) from None
     wanted += [filters.by_endpoint(text) for text in host or ()]
+    for name in kind or ():
+        if name.lower() not in filters.KINDS:
+            raise typer.BadParameter(f"{name} is none of {', '.join(filters.KINDS.values())}")
     if kind:
         wanted.append(filters.by_kind(kind))
     if label is not None:
@@ -167,9 +186,6 @@ def command(
     try:
         with opened(captures, port or [], lint=not no_lint) as dissection:
             status = run(dissection, wanted, printer, sys.stderr)
-    except OSError as exc:
-        if isinstance(exc, BrokenPipeError):
-            raise
-        say({"error": f"{exc.filename or ''}: {exc.strerror or exc}", "path": "", "offset": None})
-        raise typer.Exit(EX_NOINPUT) from None
+    except (NoInput, OSError) as exc:
+        raise no_input(exc) from None
     raise typer.Exit(status)

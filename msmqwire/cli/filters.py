@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from msmqwire.cli.show import endpoint, queue_text
 from msmqwire.dissection import Item
 
 Filter = Callable[[Item], bool]
+
+KINDS: Final = {
+    name.lower(): name
+    for name in ("EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck",
+                 "FinalAck", "Ping", "Malformed", "Skipped")
+}  # fmt: skip
+"""The names of items as they are written, by the same in small letters."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS: Final = re.compile(r"[0-9]{1,15}(\.[0-9]+)?")
+_FRACTION: Final = re.compile(r"(?<=:\d\d)[.,](\d{1,9})\d*")
 
 
 def parse_time(text: str) -> int:
@@ -17,15 +29,15 @@ def parse_time(text: str) -> int:
 
     Raises ValueError.
     """
-    try:
-        seconds, _, fraction = text.partition(".")
-        return int(seconds) * 1_000_000_000 + int((fraction + "000000000")[:9])
-    except ValueError:
-        pass
-    moment = datetime.fromisoformat(text)
+    if _SECONDS.fullmatch(text):
+        whole, _, part = text.partition(".")
+        return int(whole) * 1_000_000_000 + int(part[:9].ljust(9, "0"))
+    fraction = _FRACTION.search(text)  # cut out, as it has more digits than Python reads
+    moment = datetime.fromisoformat(_FRACTION.sub("", text))
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1_000_000) * 1000
+    seconds = (moment - _EPOCH) // timedelta(seconds=1)
+    return seconds * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
 
 def by_time(start: str | None, end: str | None) -> Filter:
@@ -37,6 +49,7 @@ def by_time(start: str | None, end: str | None) -> Filter:
 
 def by_endpoint(text: str) -> Filter:
     """Items to or from an address, ``address:port`` or ``:port``."""
+    text = text.lower()
 
     def test(item: Item) -> bool:
         ends = ((item.src, item.src_port), (item.dst, item.dst_port))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -10,8 +9,8 @@ from typing import Annotated, Final, TextIO
 
 import typer
 
-from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, safe, say
-from msmqwire.cli.dissect import finding_text, opened, report
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
+from msmqwire.cli.dissect import finding_text, no_input, opened, report
 from msmqwire.cli.parse import Kind, protocol_of
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
@@ -69,7 +68,7 @@ def _print(
             if item is not None:
                 data = {"time": item.time, "file": item.file, "frames": list(item.frames),
                         "stream": item.stream, "packet": item.kind, **data}  # fmt: skip
-            print(json.dumps(data), file=out)
+            print(dumps(data), file=out)
         else:
             print(f"{where}{': ' if where else ''}{safe(finding_text(finding))}", file=out)
 
@@ -81,7 +80,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     hex_text: Annotated[bool, typer.Option("--hex", help="The files are packets in hex text.")] = False,
     protocol: Annotated[Kind, typer.Option(help="What the packets are.")] = Kind.AUTO,
-    port: Annotated[list[int] | None, typer.Option("--port", help="One more port of MSMQ.")] = None,
+    port: Annotated[
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
     ] = False,
@@ -91,7 +92,8 @@ def command(
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
     """
     try:
-        if not hex_text and (files == ["-"] or all(_is_capture(name) for name in files)):
+        captures = [] if hex_text else [name for name in files if _is_capture(name)]
+        if captures:
             status = _captures(files, port or [], as_json=as_json, check=check)
         else:
             status = 0
@@ -110,9 +112,8 @@ def command(
     except LocatedError as exc:
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
-    except (NoInput, FileNotFoundError) as exc:
-        say({"error": str(exc), "path": "", "offset": None})
-        raise typer.Exit(EX_NOINPUT) from None
+    except (NoInput, OSError) as exc:
+        raise no_input(exc) from None
     raise typer.Exit(status)
 
 
@@ -127,6 +128,8 @@ def _captures(files: list[str], ports: list[int], *, as_json: bool, check: bool)
 
 def _is_capture(name: str) -> bool:
     """Whether a file starts as captures do; patterns are taken for captures."""
+    if name == "-":
+        return standard_input().peek(4).startswith(_CAPTURE_MAGICS)
     try:
         with open(name, "rb") as stream:
             return stream.read(4).startswith(_CAPTURE_MAGICS)

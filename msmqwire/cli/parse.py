@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from typing import Annotated, TextIO
 
 import typer
 
-from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, say
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
 from msmqwire.errors import LocatedError
 from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
@@ -39,7 +38,7 @@ def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent
     except LocatedError as exc:
         say(exc, err)
         return EX_DATAERR
-    print(json.dumps(packet.to_json(), indent=indent, ensure_ascii=True), file=out)
+    print(dumps(packet.to_json(), indent=indent), file=out)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
@@ -21,6 +22,10 @@ __all__ = ["MSMQ_PORT", "Dissection", "Item", "dissect", "format_time"]
 MSMQ_PORT: Final = 1801
 PINGERS_MAX: Final = 4096
 """Pairs of hosts whose pings are remembered, to judge the responses."""
+HELD_MAX: Final = 64 << 20
+"""Bytes held of packets that are not whole yet, of all connections together."""
+HALF_ENDED_MAX: Final = 4096
+"""Connections remembered of which one direction has ended and the other brought nothing."""
 
 Source = str | os.PathLike[str] | BinaryIO
 
@@ -80,8 +85,12 @@ class Dissection(Iterator[Item]):
         self._progress = progress
         self._decoder, self._reassembler = IpDecoder(), Reassembler()
         self._connections: dict[int, Connection] = {}
+        self._half_ended: dict[int, None] = {}
+        self._held = 0
         self._pings: dict[tuple[str, int, str], PingLint] = {}
-        self._file = ""
+        # Frames are numbered through all files while they are read: these are the first numbers.
+        self._files: list[str] = []
+        self._before: list[int] = []
         self._items = self._all()
 
     def __next__(self) -> Item:
@@ -104,9 +113,14 @@ class Dissection(Iterator[Item]):
         if self._progress is not None and not _is_stream(source):
             stream = source = _Counted(source, self._progress)
         try:
+            before = self.records
             for record in open_records(source):
+                if self.records == before:
+                    self._files.append(record.file)
+                    self._before.append(before)
                 self.records += 1
-                self._file = record.file
+                if before:
+                    record = record._replace(number=before + record.number)  # noqa: PLW2901
                 for datagram in self._decoder.feed(record):
                     if datagram.transport == "udp":
                         yield from self._datagram(datagram)
@@ -139,8 +153,9 @@ class Dissection(Iterator[Item]):
             findings = lint_malformed(payload, error, protocol="ping")
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
+        file, frames = self._place(datagram.frames)
         yield Item(
-            self._file, datagram.time_ns, datagram.frames, "udp", None,
+            file, datagram.time_ns, frames, "udp", None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, findings, error, payload, "",
         )  # fmt: skip
@@ -160,17 +175,56 @@ class Dissection(Iterator[Item]):
         flow = event.flow
         connection = self._connections.get(flow.stream)
         if connection is None:
+            if isinstance(event, End):
+                return
             connection = self._connections[flow.stream] = Connection(flow, self._tcp_ports)
+        held = connection.held
         if isinstance(event, Data):
             found = connection.data(event)
         elif isinstance(event, End):
             found = connection.end(event)
-            if len(connection.ended) == 2:
-                del self._connections[flow.stream]
+            self._ended(flow.stream, connection)
         else:
             found = connection.gap(event)
+        self._held += connection.held - held
         for one in found:
             yield self._item(flow, connection, one)
+        if self._held > HELD_MAX:
+            yield from self._let_go()
+
+    def _ended(self, stream: int, connection: Connection) -> None:
+        """Forgets a connection that nothing more is to come of; soon, when nothing may."""
+        if len(connection.ended) == 2:
+            del self._connections[stream]
+            self._half_ended.pop(stream, None)
+        elif connection.idle:
+            self._half_ended[stream] = None
+            if len(self._half_ended) > HALF_ENDED_MAX:
+                oldest = next(iter(self._half_ended))
+                del self._half_ended[oldest]
+                if self._connections[oldest].idle:
+                    del self._connections[oldest]
+
+    def _let_go(self) -> Iterator[Item]:
+        """Skips what is held of the connections that hold most, until half of it is gone."""
+        ranked = sorted(self._connections.values(), key=lambda connection: -connection.held)
+        for connection in ranked:
+            if self._held <= HELD_MAX // 2:
+                break
+            held = connection.held
+            skipped = connection.let_go()
+            self._held += connection.held - held
+            for flow, found in skipped:
+                for one in found:
+                    yield self._item(flow, connection, one)
+
+    def _place(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """The file of the last of some frames, and their numbers in their files."""
+        if len(self._files) == 1:
+            return self._files[0], frames
+        places = [bisect_left(self._before, frame) - 1 for frame in frames]
+        numbers = tuple(f - self._before[place] for f, place in zip(frames, places, strict=True))
+        return self._files[places[-1]], numbers
 
     def _item(self, flow: Flow, connection: Connection, found: Found) -> Item:
         packet, error = found.packet, found.error
@@ -190,8 +244,9 @@ class Dissection(Iterator[Item]):
         else:
             kind = "Skipped"
             connection.lint.gap()
+        file, frames = self._place(found.frames)
         return Item(
-            self._file, found.time_ns, found.frames, "tcp", flow.stream,
+            file, found.time_ns, frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, found.size, findings, error, found.data, found.reason,
         )  # fmt: skip

@@ -3,83 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final
 
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.dissection.finder import Found, PacketFinder, begins_packet
 from msmqwire.lint import SessionLint
 
-_JUDGED = 12
+_JUDGED: Final = 12  # up to the end of PacketSize
 
-
-class Heard(NamedTuple):
-    """A stretch of one direction of a connection."""
-
-    flow: Flow
-    found: Found
+_Side = tuple[str, int]
 
 
 class Connection:
     """Both directions of a TCP connection.
 
     On the known ports it is MSMQ; on others as soon as a segment of it begins with a BaseHeader.
+
+    Attributes:
+        known: whether it is MSMQ.
+        ended: the senders whose directions have ended.
     """
 
     def __init__(self, flow: Flow, ports: Collection[int]) -> None:
         self.known = flow.src_port in ports or flow.dst_port in ports
-        self.lint = SessionLint(midstream=flow.midstream)
-        self._client: str | None = None
+        self.ended: set[_Side] = set()
+        self._midstream = flow.midstream
+        self._lint: SessionLint | None = None
+        self._client: _Side | None = None
         if flow.dst_port in ports and flow.src_port not in ports:
-            self._client = _end(flow)
-        self._finders: dict[str, PacketFinder] = {}
-        self._pending: dict[str, Data] = {}
-        self.ended: set[str] = set()
+            self._client = _side(flow)
+        self._finders: dict[_Side, PacketFinder] = {}
+        self._flows: dict[_Side, Flow] = {}
+        self._pending: dict[_Side, list[Data]] = {}  # too few bytes to tell what they are
+
+    @property
+    def lint(self) -> SessionLint:
+        """The judge of the session."""
+        if self._lint is None:
+            self._lint = SessionLint(midstream=self._midstream)
+        return self._lint
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory held of packets that are not whole yet, about."""
+        return sum(finder.held for finder in self._finders.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether neither direction has brought anything that is still to be ended."""
+        return not self._finders and not self._pending
 
     def from_initiator(self, flow: Flow) -> bool:
         """Whether a direction is that from the initiator to the acceptor."""
         if self._client is None:
-            self._client = _end(flow)  # the initiator speaks first
-        return _end(flow) == self._client
+            self._client = _side(flow)  # the initiator speaks first
+        return _side(flow) == self._client
 
     def data(self, event: Data) -> list[Found]:
         """The next bytes of a direction."""
-        finder = self._finders.get(_end(event.flow))
-        if finder is None:
-            held = self._pending.pop(_end(event.flow), None)
-            if held is not None:
-                event = event._replace(data=held.data + event.data)
-            if not self.known and not self._recognised(event):
-                return []
-            finder = self._open(event.flow)
-        return finder.feed(event.data, event.frame, event.time_ns)
+        finder = self._finders.get(_side(event.flow))
+        if finder is not None:
+            return finder.feed(event.data, event.frame, event.time_ns)
+        if not self.known and not self._recognised(event):
+            return []
+        found = self._open(event.flow)
+        finder = self._finders[_side(event.flow)]
+        return found + finder.feed(event.data, event.frame, event.time_ns)
 
     def gap(self, event: Gap) -> list[Found]:
         """A hole in a direction."""
         if not self.known:
+            self._pending.pop(_side(event.flow), None)
             return []
         self.lint.gap()
-        finder = self._finders.get(_end(event.flow)) or self._open(event.flow)
-        return finder.gap(event.size, event.reason, event.frame, event.time_ns)
+        found = self._open(event.flow)
+        finder = self._finders[_side(event.flow)]
+        return found + finder.gap(event.size, event.reason, event.frame, event.time_ns)
 
     def end(self, event: End) -> list[Found]:
         """The end of a direction."""
-        self.ended.add(_end(event.flow))
-        finder = self._finders.pop(_end(event.flow), None)
-        return finder.end() if finder else []
+        side = _side(event.flow)
+        self.ended.add(side)
+        if not self.known:
+            self._pending.pop(side, None)
+        if side not in self._finders and side not in self._pending:
+            return []
+        return self._open(event.flow) + self._finders.pop(side).end()
 
-    def _open(self, flow: Flow) -> PacketFinder:
-        return self._finders.setdefault(_end(flow), PacketFinder(midstream=flow.midstream))
+    def let_go(self) -> list[tuple[Flow, list[Found]]]:
+        """Memory is short: what is held is skipped."""
+        return [(self._flows[side], finder.let_go()) for side, finder in self._finders.items()]
+
+    def _open(self, flow: Flow) -> list[Found]:
+        """Has a finder for a direction; what it finds in what was held of it."""
+        side = _side(flow)
+        if side in self._finders:
+            return []
+        self._flows[side] = flow
+        finder = self._finders[side] = PacketFinder(midstream=flow.midstream)
+        held = self._pending.pop(side, [])
+        return [found for piece in held for found in finder.feed(piece.data, piece.frame, piece.time_ns)]
 
     def _recognised(self, event: Data) -> bool:
-        head = event.data[:_JUDGED]
-        if not begins_packet(head):
-            return False
-        if len(head) < _JUDGED:
-            self._pending[_end(event.flow)] = event
-            return False
-        self.known = True
-        return True
+        side = _side(event.flow)
+        held = self._pending.pop(side, [])
+        head = b"".join(piece.data for piece in held) + event.data[:_JUDGED]
+        if not begins_packet(head[:_JUDGED]):
+            # What was held began nothing; this segment may still.
+            return bool(held) and self._recognised(event)
+        self._pending[side] = [*held, event] if len(head) < _JUDGED else held
+        self.known = len(head) >= _JUDGED
+        return self.known
 
 
-def _end(flow: Flow) -> str:
-    return f"{flow.src} {flow.src_port}"
+def _side(flow: Flow) -> _Side:
+    return flow.src, flow.src_port

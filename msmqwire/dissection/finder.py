@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, cast
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import packet_length, parse, well_formed
@@ -18,8 +18,17 @@ from msmqwire.schema import Record
 
 _HEADER: Final = 16
 _JUDGED: Final = 12  # up to the end of PacketSize
+_SIGNED: Final = 8  # up to the end of Signature
 _SKIP_SHOWN: Final = 0x1_0000
 """While nothing is certain, skipped bytes are reported in runs of about this size."""
+_LARGE: Final = 0x1_0000
+"""Larger packets are judged where they stand before they are copied."""
+_PIECE_COST: Final = 256
+"""Bytes of memory that a piece takes besides its content, generously."""
+_CREDIT_MAX: Final = 64 << 20
+"""Bytes that may be judged in vain at once while out of step: headers that lie can overlap each other."""
+_CREDIT: Final = 16
+"""Bytes that may be judged in vain for each byte that comes: so the cost stays that of the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,7 @@ class Found:
         error: why a malformed packet can't be read, or None.
         reason: why bytes were skipped; empty for packets.
         frames: the numbers of the frames that carry it, in their order.
-        time_ns: when the last of them was captured.
+        time_ns: when the last of them was captured, which completed it.
     """
 
     data: bytes
@@ -51,7 +60,15 @@ class _Run:
 
     size: int
     reason: str
-    frames: dict[int, None]
+    frames: dict[int, int]  # with their times
+
+
+class _Piece(NamedTuple):
+    """What one frame brought: its start and end in the stream."""
+
+    start: int
+    end: int
+    frame: int
     time_ns: int
 
 
@@ -61,21 +78,30 @@ class PacketFinder:
     def __init__(self, *, midstream: bool = False) -> None:
         self._buffer = bytearray()
         self._start = 0  # place of the buffer in the stream
-        self._pieces: deque[tuple[int, int, int]] = deque()  # end in the stream, frame, time
+        self._pieces: deque[_Piece] = deque()
         self._lost = "the capture begins inside the stream" if midstream else ""
-        self._rest = 0  # bytes still to come of a packet that has a hole
+        self._rest = 0  # bytes still to come of a packet that is not whole
+        self._malformed = False  # the packet at the start of the buffer is,
+        self._error: MalformedPacket | None = None  # for this reason, where it is known
+        self._refused = 0  # up to this place of the stream no certain packet begins
+        self._credit = _CREDIT_MAX
         self._run: _Run | None = None
         self._found: list[Found] = []
 
     @property
-    def buffered(self) -> int:
-        """Bytes held: never more than the largest packet and what one feed brings."""
-        return len(self._buffer)
+    def held(self) -> int:
+        """Bytes of memory held, about.
+
+        The content is never more than two of the largest packets and what one feed brings.
+        """
+        return len(self._buffer) + _PIECE_COST * len(self._pieces)
 
     def feed(self, data: bytes, frame: int, time_ns: int) -> list[Found]:
         """The next bytes of the direction, from one frame, and when that was captured."""
+        start = self._start + len(self._buffer)
         self._buffer += data
-        self._pieces.append((self._start + len(self._buffer), frame, time_ns))
+        self._pieces.append(_Piece(start, start + len(data), frame, time_ns))
+        self._credit = min(self._credit + _CREDIT * len(data), _CREDIT_MAX)
         self._scan(final=False)
         return self._out()
 
@@ -87,10 +113,24 @@ class PacketFinder:
             self._rest = missing - size
         else:
             self._rest, self._lost = 0, "after a hole in the stream"
+        self._flush_run()
         if size:
-            self._flush_run()
             reason = f"not in the capture: {why}"
             self._found.append(Found(b"", size, None, None, reason, (frame,), time_ns))
+        return self._out()
+
+    def let_go(self) -> list[Found]:
+        """Memory is short: what is held is skipped, with the rest of its packet."""
+        if not self._buffer:
+            return []
+        header = self._buffer[:_JUDGED]
+        if not self._lost and len(header) == _JUDGED and begins_packet(header):
+            self._rest = max(0, packet_length(header) - len(self._buffer))
+        if not self._rest:
+            self._lost = "after bytes that were let go"
+        self._malformed, self._error = False, None
+        self._skip(len(self._buffer), "let go, as too much is held of packets that are not whole")
+        self._flush_run()
         return self._out()
 
     def end(self) -> list[Found]:
@@ -111,7 +151,7 @@ class PacketFinder:
             if self._rest:
                 count = min(self._rest, len(self._buffer))
                 self._rest -= count
-                self._skip(count, "the rest of a packet with a hole in it")
+                self._skip(count, "the rest of a packet that is not whole")
             elif self._lost:
                 at, certain = self._search(0, final=final)
                 self._skip(at, self._lost)
@@ -132,12 +172,22 @@ class PacketFinder:
             return self._bad_header(exc, final=final)
         if length > len(buffer):
             return False
-        try:
-            packet = parse(buffer[:length])
-        except MalformedPacket as exc:
-            return self._bad_packet(length, exc, final=final)
+        packet = None if self._malformed else self._whole(length)
+        if packet is None:
+            self._malformed = True
+            return self._bad_packet(length, final=final)
         self._take(length, packet, None)
         return True
+
+    def _whole(self, length: int) -> Record | None:
+        """The packet at the start of the buffer; None when it is malformed."""
+        if length > _LARGE and not self._well_formed(0, length):
+            return None
+        try:
+            return parse(self._buffer[:length])
+        except MalformedPacket as exc:
+            self._error = exc
+            return None
 
     def _bad_header(self, error: MalformedPacket, *, final: bool) -> bool:
         if error.path != "BaseHeader.PacketSize":
@@ -149,53 +199,88 @@ class PacketFinder:
         self._lost = "after a PacketSize that can't be"
         return True
 
-    def _bad_packet(self, length: int, error: MalformedPacket, *, final: bool) -> bool:
+    def _bad_packet(self, length: int, *, final: bool) -> bool:
         """A malformed packet ends where its size says, unless no packet follows there."""
+        error = self._error
         after = self._buffer[length : length + _JUDGED]
         if len(after) < _JUDGED and not final:
             return False
         if after and not begins_packet(after):
             at, certain = self._search(_HEADER, final=final)
-            if certain:
-                length = min(length, at)
+            if certain and at < length:
+                length, error = at, None
             elif at < length and not final:
                 return False
-        self._take(length, None, error)
+        self._take(length, None, error or _why_not(bytes(self._buffer[:length])))
         return True
 
     def _break(self) -> int:
         """The stream breaks here: takes what is left; how much of a packet is then missing."""
         while self._buffer:
             length = packet_length(self._buffer) if len(self._buffer) >= _JUDGED else 0
-            at, certain = self._search(_HEADER, final=True)
+            at, certain = len(self._buffer), False
+            if not self._reads_well():
+                at, certain = self._search(_HEADER, final=True)
             if not certain:
                 missing = length - len(self._buffer)
-                self._take(len(self._buffer), None, _why_cut(bytes(self._buffer)))
+                self._take(len(self._buffer), None, _why_not(bytes(self._buffer)))
                 return missing
-            self._take(at, None, _why_cut(bytes(self._buffer[:at])))
+            self._take(at, None, _why_not(bytes(self._buffer[:at])))
             self._scan(final=True)
         return self._rest or -1
 
+    def _reads_well(self) -> bool:
+        """Whether what is left is the beginning of a packet, good up to where it is cut off."""
+        size = len(self._buffer)
+        if size > self._credit:
+            return False
+        self._credit -= size
+        return _why_not(bytes(self._buffer)).offset == size
+
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
         """Where the next certain packet begins, or up to where surely none does."""
-        buffer, data = self._buffer, b""
-        at_segment = -1
-        at = self._candidate(start)
+        buffer = self._buffer
+        at = self._candidate(max(start, self._refused - self._start))
         while at >= 0:
             end = at + packet_length(buffer, at) if len(buffer) - at >= _JUDGED else len(buffer) + 1
             if end > len(buffer):
                 if not final:
+                    self._refused = self._start + at
                     return at, False
-                if at_segment < 0 and self._starts_segment(at):
-                    at_segment = at
-            else:
-                data = data or bytes(buffer)
-                if well_formed(data, at, end):
-                    return at, True
+            elif self._certain(at, end):
+                self._refused = self._start + at
+                return at, True
             at = self._candidate(at + 1)
-        if at_segment >= 0:
-            return at_segment, True
-        return (len(buffer) if final else max(min(start, len(buffer)), len(buffer) - _JUDGED + 1)), False
+        if final:
+            self._refused = self._start + len(buffer)
+            at = self._segment(start)
+            return (at, True) if at >= 0 else (len(buffer), False)
+        at = max(min(start, len(buffer)), len(buffer) - _JUDGED + 1)
+        self._refused = self._start + at
+        return at, False
+
+    def _certain(self, at: int, end: int) -> bool:
+        """Whether this is a well-formed packet. What was too dear to judge before, is not certain."""
+        if end - at > self._credit:
+            return False
+        if self._well_formed(at, end):
+            return True
+        self._credit -= end - at
+        return False
+
+    def _well_formed(self, at: int, end: int) -> bool:
+        return well_formed(cast(bytes, self._buffer), at, end)  # a bytearray will do, uncopied
+
+    def _segment(self, start: int) -> int:
+        """The next segment that begins with the header of a packet that is cut off; -1 for none."""
+        for piece in self._pieces:
+            at = piece.start - self._start
+            header = self._buffer[at : at + _JUDGED] if at >= start else b""
+            if len(header) < _SIGNED or not begins_packet(header):
+                continue
+            if len(header) < _JUDGED or at + packet_length(header) > len(self._buffer):
+                return at
+        return -1
 
     def _candidate(self, start: int) -> int:
         """The next place whose version, signature and size could begin a packet; -1 for none."""
@@ -206,58 +291,56 @@ class PacketFinder:
             at = self._buffer.find(b"LIOR", at + 1)
         return -1
 
-    def _starts_segment(self, at: int) -> bool:
-        return at == 0 or any(end == self._start + at for end, _, _ in self._pieces)
-
     # -- taking ------------------------------------------------------------------------------
 
-    def _frames(self, count: int) -> tuple[dict[int, None], int]:
-        """The frames of the next `count` bytes and the time that completed them; takes the bytes."""
+    def _frames(self, count: int) -> dict[int, int]:
+        """The frames of the next `count` bytes with their times; takes the bytes."""
         self._start += count
-        frames: dict[int, None] = {}
-        time_ns = 0
-        while self._pieces:
-            end, frame, when = self._pieces[0]
-            frames[frame] = None
-            time_ns = max(time_ns, when)
-            if end > self._start:
+        frames: dict[int, int] = {}
+        while self._pieces and self._pieces[0].start < self._start:
+            piece = self._pieces[0]
+            frames[piece.frame] = piece.time_ns
+            if piece.end > self._start:
                 break
             self._pieces.popleft()
-            if end == self._start:
-                break
         del self._buffer[:count]
-        return frames, time_ns
+        return frames
 
     def _take(self, count: int, packet: Record | None, error: MalformedPacket | None) -> None:
         self._flush_run()
+        self._malformed, self._error = False, None
         data = bytes(self._buffer[:count])
-        frames, time_ns = self._frames(count)
-        self._found.append(Found(data, count, packet, error, "", tuple(sorted(frames)), time_ns))
+        frames = self._frames(count)
+        self._found.append(Found(data, count, packet, error, "", *_completed(frames)))
 
     def _skip(self, count: int, reason: str) -> None:
         if not count:
             return
-        frames, time_ns = self._frames(count)
-        run = self._run
-        if run is None:
-            self._run = _Run(count, reason, frames, time_ns)
-            return
-        run.size += count
-        run.frames.update(frames)
-        run.time_ns = max(run.time_ns, time_ns)
-        if run.size >= _SKIP_SHOWN:
+        frames = self._frames(count)
+        if self._run is not None and self._run.reason != reason:
+            self._flush_run()
+        if self._run is None:
+            self._run = _Run(0, reason, {})
+        self._run.size += count
+        self._run.frames.update(frames)
+        if self._run.size >= _SKIP_SHOWN:
             self._flush_run()
 
     def _flush_run(self) -> None:
         run, self._run = self._run, None
         if run is not None:
-            frames = tuple(sorted(run.frames))
-            self._found.append(Found(b"", run.size, None, None, run.reason, frames, run.time_ns))
+            self._found.append(Found(b"", run.size, None, None, run.reason, *_completed(run.frames)))
+
+
+def _completed(frames: dict[int, int]) -> tuple[tuple[int, ...], int]:
+    """The frames in the order of the capture, and the time of the last."""
+    ordered = tuple(sorted(frames))
+    return ordered, frames[ordered[-1]]
 
 
 def begins_packet(header: bytes | bytearray) -> bool:
     """Whether bytes could begin a packet, as far as they go."""
-    if header[0] != 0x10 or header[4:8] != b"LIOR"[: len(header) - 4]:
+    if header[0] != 0x10 or header[4:8] != b"LIOR"[: max(0, len(header) - 4)]:
         return False
     if len(header) < _JUDGED:
         return True
@@ -268,10 +351,10 @@ def begins_packet(header: bytes | bytearray) -> bool:
     return True
 
 
-def _why_cut(data: bytes) -> MalformedPacket:
-    """Why bytes that are cut off are no packet."""
+def _why_not(data: bytes) -> MalformedPacket:
+    """Why bytes are no packet."""
     try:
         parse(data)
     except MalformedPacket as exc:
         return exc
-    raise AssertionError("a whole packet was taken for one that is cut off")
+    return MalformedPacket("another size than that of its packet", path="BaseHeader.PacketSize", offset=8)

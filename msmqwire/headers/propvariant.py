@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from msmqwire.headers.ndr import NDR_STRING, ndr_align, pointee, referent
-from msmqwire.schema import Each, Header, Part, Ref, choice, guid, raw, repeat, sub, uint
+from msmqwire.schema import Each, Header, Part, Ref, align, choice, guid, raw, repeat, sub, uint
 
 VT_VECTOR: Final = 0x1000
 VARIANT_DEPTH_MAX: Final = 3
@@ -115,11 +115,11 @@ def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
 
     def arm(vt: int, name: str, parts: tuple[Part, ...], target: Part) -> None:
         held = parts if inline else (*parts, target)
-        arms[vt] = Header(f"PROPVARIANT {name}", "[MS-MQMQ] 2.2.13.1", (ndr_align(8), *held), variant=where)
+        arms[vt] = Header(f"PROPVARIANT {name}", "[MS-MQMQ] 2.2.13.1", held, variant=where)
 
     for vt, (member, bits, signed, req) in _SCALARS.items():
-        parts = (ndr_align(8), uint(bits, member, "The value.", signed=signed, req=req))
-        arms[vt] = Header(f"PROPVARIANT {member}", "[MS-MQMQ] 2.2.13.1", parts, variant=where)
+        value = uint(bits, member, "The value.", signed=signed, req=req)
+        arms[vt] = Header(f"PROPVARIANT {member}", "[MS-MQMQ] 2.2.13.1", (value,), variant=where)
     string, uuid = sub(NDR_STRING, "String"), sub(_GUID_POINTEE, "Guid")
     arm(
         31, "pwszVal", (referent("pwszVal", "a string.", req="MQMQ-2.2.13.1-17"),), pointee("pwszVal", string)
@@ -165,6 +165,7 @@ def _variant(depth: int, *, inline: bool) -> Header:
             uint(8, "wReserved2", "0; ignored.", req="MQMQ-2.2.13.1-02"),
             uint(32, "wReserved3", "0; ignored.", req="MQMQ-2.2.13.1-03"),
             uint(16, "vt_", "Discriminant of the union: vt again.", same_as="vt", req="MQMQ-2.2.13.1-27"),
+            align("UnionPadding", 8, of="*", req="MQMQ-2.2.13.1-27"),  # before an empty member too
             choice("_varUnion", "vt", _arms(depth, inline), "The value, by vt.", req="MQMQ-2.2.13.1-04"),
         ),
         "A property value.",

@@ -23,6 +23,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.headers import (
+    COMPOUND_MESSAGE_HEADER,
+    DEBUG_HEADER,
+    MESSAGE_PROPERTIES_HEADER,
+    SOAP_HEADER,
+    SRMP_ENVELOPE_HEADER,
+)
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPONSE_ID, SIGNATURE_ID
 from msmqwire.lint.finding import Finding
@@ -74,6 +81,8 @@ NOT_CONFORMING: Final = listed("MQQB-3.1.5.1.3-01", "A packet conforms to [MS-MQ
 _RULES: Final = {**RULES, BAD_COUNT.id: BAD_COUNT, PROVIDER_SIZE.id: PROVIDER_SIZE}
 _FULL: Final = 1 << 32
 _BASE_SIZE, _PT_AT = 16, 18
+_MQ_AT, _MQ = 62, 0x80  # the third byte of UserHeader.Flags
+_DH, _AH, _HH = 0x0020, 0x0200_0000, 0x1000_0000
 _LISTS: Final = (
     ("Destination", DESTINATION_ID),
     ("Administration", ADMINISTRATION_ID),
@@ -147,7 +156,10 @@ def lint_malformed(
     """
     data = bytes(data)
     look = _PingLook(data) if protocol == "ping" else _Look(data, error, remote=protocol == "remote_read")
-    found = sorted(dict.fromkeys(look.findings()), key=lambda finding: finding.offset)
+    once: dict[tuple[str, str], Finding] = {}
+    for finding in look.findings():
+        once.setdefault((finding.id, finding.path), finding)
+    found = sorted(once.values(), key=lambda finding: finding.offset)
     if not found and look.error is not None:
         found.append(NOT_CONFORMING.at(look.error.path, look.error.offset or 0, look.error.why))
     return found
@@ -182,10 +194,15 @@ class _Look:
         self.sane = told is not None and PACKET_SIZE_MIN <= told <= PACKET_SIZE_MAX
         self.end = told if told is not None and self.sane and not remote else len(data)
         self.seen: dict[str, tuple[int, Any]] = {}
+        self.several: int | None = None
         schema = self._schema()
         if schema is not None:
-            self.seen, refused = fields_before_error(schema, data)
-            self.error = error or refused
+            # Without its MQ bit: the reference reader takes seconds for a list of a million names.
+            several = not self.internal and len(data) > _MQ_AT and bool(data[_MQ_AT] & _MQ)
+            head = data[:_MQ_AT] + bytes([data[_MQ_AT] & ~_MQ]) + data[_MQ_AT + 1 :] if several else data
+            self.seen, refused = fields_before_error(schema, head)
+            self.error = error or (None if several else refused)
+            self.several = self._behind_the_others() if several else None
 
     def _schema(self) -> Header | None:
         if self.remote:
@@ -320,6 +337,9 @@ class _Look:
         start = self.start("SRMPEnvelopeHeader")
         if start is None:
             return
+        if not self.remote:
+            at = self.seen["UserHeader.Flags"][0]
+            yield RULES["MQMQ-2.2.19.2-39"].at("UserHeader.Flags.AH", at, "set in a packet of a session")
         compound = self.start("CompoundMessageHeader")
         told = self.number(start + 4, 4)
         if told is not None:
@@ -353,7 +373,7 @@ class _Look:
     # -- MultiQueueFormatHeader ----------------------------------------------------------------
 
     def _several(self) -> Iterator[Finding]:
-        at = self.start("MultiQueueFormatHeader")
+        at = self.several
         for name, number in _LISTS:
             if at is None:
                 return
@@ -364,6 +384,24 @@ class _Look:
             at = at + ((size + 3) & ~3) if fits and size is not None else None
         if at is not None:
             yield from self._signature(at)
+
+    def _behind_the_others(self) -> int | None:
+        """Where the MultiQueueFormatHeader starts: behind all other headers, if they can be read."""
+        at = self.start("MessagePropertiesHeader")
+        if at is None:
+            return None
+        base, user = self.seen["BaseHeader.Flags"][1], self.seen["UserHeader.Flags"][1]
+        headers = [MESSAGE_PROPERTIES_HEADER]
+        headers += [DEBUG_HEADER] if base & _DH else []
+        headers += [SRMP_ENVELOPE_HEADER, COMPOUND_MESSAGE_HEADER] if user & _AH else []
+        headers += [SOAP_HEADER] if user & _HH else []
+        data = self.data[: self.end]
+        try:
+            for header in headers:
+                _, at = header.read(data, at)
+        except MalformedPacket:
+            return None
+        return at
 
     def _list(self, path: str, number: int, at: int) -> Iterator[Finding]:
         size, found, count = self.number(at, 4), self.number(at + 4, 2), self.number(at + 8, 4)

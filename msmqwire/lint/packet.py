@@ -32,18 +32,18 @@ def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
         check.at(path, places.offset(path), message)
         for check, path, message in _RUNNER.run(packet, acks.meant_as(packet), measured=data is None)
     ]
-    found.extend(_ambiguous_length(packet, places))
+    found.extend(_ambiguous_length(packet, places, data))
     found.sort(key=lambda finding: finding.offset)
     return found
 
 
-def _ambiguous_length(packet: Record, places: Places) -> Iterator[Finding]:
+def _ambiguous_length(packet: Record, places: Places, data: bytes | None) -> Iterator[Finding]:
     """A DataLength that fits as bytes, but in characters reaches past the packet."""
     header = packet.get("SRMPEnvelopeHeader")
     if header is None:
         return
     at = places.offset("SRMPEnvelopeHeader.DataLength")
-    end = min(places.measure(), packet.BaseHeader.PacketSize)
+    end = min(places.measure() if data is None else len(data), packet.BaseHeader.PacketSize)
     size = 2 * header.DataLength
     if at + 4 + size > end:
         message = f"{header.DataLength} characters take {size} bytes and {max(0, end - at - 4)} are left"

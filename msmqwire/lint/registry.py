@@ -13,7 +13,9 @@ from typing import Any, Final, TypeAlias
 
 from msmqwire.lint.finding import Finding, Severity
 from msmqwire.schema import Record
-from msmqwire.schema.layout import layout
+from msmqwire.schema.layout import Field, layout
+
+_VIEWS: Final = ("OrderAckBody", "FinalAckBody")
 
 Problem: TypeAlias = "str | tuple[str, str] | None"
 """What is wrong; with a path where the check alone knows it."""
@@ -139,48 +141,46 @@ def unused(
 
 
 class Places:
-    """Where the fields of a packet stand; measured when the first is asked for."""
+    """Where the fields of a packet stand; measured only as far as somebody asks."""
 
     def __init__(self, packet: Record) -> None:
         self._packet = packet
-        self._offsets: dict[str, int] = {}
-        self.size = 0
+        self._fields = layout(packet)
+        self._offsets: dict[str, int] = {}  # of fields
+        self._size = 0
 
     def offset(self, path: str) -> int:
         """The first byte of a field, structure or flag word; of the nearest one around what is not there."""
-        if not self._offsets:
-            self._measure()
+        header, _, rest = path.partition(".")
+        if header in _VIEWS and self._packet.get(header) is not None:
+            body = self.offset("MessagePropertiesHeader.MessageBody")
+            shown = {field.path: field.offset for field in layout(self._packet[header])}
+            return body + shown.get(f"{header}.{rest}", 0)
         names = path.split(".")
-        while names:
-            found = self._offsets.get(".".join(names))
+        for count in range(len(names), 0, -1):
+            found = self._offsets.get(".".join(names[:count]))
             if found is not None:
                 return found
-            names.pop()
-        return 0
+        for name, offset in self._offsets.items():
+            if name.startswith(path + "."):
+                return offset
+        for field in self._measured():
+            if f"{path}.".startswith(f"{field.path}.") or field.path.startswith(f"{path}."):
+                return field.offset
+        return self.offset(path.rpartition(".")[0]) if "." in path else 0
 
     def measure(self) -> int:
         """The bytes of the whole packet."""
-        if not self._offsets:
-            self._measure()
-        return self.size
+        for _ in self._measured():
+            pass
+        return self._size
 
-    def _measure(self) -> None:
-        for field in layout(self._packet):
-            self._put(field.path, field.offset)
-            self.size = field.offset + field.size
-        body = self._offsets.get("MessagePropertiesHeader.MessageBody", 0)
-        for view in ("OrderAckBody", "FinalAckBody"):
-            shown = self._packet.get(view)
-            if shown is not None:
-                for field in layout(shown):
-                    self._put(field.path, body + field.offset)
-
-    def _put(self, path: str, offset: int) -> None:
-        self._offsets[path] = offset
-        above = path.rpartition(".")[0]
-        while above:
-            self._offsets.setdefault(above, offset)
-            above = above.rpartition(".")[0]
+    def _measured(self) -> Iterator[Field]:
+        """The fields that were not asked for yet."""
+        for field in self._fields:
+            self._offsets[field.path] = field.offset
+            self._size = field.offset + field.size
+            yield field
 
 
 _Group: TypeAlias = "tuple[str, tuple[Check, ...]]"

@@ -268,6 +268,8 @@ class ParserSource:
             end = self.name("e")
             self.emit(f"{end} = {owner.start}+{var}")
             self.refuse_if(f"not {self.here} <= {end} <= {self.end}")
+            if part.size_of == "header":
+                self.refuse_if(f"{var} < {least_size(scope.header)}")
             self.regions.append(_Region(end, owner, self.end))
             self.end = end
         return var
@@ -315,12 +317,7 @@ class ParserSource:
             length = self.length(part.length)
         if part.otherwise:
             chosen, other = self.name("n"), self.length(part.otherwise)
-            fits = "ends_on_null(data, {0}, {1}, {2})".format
-            self.emit(f"{chosen} = {length}")
-            self.emit(
-                f"if not {fits(self.here, chosen, self.end)} and {fits(self.here, other, self.end)}:"
-                f" {chosen} = {other}"
-            )
+            self.emit(f"{chosen} = chosen_length(data, {self.here}, ({length}, {other}), {self.end})")
             length = chosen
         start, stop = self.slice(length)
         if part.strict:
@@ -426,7 +423,7 @@ class ParserSource:
         self.depth += 1
         self.emit(f"{by} = {f'{element}.{part.by}' if part.by else 0}; {item} = None")
         word = "if"
-        for value, (path, arm, _) in part.arms.items():
+        for value, (path, arm, count) in part.arms.items():
             self.emit(f"{word} {by} == {value}:")
             word = "elif"
             self.depth += 1
@@ -435,6 +432,8 @@ class ParserSource:
             self.here = _Place(at)
             record = self.structure(arm, part.name)
             self.emit(f"{item} = {record}; {at} = {self.here}")
+            if count:
+                self.refuse_if(f"{item}.MaximumCount != {element}.{count}")
             self.depth -= 2
         self.emit(f"{var}.append({item})")
         self.depth -= 1
@@ -454,7 +453,7 @@ class ParserSource:
     def repeat(self, part: Repeat) -> str:
         count, var, at = self.lookup(part.count), self.name("v"), self.name("p")
         least = least_size(part.item)
-        self.refuse_if(f"{count} * {least} > {self.end} - ({self.here})")
+        self.refuse_if(f"{count} > {part.limit} or {count} * {least} > {self.end} - ({self.here})")
         self.emit(f"{var} = []; {at} = {self.here}")
         self.emit(f"for _ in range({count}):")
         self.depth += 1

@@ -109,14 +109,23 @@ class _Completion:
             header, _, name = path.partition(".")
             if "." not in name and name not in _keys(given.get(header)):
                 added[path] = value
-        for part in packet.parts:  # a header that tells of one that is given is there itself
-            if isinstance(part, Maybe) and isinstance(part.when, str) and given.get(part.name) is not None:
-                teller = part.when.partition(".")[0]
-                if given.get(teller) is None and isinstance(packet.part(teller), Maybe):
-                    given[teller] = {}
+        optional = [part for part in packet.parts if isinstance(part, Maybe) and isinstance(part.when, str)]
+        present = {str(part.when) for part in optional if given.get(part.name) is not None}
+        for when in present:  # a header that tells of one that is given is there itself,
+            teller = when.partition(".")[0]
+            if given.get(teller) is None and isinstance(packet.part(teller), Maybe):
+                given[teller] = {}
+        for part in optional:  # and so is one that the same bit tells of
+            if part.when in present:
+                given.setdefault(part.name, {})
         for part in packet.parts:
-            if isinstance(part, View) and given.get(part.name) is not None:
+            if not isinstance(part, View):
+                continue
+            header, _, name = part.of.partition(".")
+            if given.get(part.name) is not None:
                 added[part.of] = part.header.build(given[part.name])
+            elif name not in _keys(given.get(header)):
+                added[part.of] = part.header.build()
         for path, value in added.items():
             header, _, name = path.partition(".")
             held = given.get(header, {})
@@ -270,11 +279,10 @@ class _Completion:
 
     def maybe(self, part: Maybe, frame: _Frame, given: Any) -> None:
         if isinstance(part.when, str):
-            there = given is not None
-            bits = "." in part.when
-            mark = next((m for m in (part.equals, part.mark, 1 if bits else None) if m is not None), None)
-            if not there or mark is not None:
-                self.set(part.when, mark if there and mark is not None else 0)
+            bits = 1 if "." in part.when else None
+            mark = next((m for m in (part.equals, part.mark, bits) if m is not None), None)
+            if mark is not None and given is not None:
+                self.set(part.when, mark)
         if given is None:
             frame.values[part.name] = None
         else:

@@ -245,11 +245,15 @@ class Choice(Node):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Node):
-    """`count` structures, one after the other: a list."""
+    """`count` structures, one after the other: a list.
+
+    More than `limit` make the bytes malformed: what refuses a packet must stay cheap.
+    """
 
     name: str
     count: str
     item: Header
+    limit: int = 0x1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,11 @@ class _Stream(io.BytesIO):
         scope.values[name], scope.offsets[name] = value, offset
         self.seen[self.path(name)] = offset, value
 
+    @property
+    def bound(self) -> int:
+        """What padding may not pass: the announced end, or that of the data when none is announced."""
+        return len(self.data) if self.announced is None else self.announced
+
     def path(self, name: str) -> str:
         prefix = self.scopes[-1].prefix
         return f"{prefix}.{name}" if prefix else name
@@ -225,7 +230,8 @@ class _Int(_Part):
         if kind not in ("packet", "header") or scope is None:
             return
         path, end = stream.path(self.node.name), scope.start + value
-        if end < stream.tell():
+        least = least_size(scope.header) if kind == "header" else 0
+        if end < stream.tell() or value < least:
             raise MalformedPacket(f"{value} is too small", path=path, offset=offset)
         if stream.announced is not None and end > stream.announced:
             left = stream.announced - scope.start
@@ -310,10 +316,9 @@ class _Characters(_Part):
             return self._to_null(stream)
         length, blame = _measure(stream, node.length, node.name)
         here = stream.tell()
-        if node.otherwise and not values.ends_on_null(stream.data, here, length, stream.end):
+        if node.otherwise:
             other = stream.length(node.otherwise)
-            if values.ends_on_null(stream.data, here, other, stream.end):
-                length = other
+            length = values.chosen_length(stream.data, here, (length, other), stream.end)
         data = stream.take(length, node.name, blame)
         if node.padded:
             return values.text_padded(data)
@@ -355,15 +360,22 @@ class _Padding(_Part):
             width = len(node.marker)
             if not (stop + width <= stream.end and stream.data[stop : stop + width] == node.marker):
                 if here + width > stream.end or stream.data[here : here + width] != node.marker:
-                    why = f"{node.marker.hex()} does not stand here"
-                    if len(stream.data) < stop + width and stream.end == len(stream.data) != stream.announced:
-                        here, why = len(stream.data), f"the data ends before {node.marker.hex()}"
-                    raise MalformedPacket(why, path=stream.path(node.name), offset=min(here, stream.end))
+                    raise self._without_marker(stream, stop)
                 stop = here
-        elif stream.announced is not None:
-            stop = min(stop, stream.announced)
+        else:
+            stop = min(stop, stream.bound)
         data = stream.take(stop - here, node.name)
         return data if stop == full else values.OddPadding(data)
+
+    def _without_marker(self, stream: _Stream, stop: int) -> MalformedPacket:
+        """The marker stands at neither place: the field behind the padding is cut off, or wrong."""
+        parts, width = stream.scopes[-1].header.parts, len(self.node.marker)
+        path = stream.path(parts[parts.index(self.node) + 1].name)
+        if stop + width > stream.end:
+            return MalformedPacket("the data ends before it", path=path, offset=stream.end)
+        found = int.from_bytes(stream.data[stop : stop + width], "little")
+        expected = int.from_bytes(self.node.marker, "little")
+        return MalformedPacket(f"{found:#06x} is not {expected:#06x}", path=path, offset=stop)
 
     def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
         stream.write(obj)
@@ -378,8 +390,7 @@ class _Filling(_Part):
         assert region.end is not None
         here, start = stream.tell(), stream.scopes[-1].start
         stop = _up_to(region.end, start, self.node.to)
-        if stream.announced is not None:
-            stop = min(stop, stream.announced)
+        stop = max(region.end, min(stop, stream.bound))
         data = stream.take(stop - here, self.node.name)
         return data if stop == _up_to(here, start, self.node.to) else values.OddPadding(data)
 
@@ -508,7 +519,9 @@ class _List(_Part):
 
     def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
         count, by, offset = stream.lookup(self.node.count)
-        left = stream.announced
+        left, limit = stream.announced, self.node.limit
+        if count > limit:
+            raise MalformedPacket(f"{count} is more than {limit}, a limit of this reader", path=by, offset=offset)
         least = count * least_size(self.node.item)
         if left is not None and least > left - stream.tell():
             why = f"{count}: {least} bytes at least, and {left - stream.tell()} are left"
@@ -539,7 +552,15 @@ class _Deferred(_Part):
             there = arm is not None and bool(follow(element, field))
             name = f"{self.node.name}[{i}]"
             found.append(arm.parse_as(stream, name, context, path) if arm and there else None)
+            if found[-1] is not None and self.node.arms[by][2]:
+                self._check_count(stream, name, follow(element, self.node.arms[by][2]))
         return found
+
+    def _check_count(self, stream: _Stream, name: str, counted: int) -> None:
+        path = f"{stream.path(name)}.MaximumCount"
+        offset, value = stream.seen[path]
+        if value != counted:
+            raise MalformedPacket(f"{value}, but the element counts {counted}", path=path, offset=offset)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         for item in obj:

@@ -232,6 +232,16 @@ def ends_on_null(data: bytes, start: int, length: int, end: int) -> bool:
     return length >= 2 and not length & 1 and stop <= end and data[stop - 2 : stop] == b"\0\0"
 
 
+def chosen_length(data: bytes, start: int, lengths: tuple[int, ...], end: int) -> int:
+    """The length of a text of which several are possible: the first that makes it well-formed, else
+    the first that ends it on a null, else the first."""
+    ending = [length for length in lengths if ends_on_null(data, start, length, end)]
+    for length in ending:
+        if isinstance(text_exact(data[start : start + length]), str):
+            return length
+    return ending[0] if ending else lengths[0]
+
+
 def encode_text(value: str | bytes | None) -> bytes:
     """The bytes of a text value: UTF-16 with its null, or what it was kept as."""
     if value is None:

@@ -25,7 +25,7 @@ KINDS = {
 }
 
 
-# --- bodies ------------------------------------------------------------------------------------------------------
+# --- bodies ---
 
 
 @requirement("MQQB-2.2.4.1-01")
@@ -75,6 +75,12 @@ def test_reserved_of_the_order_ack_body() -> None:
     assert msmqwire.build(packet) == data
 
 
+def test_numbers_that_are_left_out() -> None:
+    """The first message of a sequence, and none before it."""
+    assert ORDER_ACK_BODY.build({}) == bytes(8) + b"\x01\0\0\0" + bytes(24)
+    assert FINAL_ACK_BODY.build({}) == bytes(8) + b"\x01\0\0\0" + bytes(24)
+
+
 def test_the_body_is_that_of_the_message() -> None:
     """Given a body, its fields; given fields, its body; and a changed view goes into the bytes."""
     data = handmade.order_ack(handmade.order_ack_body(number=9, previous=8))
@@ -86,7 +92,7 @@ def test_the_body_is_that_of_the_message() -> None:
     assert msmqwire.parse(built).OrderAckBody.TxSequenceNumber == 0x01020304
 
 
-# --- packets -----------------------------------------------------------------------------------------------------
+# --- packets ---
 
 
 @pytest.mark.parametrize(
@@ -173,7 +179,9 @@ def test_direct_destination(kind: str, address: str) -> None:
     packet = assert_same(schema, data)
     assert msmqwire.parse(data).schema is schema
     assert packet.UserHeader.DestinationQueue.DirectFormatName == name
-    source = {name: getattr(packet.UserHeader, name) for name in ("SourceQueueManager", "SentTime", "MessageID")}
+    source = {
+        name: getattr(packet.UserHeader, name) for name in ("SourceQueueManager", "SentTime", "MessageID")
+    }
     given = {"UserHeader": {**source, "DestinationQueue": {"DirectFormatName": name}}, body: packet[body]}
     assert schema.build(given) == data
 
@@ -181,7 +189,10 @@ def test_direct_destination(kind: str, address: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        proving("OrderAck", ids=("MQQB-2.2.4-07", "MQQB-2.2.4-08", "MQQB-2.2.4-09", "MQQB-2.2.4-10", "MQQB-2.2.4-11")),
+        proving(
+            "OrderAck",
+            ids=("MQQB-2.2.4-07", "MQQB-2.2.4-08", "MQQB-2.2.4-09", "MQQB-2.2.4-10", "MQQB-2.2.4-11"),
+        ),
         proving("FinalAck", ids=("MQQB-2.2.5-07", "MQQB-2.2.5-08", "MQQB-2.2.5-10")),
     ],
 )
@@ -195,7 +206,12 @@ def test_properties(kind: str) -> None:
     assert len(built) == 156 + 36
     assert built[156:] == schema.part(body).header.build({})
     held = msmqwire.parse(maker()).MessagePropertiesHeader
-    assert (held.Label, held.LabelLength, held.MessageSize, held.AllocationBodySize) == ("QM Ordering Ack", 16, 36, 36)
+    assert (held.Label, held.LabelLength, held.MessageSize, held.AllocationBodySize) == (
+        "QM Ordering Ack",
+        16,
+        36,
+        36,
+    )
     assert (int(held.Flags), held.MessageClass, held.BodyType) == (0, message_class, 0)
 
 

@@ -103,20 +103,22 @@ def test_flags(path: str, mask: int) -> None:
 @pytest.mark.parametrize("priority", range(8))
 def test_priorities(priority: int) -> None:
     data = handmade.base_header(16, priority)
-    assert assert_same(BASE_HEADER, data).Flags.PR == priority
+    assert priority == assert_same(BASE_HEADER, data).Flags.PR
     assert BASE_HEADER.build({"PacketSize": 16, "Flags": {"PR": priority}}) == data
 
 
 @requirement("MQMQ-2.2.19.1-05", "MQMQ-2.2.19.1-02", "MQMQ-2.2.19.1-18", "MQMQ-2.2.19.1-16")
 def test_what_is_left_out() -> None:
     """Version 0x10, priority 3, the signature, no limit, and no reserved bit."""
-    assert BASE_HEADER.build({"PacketSize": 16}) == bytes.fromhex("10 00 03 00 4C 49 4F 52 10 00 00 00 FF FF FF FF")
+    assert BASE_HEADER.build({"PacketSize": 16}) == bytes.fromhex(
+        "10 00 03 00 4C 49 4F 52 10 00 00 00 FF FF FF FF"
+    )
 
 
 @requirement("MQMQ-2.2.19.1-17")
 @pytest.mark.parametrize("kind", PACKETS)
 def test_reserved_bits_are_ignored(kind: str) -> None:
-    """OrderAck and FinalAck are told by Flags that are 0 as a whole, so they are looked at by USER_MESSAGE."""
+    """OrderAck and FinalAck are told by Flags of 0, so these two are read by USER_MESSAGE."""
     data = PACKETS[kind]
     flags = int.from_bytes(data[2:4], "little") | 0xFEC0
     poked = data[:2] + flags.to_bytes(2, "little") + data[4:]
@@ -273,7 +275,14 @@ def test_captured_headers(data: str, expected: dict[str, int]) -> None:
 @requirement("MQQB-3.1.5.1.3-01")
 @pytest.mark.parametrize("cut", range(16))
 def test_a_cut_header_is_refused_where_it_ends(cut: int) -> None:
-    names = {0: "VersionNumber", 1: "Reserved", 2: "Flags", 4: "Signature", 8: "PacketSize", 12: "TimeToReachQueue"}
+    names = {
+        0: "VersionNumber",
+        1: "Reserved",
+        2: "Flags",
+        4: "Signature",
+        8: "PacketSize",
+        12: "TimeToReachQueue",
+    }
     name = names[max(offset for offset in names if offset <= cut)]
     assert_refused(BASE_HEADER, BASE[:cut], f"BaseHeader.{name}", cut)
     assert_refused(msmqwire.parse, BASE[:cut], f"BaseHeader.{name}", cut)

@@ -35,7 +35,7 @@ def key(size: int) -> bytes:
     return bytes(1 + i % 255 for i in range(size))
 
 
-# --- MQDSPUBLICKEY -----------------------------------------------------------------------------------------------
+# --- MQDSPUBLICKEY ---
 
 
 @requirement("MQMQ-2.2.1-01", "MQMQ-2.2.1-02", "MQMQ-2.2.1-04")
@@ -80,11 +80,20 @@ def test_the_key_is_a_blob(bits: int) -> None:
     "data, path, offset",
     [
         pytest.param(struct.pack("<LLL", 1, 4, 1) + b"p\0\0\0", "ulKeyLen", 0, id="key past the end"),
-        pytest.param(struct.pack("<LLL", 0xFFFFFFFF, 4, 1) + b"p\0\0\0" + bytes(9), "ulKeyLen", 0, id="key, most of all"),
+        pytest.param(
+            struct.pack("<LLL", 0xFFFFFFFF, 4, 1) + b"p\0\0\0" + bytes(9),
+            "ulKeyLen",
+            0,
+            id="key, most of all",
+        ),
         pytest.param(struct.pack("<LLL", 0, 6, 1) + b"p\0\0\0", "ulProviderLen", 4, id="name past the end"),
-        pytest.param(struct.pack("<LLL", 0, 0xFFFFFFFE, 1) + b"p\0\0\0", "ulProviderLen", 4, id="name, most of all"),
+        pytest.param(
+            struct.pack("<LLL", 0, 0xFFFFFFFE, 1) + b"p\0\0\0", "ulProviderLen", 4, id="name, most of all"
+        ),
         pytest.param(struct.pack("<LLL", 0, 4, 1) + b"p\0q\0", "ulProviderLen", 4, id="no null"),
-        pytest.param(struct.pack("<LLL", 2, 2, 1) + b"p\0\0\0", "ulProviderLen", 4, id="null behind its length"),
+        pytest.param(
+            struct.pack("<LLL", 2, 2, 1) + b"p\0\0\0", "ulProviderLen", 4, id="null behind its length"
+        ),
         pytest.param(struct.pack("<LLL", 0, 5, 1) + b"p\0\0\0\0", "ulProviderLen", 4, id="odd"),
         pytest.param(struct.pack("<LLL", 4, 0, 1) + b"p\0\0\0", "ulProviderLen", 4, id="none"),
     ],
@@ -95,7 +104,7 @@ def test_public_keys_that_cannot_be(data: bytes, path: str, offset: int) -> None
     assert_refused(MQDSPUBLICKEYS, many, f"MQDSPUBLICKEYS.aPublicKeys[0].{path}", 8 + offset)
 
 
-# --- MQDSPUBLICKEYS ----------------------------------------------------------------------------------------------
+# --- MQDSPUBLICKEYS ---
 
 KEYS = [handmade.mqdspublickey(key(5), "p"), handmade.mqdspublickey(key(64), PROVIDER, 0x18)]
 
@@ -134,7 +143,7 @@ def test_length_and_keys_disagree() -> None:
         assert_refused(MQDSPUBLICKEYS, many, "MQDSPUBLICKEYS.cNumofKeys", 4)
 
 
-# --- SECURITY_INFORMATION ----------------------------------------------------------------------------------------
+# --- SECURITY_INFORMATION ---
 
 
 @pytest.mark.parametrize(
@@ -162,7 +171,7 @@ def test_security_information_is_any_of_the_four() -> None:
     assert len(SECURITY_INFORMATION) == 4
 
 
-# --- TA_ADDRESS --------------------------------------------------------------------------------------------------
+# --- TA_ADDRESS ---
 
 ADDRESSES: list[Any] = [
     (0x0001, "IP_ADDRESS_TYPE", b"\x0a\x01\x02\x03", {"IP_Address": b"\x0a\x01\x02\x03"}),
@@ -203,9 +212,13 @@ def test_lengths_that_do_not_fit_the_type(kind: int) -> None:
         if length > right:
             assert_refused(TA_ADDRESS, data, "TA_ADDRESS.AddressLength", 0)
         else:  # the field of the address that is cut, where it is cut
-            field = {1: "IP_Address", 2: "IP_Address", 3: "Netnum" if length < 4 else "nodenum", 5: "Guid"}[kind]
+            field = {1: "IP_Address", 2: "IP_Address", 3: "Netnum" if length < 4 else "nodenum", 5: "Guid"}[
+                kind
+            ]
             assert_refused(TA_ADDRESS, data, f"TA_ADDRESS.Address.{field}", 4 + length)
-    assert_refused(TA_ADDRESS, handmade.ta_address(kind, bytes(right), length=0xFFFF), "TA_ADDRESS.AddressLength", 0)
+    assert_refused(
+        TA_ADDRESS, handmade.ta_address(kind, bytes(right), length=0xFFFF), "TA_ADDRESS.AddressLength", 0
+    )
 
 
 @requirement("MQMQ-2.2.4-03")
@@ -217,7 +230,9 @@ def test_other_types_are_refused(kind: int) -> None:
 @requirement("MQMQ-2.2.4-05")
 def test_addresses_are_packed() -> None:
     """An IPX address of 14 bytes leaves the next one unaligned."""
-    data = b"".join(handmade.ta_address(kind, raw) for kind, _, raw, _ in (ADDRESSES[2], ADDRESSES[0], ADDRESSES[3]))
+    data = b"".join(
+        handmade.ta_address(kind, raw) for kind, _, raw, _ in (ADDRESSES[2], ADDRESSES[0], ADDRESSES[3])
+    )
     offset, ends = 0, []
     while offset < len(data):
         record, offset = TA_ADDRESS.read(data, offset)
@@ -225,7 +240,7 @@ def test_addresses_are_packed() -> None:
     assert ends == [(3, 14), (1, 22), (5, 42)]
 
 
-# --- SEQUENCE_INFO, OBJECTID, MessageIdentifier, XACTUOW ---------------------------------------------------------
+# --- SEQUENCE_INFO, OBJECTID, MessageIdentifier, XACTUOW ---
 
 
 @requirement("MQMQ-2.2.5-01")
@@ -282,7 +297,7 @@ def test_xactuow() -> None:
     assert_refused(XACTUOW, GUID[:15], "XACTUOW.rgb", 15)
 
 
-# --- certificates ------------------------------------------------------------------------------------------------
+# --- certificates ---
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def acknowledgement(kind: str, **changes: object) -> bytes:
     "kind", [proving("OrderAck", ids="MQQB-3.1.5.1.1-04"), proving("FinalAck", ids="MQQB-3.1.5.1.1-05")]
 )
 def test_acknowledgements(kind: str) -> None:
-    """All of the marks, on a private queue by number or by its direct name; a message without any one of them."""
+    """All of the marks, the queue by number or by a direct name; a message without any one of them."""
     assert kind_of(acknowledgement(kind)) == kind
     for name in (ORDER_QUEUE, "TCP:fd00::1\\private$\\ORDER_QUEUE$"):
         assert kind_of(acknowledgement(kind, destination=(7, handmade.direct_name(name)))) == kind
@@ -116,10 +116,14 @@ def test_an_order_ack_has_36_bytes(size: int) -> None:
 
 
 @requirement("MQQB-3.1.5.1.1-06")
-@pytest.mark.parametrize("message_class", [0x0000, 0x0001, 0x0002, 0x00FF, 0x0100, 0x4000, 0x8000, 0xC004, 0xE1FF])
+@pytest.mark.parametrize(
+    "message_class", [0x0000, 0x0001, 0x0002, 0x00FF, 0x0100, 0x4000, 0x8000, 0xC004, 0xE1FF]
+)
 def test_messages(message_class: int) -> None:
     """Of any class: administration acknowledgements and reports too."""
-    data = handmade.user_message(properties=handmade.properties_header(message_class=message_class, body=bytes(36)))
+    data = handmade.user_message(
+        properties=handmade.properties_header(message_class=message_class, body=bytes(36))
+    )
     assert kind_of(data) == "UserMessage"
 
 
@@ -144,9 +148,7 @@ def test_version_and_signature(kind: str) -> None:
 
 @requirement("MQQB-3.1.5.1.2-02")
 @EVERY
-@pytest.mark.parametrize(
-    "protocol", ["session", "remote_read"]
-)
+@pytest.mark.parametrize("protocol", ["session", "remote_read"])
 def test_another_version_or_signature(kind: str, protocol: str) -> None:
     """Refused at its place and before anything else of the packet is looked at."""
     data = PACKETS[kind]

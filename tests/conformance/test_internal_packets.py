@@ -42,14 +42,17 @@ GUID = bytes.fromhex("04 03 02 01 06 05 08 07 09 0A 0B 0C 0D 0E 0F 10")
 EVERY = pytest.mark.parametrize("kind", PACKETS)
 
 
-# --- InternalHeader --------------------------------------------------------------------------------------------
+# --- InternalHeader ---
 
 
 @requirement("MQQB-2.2.1-02")
 @pytest.mark.parametrize(
     "name, mask, value",
     [
-        *(proving("PT", 0x000F, value, ids="MQQB-2.2.1-03", name=f"PT-{value}") for value in (1, 2, 3, 4, 8, 15)),
+        *(
+            proving("PT", 0x000F, value, ids="MQQB-2.2.1-03", name=f"PT-{value}")
+            for value in (1, 2, 3, 4, 8, 15)
+        ),
         proving("CS", 0x0010, 0, ids="MQQB-2.2.1-06"),
         *(proving(f"X{bit}", 1 << bit, 0, ids="MQQB-2.2.1-11") for bit in range(5, 16)),
     ],
@@ -108,7 +111,7 @@ def test_a_session_ack_is_built_without_refusal() -> None:
     assert msmqwire.build({"packet": "SessionAck"})[18] == 0x01
 
 
-# --- whole packets -----------------------------------------------------------------------------------------------
+# --- whole packets ---
 
 
 @pytest.mark.parametrize(
@@ -166,8 +169,10 @@ def test_bits_of_the_headers(kind: str, flags: int) -> None:
     assert struct.unpack_from("<H", built, 2)[0] & 0x0038 == flags
     packet = msmqwire.parse(built)
     assert packet.schema.name == kind
-    assert (packet.BaseHeader.Flags.IN, packet.BaseHeader.Flags.SH) == (True, kind == "SessionAck")
-    assert packet.InternalHeader.Flags.PT == {"SessionAck": 1, "EstablishConnection": 2, "ConnectionParameters": 3}[kind]
+    assert (True, kind == "SessionAck") == (packet.BaseHeader.Flags.IN, packet.BaseHeader.Flags.SH)
+    assert {"SessionAck": 1, "EstablishConnection": 2, "ConnectionParameters": 3}[
+        kind
+    ] == packet.InternalHeader.Flags.PT
     if kind == "SessionAck":
         assert_refused(msmqwire.parse, handmade.session_ack(flags=3 | handmade.IN), "BaseHeader.Flags.SH", 2)
 
@@ -181,14 +186,18 @@ def test_sizes_that_are_wrong(kind: str) -> None:
     assert_refused(msmqwire.parse, larger + bytes(4), "BaseHeader.PacketSize", 8)
     assert_refused(msmqwire.parse, data + b"\0", "BaseHeader.PacketSize", 8)
     smaller = data[:8] + struct.pack("<L", len(data) - 1) + data[12:]
-    field = {"EstablishConnection": "Padding", "ConnectionParameters": "WindowSize", "SessionAck": "Reserved"}[kind]
+    field = {
+        "EstablishConnection": "Padding",
+        "ConnectionParameters": "WindowSize",
+        "SessionAck": "Reserved",
+    }[kind]
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         msmqwire.parse(smaller[:-1])
     assert caught.value.path.endswith(f".{field}")
     assert caught.value.offset == len(data) - 1
 
 
-# --- ConnectionParametersHeader ----------------------------------------------------------------------------------
+# --- ConnectionParametersHeader ---
 
 
 @pytest.mark.parametrize(
@@ -225,11 +234,14 @@ def test_ends_of_the_ranges(recoverable: int, ack: int) -> None:
     assert (held.RecoverableAckTimeout, held.AckTimeout) == (recoverable, ack)
     given = {"RecoverableAckTimeout": recoverable, "AckTimeout": ack}
     assert CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": given})[20:] == header
+    assert CONNECTION_PARAMETERS.build({})[20:] == handmade.connection_parameters_header()
 
 
-# --- EstablishConnectionHeader -----------------------------------------------------------------------------------
+# --- EstablishConnectionHeader ---
 
-BASE = handmade.establish_connection_header(client=bytes(16), server=bytes(16), operating_system=0, fill=bytes(512))
+BASE = handmade.establish_connection_header(
+    client=bytes(16), server=bytes(16), operating_system=0, fill=bytes(512)
+)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +250,16 @@ BASE = handmade.establish_connection_header(client=bytes(16), server=bytes(16), 
         proving("ClientGuid", 0, GUID, UUID(TEXT), ids="MQQB-2.2.3.1-01"),
         proving("ServerGuid", 16, GUID, UUID(TEXT), ids="MQQB-2.2.3.1-03"),
         proving("TimeStamp", 32, b"\x4e\xca\xde\x1d", 501140046, ids="MQQB-2.2.3.1-06"),
-        proving("TimeStamp", 32, b"\xff\xff\xff\xff", 0xFFFFFFFF, ids="MQQB-2.2.3.1-06", name="TimeStamp-max"),
+        proving(
+            "TimeStamp", 32, b"\xff\xff\xff\xff", 0xFFFFFFFF, ids="MQQB-2.2.3.1-06", name="TimeStamp-max"
+        ),
         proving("Reserved", 38, b"\x02\x01", 0x0102, ids="MQQB-2.2.3.1-16"),
         proving(
-            "Padding", 40, bytes(i % 256 for i in range(1, 513)), bytes(i % 256 for i in range(1, 513)), ids="MQQB-2.2.3.1-17"
+            "Padding",
+            40,
+            bytes(i % 256 for i in range(1, 513)),
+            bytes(i % 256 for i in range(1, 513)),
+            ids="MQQB-2.2.3.1-17",
         ),
     ],
 )
@@ -289,7 +307,9 @@ def test_padding_of_a_request_is_anything(fill: bytes) -> None:
     data = handmade.establish_connection(handmade.establish_connection_header(fill=fill))
     packet = assert_same(ESTABLISH_CONNECTION, data)
     assert packet.EstablishConnectionHeader.Padding == fill
-    assert differences(msmqwire.parse(PACKETS["EstablishConnection"]), packet) == {"EstablishConnectionHeader.Padding"}
+    assert differences(msmqwire.parse(PACKETS["EstablishConnection"]), packet) == {
+        "EstablishConnectionHeader.Padding"
+    }
 
 
 @requirement("MQQB-2.2.3.1-17", "MQQB-3.1.5.1.3-01")

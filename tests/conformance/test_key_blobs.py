@@ -86,6 +86,8 @@ def test_session_key_size(size: int) -> None:
     assert len(blob) == 12 + size
     assert assert_same(SIMPLEBLOB, blob).encryptedKey == key
     assert SIMPLEBLOB.build({"encryptedKey": key}) == blob
-    security = SECURITY_HEADER.parse(handmade.security_header(flags=0xA0, encryption_key=blob, signature=b"sign"))
+    security = SECURITY_HEADER.parse(
+        handmade.security_header(flags=0xA0, encryption_key=blob, signature=b"sign")
+    )
     assert security.EncryptionKeySize == 12 + size
     assert SIMPLEBLOB.parse(security.SecurityData.EncryptionKey).encryptedKey == key

@@ -1,4 +1,4 @@
-"""MultiQueueFormatHeader and the names in its lists: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.7, 2.2.20.1 to 2.2.20.3."""
+"""MultiQueueFormatHeader and the names in it: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.7, 2.2.20.1 to 2.2.20.3."""
 
 from __future__ import annotations
 
@@ -56,25 +56,35 @@ def given(*forms: str) -> list[dict[str, Any]]:
 
 def with_part(part: int, raw: bytes) -> bytes:
     """The header with one of its parts replaced."""
-    parts = [handmade.mqf_address_header(number) for number in IDS.values()] + [handmade.mqf_signature_header()]
+    parts = [handmade.mqf_address_header(number) for number in IDS.values()] + [
+        handmade.mqf_signature_header()
+    ]
     parts[part] = raw
     return b"".join(parts)
 
 
-# --- the four parts ----------------------------------------------------------------------------------------------
+# --- the four parts ---
 
 
 @requirement("MQMQ-2.2.20.1-02", "MQMQ-2.2.20.1-06")
 def test_the_least_of_headers() -> None:
     """Three lists of 12 bytes without elements, and a signature of none: all four are always there."""
-    assert EMPTY == bytes.fromhex(
-        "0C 00 00 00 64 00 00 00 00 00 00 00  0C 00 00 00 C8 00 00 00 00 00 00 00"
-        "0C 00 00 00 2C 01 00 00 00 00 00 00  5E 01 00 00 00 00 00 00"
+    assert (
+        bytes.fromhex(
+            "0C 00 00 00 64 00 00 00 00 00 00 00  0C 00 00 00 C8 00 00 00 00 00 00 00"
+            "0C 00 00 00 2C 01 00 00 00 00 00 00  5E 01 00 00 00 00 00 00"
+        )
+        == EMPTY
     )
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, EMPTY)
     for part in LISTS:
         held = record[part]
-        assert (held.HeaderSize, held.HeaderID, held.ElementCount, held.FormatNameList) == (12, IDS[part], 0, [])
+        assert (held.HeaderSize, held.HeaderID, held.ElementCount, held.FormatNameList) == (
+            12,
+            IDS[part],
+            0,
+            [],
+        )
     assert (record.Signature.ID, record.Signature.Size, record.Signature.Signature) == (0x015E, 0, b"")
     assert MULTI_QUEUE_FORMAT_HEADER.build({}) == EMPTY
     for end in range(len(EMPTY)):
@@ -107,23 +117,37 @@ def test_lists_in_their_order(part: str, number: int) -> None:
     element = {"FormatName": {"DirectFormatName": name}}
     assert MULTI_QUEUE_FORMAT_HEADER.build({part: {"FormatNameList": [element]}}) == data
     # 20 bytes of name end unaligned
-    short = with_part(LISTS.index(part), handmade.mqf_address_header(number, [handmade.mqf_direct("OS:host\\q")]))
+    short = with_part(
+        LISTS.index(part), handmade.mqf_address_header(number, [handmade.mqf_direct("OS:host\\q")])
+    )
     assert len(short) == len(data)  # 34 rounded up
-    assert names(assert_same(MULTI_QUEUE_FORMAT_HEADER, short)[part]) == [(3, {"DirectFormatName": "OS:host\\q"})]
+    assert names(assert_same(MULTI_QUEUE_FORMAT_HEADER, short)[part]) == [
+        (3, {"DirectFormatName": "OS:host\\q"})
+    ]
 
 
 @FILLS
 @requirement("MQMQ-2.2.20.1-08", "MQMQ-2.2.20.2-06")
 def test_padding_at_the_end_of_a_list(fill: bytes) -> None:
     data = handmade.multi_queue_format_header(
-        [handmade.mqf_direct("OS:a\\bc")], [handmade.mqf_direct("OS:d\\ef")], [handmade.mqf_direct("OS:g\\hi")], fill=fill
+        [handmade.mqf_direct("OS:a\\bc")],
+        [handmade.mqf_direct("OS:d\\ef")],
+        [handmade.mqf_direct("OS:g\\hi")],
+        fill=fill,
     )
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, data)
-    assert [names(record[part])[0][1]["DirectFormatName"] for part in LISTS] == ["OS:a\\bc", "OS:d\\ef", "OS:g\\hi"]
+    assert [names(record[part])[0][1]["DirectFormatName"] for part in LISTS] == [
+        "OS:a\\bc",
+        "OS:d\\ef",
+        "OS:g\\hi",
+    ]
     assert record.Destination.Padding == fill * 2
     assert record.Destination.HeaderSize == 32  # 12 + 2 + 16 + 2
     built = MULTI_QUEUE_FORMAT_HEADER.build(
-        {part: {"FormatNameList": [{"FormatName": record[part].FormatNameList[0].FormatName}]} for part in LISTS}
+        {
+            part: {"FormatNameList": [{"FormatName": record[part].FormatNameList[0].FormatName}]}
+            for part in LISTS
+        }
     )
     assert built[30:32] == b"\0\0"
     assert len(built) == len(data)
@@ -198,11 +222,8 @@ def test_lists_that_cannot_be(part: int) -> None:
         raw = handmade.mqf_address_header(number, arguments.pop("elements", ()), **arguments)
         return handmade.user_message(multi_queue=with_part(part, raw))
 
-    for size in (0, 3):
+    for size in (0, 3, 4, 7, 8, 11):
         assert_refused(msmqwire.parse, message(size=size), f"{where}.HeaderSize", start)
-    # below 12, but with room for some of the fields: the field that is cut, where it is cut
-    for size, field in ((4, "HeaderID"), (7, "Reserved"), (8, "ElementCount"), (11, "ElementCount")):
-        assert_refused(msmqwire.parse, message(size=size), f"{where}.{field}", start + size)
     left = len(message()) - start
     for size in (left + 1, 0x7FFFFFFF, 0xFFFFFFFF):
         assert_refused(msmqwire.parse, message(size=size), f"{where}.HeaderSize", start)
@@ -222,7 +243,7 @@ def test_more_bytes_than_elements() -> None:
     assert record.Administration.HeaderID == 0x00C8
 
 
-# --- the names in a list -----------------------------------------------------------------------------------------
+# --- the names in a list ---
 
 
 @requirement("MQMQ-2.2.18.1.4-01", "MQMQ-2.2.18.1.4-02")
@@ -268,7 +289,7 @@ def test_a_direct_name_follows_its_type_and_ends_behind_its_null() -> None:
 )
 @pytest.mark.parametrize("before, pad", [("", 2), ("A", 0), ("AB", 2)])
 def test_guids_stand_on_four_byte_boundaries(form: str, before: str, pad: int, fill: bytes) -> None:
-    """Of the list: two bytes of anything behind a type on such a boundary, none behind one two bytes past it."""
+    """Of the list: two bytes of anything behind a type on such a boundary, none behind another."""
     number, name = FORMS[form][0]
     first = struct.pack("<H", 3) + before.encode("utf-16-le") + b"\0\0" if before else b""
     raw = first + struct.pack("<H", number) + fill * pad + name
@@ -296,7 +317,7 @@ def test_unknown_types(kind: int) -> None:
     assert_refused(msmqwire.parse, data, path, 124 + 12 + 20)
 
 
-# --- the signature -----------------------------------------------------------------------------------------------
+# --- the signature ---
 
 
 @pytest.mark.parametrize(
@@ -349,7 +370,7 @@ def test_signature_past_the_packet(size: int) -> None:
 
 
 def test_all_of_it_in_a_message() -> None:
-    """Every form in every list, in two orders, at the end of a message whose other headers are as small as can be."""
+    """Every form in every list, in two orders, in a message."""
     for order in (("public", "direct", "private", "list"), ("direct", "list", "public", "direct", "private")):
         elements = [FORMS[form][0] for form in order]
         raw = handmade.multi_queue_format_header(elements, elements, elements[::-1], b"signature")

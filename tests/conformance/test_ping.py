@@ -10,7 +10,15 @@ import pytest
 import msmqwire
 from msmqwire.ping import PING, PING_PORT
 from tests import handmade
-from tests.codec_checks import assert_bits, assert_field, assert_refused, assert_same, differences, proving, requirement
+from tests.codec_checks import (
+    assert_bits,
+    assert_field,
+    assert_refused,
+    assert_same,
+    differences,
+    proving,
+    requirement,
+)
 
 GUID = bytes.fromhex("D1 58 73 55 50 91 95 95 49 97 B6 E6 11 EA 26 C6")
 BASE = handmade.ping(queue_manager=bytes(16))

@@ -71,7 +71,7 @@ def test_all_combinations_of_the_low_bits() -> None:
     for word in range(16):
         data = handmade.properties_header(flags=word, hash_algorithm=0, encryption_algorithm=0)
         flags = assert_same(HEADER, data).Flags
-        assert (flags.PA, flags.PR, flags.NA, flags.NR) == tuple(bool(word >> i & 1) for i in range(4))
+        assert tuple(bool(word >> i & 1) for i in range(4)) == (flags.PA, flags.PR, flags.NA, flags.NR)
 
 
 @requirement("MQMQ-2.2.19.3-06")
@@ -140,7 +140,9 @@ def test_message_size(size: int) -> None:
     "field, offset, size, blamed",
     [
         proving("MessageSize", 32, 9, ("MessageSize", 32), ids="MQMQ-2.2.19.3-15"),
-        proving("MessageSize", 32, 0xFFFFFFFF, ("MessageSize", 32), ids="MQMQ-2.2.19.3-15", name="MessageSize-max"),
+        proving(
+            "MessageSize", 32, 0xFFFFFFFF, ("MessageSize", 32), ids="MQMQ-2.2.19.3-15", name="MessageSize-max"
+        ),
         proving("AllocationBodySize", 36, 9, ("AllocationBodySize", 36), ids="MQMQ-2.2.19.3-16"),
         proving("ExtensionSize", 52, 9, ("ExtensionSize", 52), ids="MQMQ-2.2.19.3-41"),
         proving("ExtensionSize", 52, 0xFFFFFFFF, ("ExtensionSize", 52), name="ExtensionSize-max"),
@@ -176,7 +178,9 @@ def test_message_size_and_allocation_body_size() -> None:
     larger = handmade.properties_header(body=b"1234", slack=bytes(4))
     record, end = HEADER.read(larger + b"next")
     assert (record.MessageBody, end) == (b"1234", 64)
-    message = handmade.user_message(properties=handmade.properties_header(body=b"1234", allocation_body_size=5))
+    message = handmade.user_message(
+        properties=handmade.properties_header(body=b"1234", allocation_body_size=5)
+    )
     assert_refused(msmqwire.parse, message, f"{NAME}.AllocationBodySize", 104)
 
 
@@ -290,9 +294,12 @@ def test_message_classes(name: str, number: int) -> None:
     values_of(2, 2, "MessageClass", number)
     assert MessageClass(number).name == f"MQMSG_CLASS_{name}"
     assert class_name(number) == name
-    assert msmqwire.parse(
-        handmade.user_message(properties=handmade.properties_header(message_class=number))
-    ).MessagePropertiesHeader.MessageClass == number
+    assert (
+        msmqwire.parse(
+            handmade.user_message(properties=handmade.properties_header(message_class=number))
+        ).MessagePropertiesHeader.MessageClass
+        == number
+    )
 
 
 @requirement("MQMQ-2.2.18.1.6-22")

@@ -47,10 +47,10 @@ def parse(data: bytes) -> Any:
 
 
 def headers(packet: Any) -> list[str]:
-    return [name for name in packet.keys() if packet[name] is not None]
+    return [name for name in dict(packet) if packet[name] is not None]
 
 
-# --- the whole packet --------------------------------------------------------------------------------------------
+# --- the whole packet ---
 
 
 @requirement("MQRR-2.2.5-01")
@@ -89,7 +89,9 @@ def test_headers_by_the_flags(flags: int) -> None:
     behind = b"".join(raw for bit, raw in parts.values() if flags & bit)
     data = handmade.user_message() + handmade.extension_header(len(behind), flags) + behind
     packet = assert_same(REMOTE_READ_MESSAGE, data)
-    assert {name for name in parts if packet[name] is not None} == {n for n, (bit, _) in parts.items() if flags & bit}
+    assert {name for name in parts if packet[name] is not None} == {
+        n for n, (bit, _) in parts.items() if flags & bit
+    }
     assert int(packet.ExtensionHeader.Flags) == flags
 
 
@@ -136,7 +138,7 @@ def test_bits_and_sizes_are_filled_in(dead_letter: bool) -> None:
     assert message == data
 
 
-# --- the message in it -------------------------------------------------------------------------------------------
+# --- the message in it ---
 
 ALL = {
     "transaction": handmade.transaction_header(),
@@ -195,7 +197,11 @@ def test_srmp_headers_by_their_bit() -> None:
     assert packet.SRMPEnvelopeHeader.Data == "<e/>"
     assert packet.CompoundMessageHeader.Data == b"POST"
     plain = parse(handmade.user_message())
-    assert (plain.UserHeader.Flags.AH, plain.SRMPEnvelopeHeader, plain.CompoundMessageHeader) == (False, None, None)
+    assert (plain.UserHeader.Flags.AH, plain.SRMPEnvelopeHeader, plain.CompoundMessageHeader) == (
+        False,
+        None,
+        None,
+    )
     built = REMOTE_READ_MESSAGE.build(
         {"SRMPEnvelopeHeader": {"Data": "<e/>"}, "CompoundMessageHeader": {"Data": b"POST"}}
     )
@@ -231,7 +237,7 @@ def test_fields_with_another_meaning_keep_their_place() -> None:
     assert nested(message) == {name: value for name, value in nested(packet).items() if name not in BEHIND}
 
 
-# --- UserHeader with an address in it ----------------------------------------------------------------------------
+# --- UserHeader with an address in it ---
 
 
 @requirement("MQRR-2.2.5.1-04", "MQRR-2.2.5.1-06", "MQRR-2.2.5.1-11")
@@ -256,7 +262,11 @@ def test_address_overlay() -> None:
         "Address": bytes(range(1, 9)),
     }
     assert header.SourceQueueManager == UUID(TEXT)
-    assert (header.TimeToBeReceived, header.SentTime, header.MessageID) == (0x11121314, 0x21222324, 0x31323334)
+    assert (header.TimeToBeReceived, header.SentTime, header.MessageID) == (
+        0x11121314,
+        0x21222324,
+        0x31323334,
+    )
     assert header.DestinationQueue.DirectFormatName == "OS:a\\b"
     given = {"QueueManagerAddress": UUID(bytes_le=SOURCE_ADDRESS.build(nested(held)))}
     assert REMOTE_READ_MESSAGE.build({"UserHeader": given})[32:48] == overlay
@@ -288,7 +298,7 @@ def test_addresses_of_both_kinds(address: str, kind: int, scope: int) -> None:
     assert record.Address == packed[:8].ljust(8, b"\0")
 
 
-# --- SRMPEnvelopeHeader and CompoundMessageHeader ----------------------------------------------------------------
+# --- SRMPEnvelopeHeader and CompoundMessageHeader ---
 
 
 @pytest.mark.parametrize(
@@ -323,6 +333,13 @@ def test_srmp_envelope_length(characters: int) -> None:
     assert (record.DataLength, record.Data) == (2 * characters + 2, text)
 
 
+@requirement("MQRR-2.2.5.1.2.1-04", "MQRR-2.2.5.1.2.1-05")
+def test_srmp_envelope_length_in_bytes_in_a_packet() -> None:
+    envelope = handmade.srmp_envelope_header("<e/>", length=10)
+    data = handmade.user_message(srmp=envelope, compound=handmade.compound_message_header(b"POST"))
+    assert parse(data).SRMPEnvelopeHeader.Data == "<e/>"
+
+
 @pytest.mark.parametrize(
     "path, offset, data, value",
     [
@@ -334,7 +351,9 @@ def test_srmp_envelope_length(characters: int) -> None:
     ],
 )
 def test_compound_message_fields(path: str, offset: int, data: bytes, value: Any) -> None:
-    assert_field(COMPOUND_MESSAGE_HEADER, handmade.compound_message_header(b"POST"), path, offset, data, value)
+    assert_field(
+        COMPOUND_MESSAGE_HEADER, handmade.compound_message_header(b"POST"), path, offset, data, value
+    )
 
 
 @requirement("MQRR-2.2.5.1.2.2-04", "MQRR-2.2.5.1.2.2-07")
@@ -359,7 +378,9 @@ def test_reserved_of_both_is_ignored() -> None:
 
     changes = differences(parse(message(0)), parse(message(0xFFFF)))
     assert changes == {
-        f"{name}.{field}" for name in ("SRMPEnvelopeHeader", "CompoundMessageHeader") for field in ("HeaderId", "Reserved")
+        f"{name}.{field}"
+        for name in ("SRMPEnvelopeHeader", "CompoundMessageHeader")
+        for field in ("HeaderId", "Reserved")
     }
 
 
@@ -373,7 +394,7 @@ def test_sizes_past_the_packet(size: int) -> None:
     assert_refused(parse, data, "CompoundMessageHeader.HTTPBodySize", 124 + 20 + 4)
 
 
-# --- ExtensionHeader ---------------------------------------------------------------------------------------------
+# --- ExtensionHeader ---
 
 
 @pytest.mark.parametrize(
@@ -430,11 +451,32 @@ def test_header_sizes(schema: Any, base: bytes, size: int) -> None:
     longer = struct.pack("<L", size + 8) + base[4:] + bytes(range(1, 9))
     record, end = schema.read(longer + b"next")
     assert (record.HeaderSize, end) == (size + 8, size + 8)
-    for wrong in (0, 3, size + 1, 0xFFFFFFFF):
+    for wrong in (0, 3, 4, size - 1, size + 1, 0xFFFFFFFF):
         assert_refused(schema, struct.pack("<L", wrong) + base[4:], f"{schema.name}.HeaderSize", 0)
 
 
-# --- SubqueueHeader ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("header", BEHIND)
+@pytest.mark.parametrize("more", [1, 4, 0xFFFFFF00])
+def test_header_sizes_past_the_data(header: str, more: int) -> None:
+    """In a packet: nothing announces where its last headers end but the data itself."""
+    raw = {
+        "ExtensionHeader": (0x00, b""),
+        "SubqueueHeader": (0x02, SUBQUEUE),
+        "DeadLetterHeader": (0x01, handmade.dead_letter_header("a")),
+        "ExtendedAddressHeader": (0x10, ADDRESS),
+    }
+    flags, behind = raw[header]
+    last = behind or EXTENSION
+    size = struct.unpack_from("<L", last)[0] + more
+    last = struct.pack("<L", size) + last[4:]
+    front = handmade.user_message() + (handmade.extension_header(len(behind), flags) if behind else b"")
+    with pytest.raises(msmqwire.MalformedPacket) as caught:
+        parse(front + last)
+    assert caught.value.path.startswith(f"{header}.")
+    assert caught.value.offset in {len(front), len(front + last)}
+
+
+# --- SubqueueHeader ---
 
 
 @pytest.mark.parametrize(
@@ -456,7 +498,13 @@ def test_subqueue_fields(path: str, offset: int, data: bytes, value: Any) -> Non
     [
         proving("TM", 0x00000001, 0, ids="MQRR-2.2.5.3-03"),
         proving("AcknowledgementClass", 0x0001FFFE, 0xFFFF, ids="MQRR-2.2.5.3-04"),
-        proving("AcknowledgementClass", 0x0001FFFE, 0x8002, ids="MQRR-2.2.5.3-04", name="AcknowledgementClass-8002"),
+        proving(
+            "AcknowledgementClass",
+            0x0001FFFE,
+            0x8002,
+            ids="MQRR-2.2.5.3-04",
+            name="AcknowledgementClass-8002",
+        ),
         proving("AcknowledgementClass", 0x0001FFFE, 1, ids="MQRR-2.2.5.3-04", name="AcknowledgementClass-1"),
         proving("Reserved", 0xFFFE0000, 0x7FFF, ids="MQRR-2.2.5.3-05"),
     ],
@@ -496,7 +544,7 @@ def test_subqueue_names(field: str, offset: int, characters: int) -> None:
     assert assert_same(SUBQUEUE_HEADER, data)[field] == name
 
 
-# --- DeadLetterHeader --------------------------------------------------------------------------------------------
+# --- DeadLetterHeader ---
 
 
 @requirement("MQRR-2.2.5.4-01", "MQRR-2.2.5.4-02")
@@ -512,6 +560,14 @@ def test_dead_letter_header(path: str) -> None:
     assert DEAD_LETTER_HEADER.build({"DeadLetterPathName": path}) == data
 
 
+@requirement("MQRR-2.2.5.4-01")
+@pytest.mark.parametrize("size", [0, 4, 5, 9, 0xFFFFFFFF])
+def test_dead_letter_sizes_that_cannot_be(size: int) -> None:
+    """Less than the shortest name, or more than there is."""
+    data = handmade.dead_letter_header("", size=size)
+    assert_refused(DEAD_LETTER_HEADER, data, "DeadLetterHeader.HeaderSize", 0)
+
+
 @requirement("MQRR-2.2.5.4-02")
 def test_dead_letter_name_without_a_null() -> None:
     data = struct.pack("<L", 8) + b"a\0b\0" + bytes(4)
@@ -520,7 +576,7 @@ def test_dead_letter_name_without_a_null() -> None:
     assert (caught.value.path, caught.value.offset) == ("DeadLetterHeader.DeadLetterPathName", 8)
 
 
-# --- ExtendedAddressHeader ---------------------------------------------------------------------------------------
+# --- ExtendedAddressHeader ---
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import struct
+from datetime import datetime
 from itertools import product
 from typing import Any
 from uuid import UUID
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 import msmqwire
 from msmqwire.headers import PUBLICKEYBLOB, SECURITY_HEADER, SIMPLEBLOB
@@ -60,7 +66,9 @@ def test_flags_that_are_left_out() -> None:
 
 @requirement("MQMQ-2.2.20.6-14")
 def test_unused_bits_are_ignored() -> None:
-    before = msmqwire.parse(handmade.user_message(security=handmade.security_header(flags=1, security_id=SID)))
+    before = msmqwire.parse(
+        handmade.user_message(security=handmade.security_header(flags=1, security_id=SID))
+    )
     data = handmade.user_message(security=handmade.security_header(flags=0xF001, security_id=SID))
     after = msmqwire.parse(data)
     assert differences(before, after) == {f"SecurityHeader.Flags.X{bit}" for bit in (12, 13, 14, 15)}
@@ -118,7 +126,9 @@ def test_provider_info_presence() -> None:
 @requirement("MQMQ-2.2.20.6-21", "MQMQ-2.2.20.6-22")
 @pytest.mark.parametrize("fill", [b"\0", b"\xab"], ids=["zeroes", "anything"])
 @pytest.mark.parametrize(
-    "sizes", [*product((0, 5), repeat=5), (1, 2, 3, 4, 3), (4, 3, 2, 1, 5)], ids=lambda sizes: "-".join(map(str, sizes))
+    "sizes",
+    [*product((0, 5), repeat=5), (1, 2, 3, 4, 3), (4, 3, 2, 1, 5)],
+    ids=lambda sizes: "-".join(map(str, sizes)),
 )
 def test_order_and_padding_of_the_items(sizes: tuple[int, ...], fill: bytes) -> None:
     """Every combination of present and absent items; the fifth holds a name of that many characters."""
@@ -147,11 +157,11 @@ def test_order_and_padding_of_the_items(sizes: tuple[int, ...], fill: bytes) -> 
 
 @requirement("MQMQ-2.2.20.6-11", "MQMQ-2.2.20.6-12")
 def test_sizes_decide_and_not_the_bit() -> None:
-    """SecurityData is read with AI set and clear; built, a bare SecurityID leaves AI clear, the rest sets it."""
+    """Read with AI set and clear; built, a bare SecurityID leaves AI clear, the rest sets it."""
     for flags in (0x01, 0x81):
         data = handmade.security_header(flags=flags, security_id=SID)
         record = assert_same(SECURITY_HEADER, data)
-        assert record.Flags.AI == (flags == 0x81)
+        assert (flags == 0x81) == record.Flags.AI
         assert record.SecurityData.SecurityID == SID
     bare = SECURITY_HEADER.build({"SecurityData": {"SecurityID": SID}})
     assert bare == handmade.security_header(flags=0x01, security_id=SID)
@@ -194,7 +204,9 @@ def test_encryption_key_is_a_simpleblob() -> None:
     record = SECURITY_HEADER.parse(handmade.security_header(flags=0xA0, encryption_key=key))
     blob = SIMPLEBLOB.parse(record.SecurityData.EncryptionKey)
     assert (blob.sessionKeyAlgorithm, blob.encryptedKey) == (0x660F, bytes(range(64)))
-    built = SECURITY_HEADER.build({"Flags": {"EB": 1}, "SecurityData": {"EncryptionKey": SIMPLEBLOB.build(blob)}})
+    built = SECURITY_HEADER.build(
+        {"Flags": {"EB": 1}, "SecurityData": {"EncryptionKey": SIMPLEBLOB.build(blob)}}
+    )
     assert built == handmade.security_header(flags=0xA0, encryption_key=key)
 
 
@@ -222,6 +234,30 @@ def test_key_types(key_type: int) -> None:
     assert PUBLICKEYBLOB.build({"aiKeyAlg": key_type, "modulus": bytes(range(64))}) == data
 
 
+def certificate(key: rsa.RSAPrivateKey) -> bytes:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sender")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 4711)
+    builder = builder.not_valid_before(datetime(2026, 1, 1)).not_valid_after(datetime(2027, 1, 1))
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+@requirement("MQMQ-2.2.20.6-29", "MQMQ-2.2.20.6-30", "MQMQ-2.2.20.6-32")
+def test_sender_certificate() -> None:
+    """X.509 by another library, whole and unchanged; its public key in the form of a blob."""
+    key = rsa.generate_private_key(65537, 1024)
+    der = certificate(key)
+    data = handmade.security_header(flags=0x80, certificate=der)
+    record = assert_same(SECURITY_HEADER, data)
+    assert record.SecurityData.SenderCert == der
+    assert SECURITY_HEADER.build({"SecurityData": {"SenderCert": der}}) == data
+    held = x509.load_der_x509_certificate(record.SecurityData.SenderCert).public_key()
+    assert isinstance(held, rsa.RSAPublicKey)
+    modulus = held.public_numbers().n
+    blob = PUBLICKEYBLOB.parse(handmade.publickeyblob(modulus.to_bytes(128, "little")))
+    assert (blob.bitLen, blob.pubExp) == (held.key_size, held.public_numbers().e)
+    assert int.from_bytes(blob.modulus, "little") == modulus
+
+
 @requirement("MQMQ-2.2.20.6-39", "MQQB-3.1.5.1.3-01")
 @pytest.mark.parametrize("item", range(5), ids=SIZES)
 def test_sizes_past_the_packet(item: int) -> None:
@@ -236,7 +272,9 @@ def test_sizes_past_the_packet(item: int) -> None:
 @requirement("MQMQ-2.2.20.6-39")
 def test_padding_past_the_packet() -> None:
     """The item fits, the rest of its four bytes does not: the next header has nothing left."""
-    data = handmade.user_message(security=handmade.security_header(sizes=[53, 0, 0, 0, 0]), properties=bytes(53))
+    data = handmade.user_message(
+        security=handmade.security_header(sizes=[53, 0, 0, 0, 0]), properties=bytes(53)
+    )
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         msmqwire.parse(data)
     assert (caught.value.path, caught.value.offset) == ("MessagePropertiesHeader.Flags", len(data))
@@ -279,5 +317,10 @@ def test_the_header_in_a_message() -> None:
     data = USER_MESSAGE.build({"SecurityHeader": {"SecurityData": security}})
     assert data[64 : 64 + 16] == struct.pack("<HHHHLL", 0x81, 28, 5, 3, 1, 8)
     assert data[80:] == (
-        SID + b"12345\0\0\0" + b"123\0" + b"1\0\0\0" + handmade.provider_info(1, "x") + handmade.properties_header()
+        SID
+        + b"12345\0\0\0"
+        + b"123\0"
+        + b"1\0\0\0"
+        + handmade.provider_info(1, "x")
+        + handmade.properties_header()
     )

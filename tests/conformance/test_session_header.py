@@ -26,7 +26,9 @@ BASE = bytes(16)
     "path, offset, data, value",
     [
         proving("AckSequenceNumber", 0, b"\x02\x01", 0x0102, ids="MQMQ-2.2.20.4-06"),
-        proving("AckSequenceNumber", 0, b"\xff\xff", 0xFFFF, ids="MQMQ-2.2.20.4-06", name="AckSequenceNumber-max"),
+        proving(
+            "AckSequenceNumber", 0, b"\xff\xff", 0xFFFF, ids="MQMQ-2.2.20.4-06", name="AckSequenceNumber-max"
+        ),
         proving("RecoverableMsgAckSeqNumber", 2, b"\x12\x11", 0x1112, ids="MQMQ-2.2.20.4-07"),
         proving("RecoverableMsgAckFlags", 4, b"\x24\x23\x22\x21", 0x21222324, ids="MQMQ-2.2.20.4-09"),
         proving("UserMsgSequenceNumber", 8, b"\x32\x31", 0x3132, ids="MQMQ-2.2.20.4-10"),
@@ -68,7 +70,9 @@ def test_reserved_is_ignored() -> None:
 @requirement("MQMQ-2.2.20.4-01", "MQQB-2.2.6-04")
 def test_both_places() -> None:
     """Behind the InternalHeader at 20, or the last 16 bytes of a message: the same header."""
-    header = handmade.session_header(ack=0x0102, recoverable_ack=3, recoverable_flags=5, sent=7, recoverable_sent=6)
+    header = handmade.session_header(
+        ack=0x0102, recoverable_ack=3, recoverable_flags=5, sent=7, recoverable_sent=6
+    )
     assert len(header) == 16
     alone = assert_same(SESSION_ACK, handmade.session_ack(header))
     message = handmade.user_message(

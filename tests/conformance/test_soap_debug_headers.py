@@ -25,11 +25,11 @@ QUEUE_TEXT = "01020304-0506-0708-090a-0b0c0d0e0f10"
 QUEUE = bytes.fromhex("04 03 02 01 06 05 08 07 09 0A 0B 0C 0D 0E 0F 10")
 
 
-# --- SoapHeader --------------------------------------------------------------------------------------------------
+# --- SoapHeader ---
 
 
 def test_layout_of_the_base() -> None:
-    assert SOAP == bytes.fromhex("20 03 00 00 02 00 00 00 68 00 00 00 84 03 00 00 02 00 00 00 62 00 00 00")
+    assert bytes.fromhex("20 03 00 00 02 00 00 00 68 00 00 00 84 03 00 00 02 00 00 00 62 00 00 00") == SOAP
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,20 @@ def test_the_second_half_aligned_or_not(header: str) -> None:
 
 
 @requirement("MQMQ-2.2.20.7-05")
-def test_another_number_in_place_of_the_second() -> None:
-    data = handmade.user_message(soap=handmade.soap_header("ab", body_id=0x0385))
-    # behind BaseHeader, UserHeader, properties, eight bytes and three characters
+@pytest.mark.parametrize("number", [0, 0x0320, 0x0385, 0x8403])
+def test_another_number_in_place_of_the_second(number: int) -> None:
+    """Behind BaseHeader, UserHeader, properties, eight bytes, three characters and their padding."""
+    data = handmade.user_message(soap=handmade.soap_header("ab", body_id=number))
+    assert_refused(msmqwire.parse, data, "SoapHeader.BodySectionID", 16 + 52 + 56 + 8 + 8)
+
+
+@requirement("MQQB-3.1.5.1.3-01")
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_cut_between_the_halves(cut: int) -> None:
+    data = handmade.soap_header("", "b")[: 10 + cut]
     with pytest.raises(msmqwire.MalformedPacket) as caught:
-        msmqwire.parse(data)
-    assert caught.value.offset == 16 + 52 + 56 + 8 + 6
-    assert caught.value.path.startswith("SoapHeader.")
+        SOAP_HEADER.parse(data)
+    assert caught.value.offset == len(data)
 
 
 @requirement("MQQB-3.1.5.1.3-01")
@@ -112,7 +119,7 @@ def test_soap_lengths_past_the_packet(name: str, offset: int, least: int) -> Non
         assert_refused(msmqwire.parse, data, f"SoapHeader.{name}", 124 + offset)
 
 
-# --- DebugHeader -------------------------------------------------------------------------------------------------
+# --- DebugHeader ---
 
 
 @requirement("MQMQ-2.2.20.8-01")

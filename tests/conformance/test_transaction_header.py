@@ -31,9 +31,22 @@ GUID = handmade.guid("01020304-0506-0708-090a-0b0c0d0e0f10")
         proving("TxSequenceID.TimeStamp", 8, b"\x14\x13\x12\x11", 0x11121314, ids="MQMQ-2.2.20.5-12"),
         proving("TxSequenceNumber", 12, b"\x24\x23\x22\x21", 0x21222324, ids="MQMQ-2.2.20.5-13"),
         proving("TxSequenceNumber", 12, b"\x01\0\0\0", 1, ids="MQMQ-2.2.20.5-13", name="TxSequenceNumber-1"),
-        proving("TxSequenceNumber", 12, b"\xff" * 4, 0xFFFFFFFF, ids="MQMQ-2.2.20.5-13", name="TxSequenceNumber-max"),
+        proving(
+            "TxSequenceNumber",
+            12,
+            b"\xff" * 4,
+            0xFFFFFFFF,
+            ids="MQMQ-2.2.20.5-13",
+            name="TxSequenceNumber-max",
+        ),
         proving("PreviousTxSequenceNumber", 16, b"\x34\x33\x32\x31", 0x31323334, ids="MQMQ-2.2.20.5-14"),
-        proving("PreviousTxSequenceNumber", 16, b"\xfe\xff\xff\xff", 0xFFFFFFFE, name="PreviousTxSequenceNumber-max"),
+        proving(
+            "PreviousTxSequenceNumber",
+            16,
+            b"\xfe\xff\xff\xff",
+            0xFFFFFFFE,
+            name="PreviousTxSequenceNumber-max",
+        ),
     ],
 )
 def test_fields(path: str, offset: int, data: bytes, value: int) -> None:
@@ -114,7 +127,9 @@ def test_connector() -> None:
         assert_same(TRANSACTION_HEADER, data)
     given = {"TxSequenceID": {"Ordinal": 1, "TimeStamp": 2}, "TxSequenceNumber": 5}
     assert TRANSACTION_HEADER.build(given) == short
-    assert TRANSACTION_HEADER.build({**given, "ConnectorQMGuid": "01020304-0506-0708-090a-0b0c0d0e0f10"}) == long
+    assert (
+        TRANSACTION_HEADER.build({**given, "ConnectorQMGuid": "01020304-0506-0708-090a-0b0c0d0e0f10"}) == long
+    )
     assert_refused(TRANSACTION_HEADER, long[:20], "TransactionHeader.ConnectorQMGuid", 20)
     assert_refused(TRANSACTION_HEADER, short + GUID, "TransactionHeader", 20)
 

@@ -36,10 +36,13 @@ NAME = "OS:host\\queue"
 # the forms of a name: its bytes by hand, and its fields
 HOST_QUEUE = handmade.private_id(0x11223344), {"PrivateQueueIdentifier": 0x11223344}
 PUBLIC = OTHER_BYTES, {"PublicQueueIdentifier": UUID(OTHER_TEXT)}
-PRIVATE = handmade.private_name(OTHER_BYTES, 0x55667788), {
-    "SourceQueueManager": UUID(OTHER_TEXT),
-    "PrivateQueueIdentifier": 0x55667788,
-}
+PRIVATE = (
+    handmade.private_name(OTHER_BYTES, 0x55667788),
+    {
+        "SourceQueueManager": UUID(OTHER_TEXT),
+        "PrivateQueueIdentifier": 0x55667788,
+    },
+)
 DIRECT = handmade.direct_name(NAME), {"Count": 28, "DirectFormatName": NAME}
 
 
@@ -62,7 +65,9 @@ def test_guids(field: str, offset: int) -> None:
     assert_field(USER_HEADER, base, field, offset, OTHER_BYTES, UUID(OTHER_TEXT))
     record = USER_HEADER.parse(base[:offset] + GUID_BYTES + base[offset + 16 :])
     assert record.to_json()[field] == GUID_TEXT
-    assert USER_HEADER.build({field: GUID_TEXT})[offset : offset + 16] == GUID_BYTES == handmade.guid(GUID_TEXT)
+    assert (
+        USER_HEADER.build({field: GUID_TEXT})[offset : offset + 16] == GUID_BYTES == handmade.guid(GUID_TEXT)
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,9 @@ def test_bits_that_change_no_layout(name: str, mask: int, value: int) -> None:
     assert_bits(USER_HEADER, BARE, f"Flags.{name}", 44, 4, mask, value)
 
 
-@requirement("MQMQ-2.2.19.2-14", "MQMQ-2.2.19.2-34", "MQMQ-2.2.19.2-37", "MQMQ-2.2.19.2-40", "MQMQ-2.2.19.2-42")
+@requirement(
+    "MQMQ-2.2.19.2-14", "MQMQ-2.2.19.2-34", "MQMQ-2.2.19.2-37", "MQMQ-2.2.19.2-40", "MQMQ-2.2.19.2-42"
+)
 def test_bits_that_are_left_out() -> None:
     """Reserved ones are 0, MP is 1: the sender's side of the rows."""
     assert USER_HEADER.build({})[44:48] == b"\x00\x00\x20\x00"
@@ -142,7 +149,10 @@ def test_reserved_bits_are_ignored_in_a_message() -> None:
 
 
 QUEUES = [
-    *(("DestinationQueue", "DQ", 10, kind, *form) for kind, form in ((3, HOST_QUEUE), (5, PUBLIC), (7, DIRECT))),
+    *(
+        ("DestinationQueue", "DQ", 10, kind, *form)
+        for kind, form in ((3, HOST_QUEUE), (5, PUBLIC), (7, DIRECT))
+    ),
     *(
         ("AdminQueue", "AQ", 13, kind, *form)
         for kind, form in ((2, HOST_QUEUE), (3, HOST_QUEUE), (5, PUBLIC), (6, PRIVATE), (7, DIRECT))
@@ -255,7 +265,11 @@ def test_response_queue_is_the_admin_queue(admin: tuple[int, bytes]) -> None:
 
 @requirement("MQMQ-2.2.19.2-09")
 def test_order_of_the_variable_part() -> None:
-    queues = {"DestinationQueue": (7, "OS:d\\1"), "AdminQueue": (7, "OS:admin\\2"), "ResponseQueue": (7, "OS:re\\3")}
+    queues = {
+        "DestinationQueue": (7, "OS:d\\1"),
+        "AdminQueue": (7, "OS:admin\\2"),
+        "ResponseQueue": (7, "OS:re\\3"),
+    }
     names = [(kind, handmade.direct_name(name)) for kind, name in queues.values()]
     data = handmade.user_header(
         destination=names[0], admin=names[1], response=names[2], connector_type=OTHER_BYTES
@@ -293,7 +307,7 @@ def test_connector_type() -> None:
     assert_refused(USER_HEADER, data[:-1], "UserHeader.ConnectorType", len(data) - 1)
 
 
-# --- the names themselves ------------------------------------------------------------------------------------
+# --- the names themselves ---
 
 
 @requirement("MQMQ-2.2.18.1.5.1-01")
@@ -382,7 +396,7 @@ def test_bad_count(count: int, text: str) -> None:
     assert_refused(msmqwire.parse, data, "UserHeader.DestinationQueue.Count", 64)
 
 
-# --- the packet's headers by the bits of this one --------------------------------------------------------------
+# --- the packet's headers by the bits of this one ---
 
 HEADERS = {
     "SH": ("SecurityHeader", 0x00080000, "security", handmade.security_header(flags=1, security_id=b"1234")),
@@ -425,7 +439,7 @@ def test_presence_bits(flag: str) -> None:
         msmqwire.parse(data[:60] + word + data[64:])
 
 
-# --- examples --------------------------------------------------------------------------------------------------
+# --- examples ---
 
 
 @requirement("MQMQ-2.2.19.2-46")

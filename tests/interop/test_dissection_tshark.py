@@ -1,0 +1,115 @@
+"""Packets and skipped stretches of a direction, put together, are the bytes that tshark follows."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from msmqwire.dissection import Item, dissect
+from tests import captures as c
+from tests import handmade as h
+
+TSHARK = shutil.which("tshark")
+
+if TSHARK is None and os.environ.get("CI") != "true":
+    pytest.skip("tshark is not installed", allow_module_level=True)
+
+DISORDERS = {
+    "none": {},
+    "reorder": {"reorder": 0.3},
+    "duplicate": {"duplicate": 0.3},
+    "resegment": {"resegment": 0.5},
+    "overlap": {"overlap": 0.3},
+    "all": {"reorder": 0.2, "duplicate": 0.2, "resegment": 0.3, "overlap": 0.2},
+}
+
+
+def followed(path: Path, stream: int) -> dict[str, bytes]:
+    """The bytes of both directions by the address and port of their sender."""
+    assert TSHARK is not None, "tshark is not installed"
+    command = [TSHARK, "-n", "-r", str(path), "-q", "-z", f"follow,tcp,raw,{stream}"]
+    lines = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.splitlines()
+    nodes: dict[int, str] = {}
+    data: dict[str, bytes] = defaultdict(bytes)
+    for line in lines:
+        if line.startswith("Node "):
+            nodes[int(line[5])] = line[8:]
+        elif len(nodes) == 2 and not line.startswith("="):
+            data[nodes[line.startswith("\t")]] += bytes.fromhex(line.strip())
+    return {node: data[node] for node in nodes.values()}
+
+
+def content(rng: random.Random, clean: bool) -> bytes:
+    """Packets, and between them what is none; each stretch is known by its bytes."""
+    parts = [
+        h.establish_connection(),
+        h.connection_parameters(),
+        h.session_ack(),
+        h.user_message(session=h.session_header(), properties=h.properties_header(body=rng.randbytes(9))),
+        h.user_message(properties=h.properties_header(body=rng.randbytes(rng.randrange(5000)))),
+        h.order_ack(),
+    ]
+    bad = [h.base_header(0), h.base_header(50).ljust(50, b"\xff"), rng.randbytes(rng.randint(1, 400))]
+    pool = parts if clean else parts + bad
+    return b"".join(rng.choice(pool) for _ in range(rng.randint(1, 6)))
+
+
+def conversations(rng: random.Random, *, clean: bool) -> list[c.TcpConversation]:
+    made = []
+    for number in range(4):
+        ends = (c.CLIENT_6, c.SERVER_6) if number == 3 else (c.CLIENT, c.SERVER)
+        talk = c.TcpConversation(
+            (ends[0], 50_000 + number), (ends[1], 1801),
+            client_isn=2**32 - rng.randrange(5000), server_isn=rng.randrange(2**32),
+            mss=rng.randint(100, 1460), start_ns=c.START_NS + number * 250_000,
+        ).handshake()  # fmt: skip
+        for _ in range(rng.randint(2, 5)):
+            talk.send(content(rng, clean), by_client=rng.random() < 0.5, acknowledged=rng.random() < 0.5)
+        if number != 2:
+            talk.close(rng.random() < 0.5)
+        made.append(talk)
+    return made
+
+
+def directions(items: list[Item]) -> dict[int, dict[str, list[Item]]]:
+    streams: dict[int, dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        assert item.stream is not None
+        src = f"[{item.src}]" if ":" in item.src else item.src
+        streams[item.stream][f"{src}:{item.src_port}"].append(item)
+    return streams
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("name", DISORDERS)
+def test_items_stand_at_their_places_in_the_stream(tmp_path, name, clean, seed):
+    rng = random.Random(seed)
+    # tshark takes what comes behind its own acknowledgement for lost.
+    talks = [
+        c.disorder(talk.frames, rng, behind_acks=False, **DISORDERS[name])
+        for talk in conversations(rng, clean=clean)
+    ]
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(c.pcapng_bytes(c.merged(*talks)))
+    streams = directions(list(dissect(path)))
+    assert len(streams) == 4
+    for stream, nodes in streams.items():
+        expected = followed(path, stream)
+        assert {node for node in nodes if expected[node]} == {node for node in expected if expected[node]}
+        for node, items in nodes.items():
+            place = 0
+            for item in items:
+                assert item.raw in (expected[node][place : place + item.size], b"")
+                assert item.raw or item.kind == "Skipped"
+                assert not clean or item.packet is not None
+                place += item.size
+            assert place == len(expected[node])

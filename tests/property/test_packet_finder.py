@@ -1,0 +1,210 @@
+"""Whatever a direction carries: every byte is accounted for, and what is whole and in step is found."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import assume, given
+
+from msmqwire.dissection.finder import Found, PacketFinder
+from msmqwire.errors import MalformedPacket
+from msmqwire.packets import parse, well_formed
+from tests import handmade as h
+
+ACK = h.session_ack()
+PACKETS = [
+    ACK,
+    h.connection_parameters(),
+    h.establish_connection(),
+    h.user_message(properties=h.properties_header(label="label", body=b"body")),
+    h.user_message(session=h.session_header(), properties=h.properties_header(body=b"x" * 500)),
+    h.user_message(transaction=h.transaction_header(), flags=0),
+    h.order_ack(),
+    h.final_ack(),
+    h.user_message(properties=h.properties_header(body=ACK + h.connection_parameters() + ACK)),
+    h.user_message(properties=h.properties_header(body=h.base_header(3000) * 8)),
+]
+packets = st.sampled_from(PACKETS)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A packet with some bytes changed."""
+    data = bytearray(draw(packets))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.one_of(st.integers(0, 15), st.integers(0, len(data) - 1)))
+        data[at] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF, data[at] ^ 1]))
+    return bytes(data)
+
+
+@st.composite
+def lying(draw: st.DrawFn) -> bytes:
+    """A header with any size and flags, and perhaps something behind it."""
+    size = draw(st.sampled_from([0, 15, 16, 17, 36, 40, 200, 3000, 0x400000, 0x400001, 0xFFFFFFFF]))
+    return h.base_header(size, draw(st.integers(0, 0xFFFF))) + draw(st.binary(max_size=40))
+
+
+garbage = st.one_of(st.binary(min_size=1, max_size=50), damaged(), lying(), packets.map(lambda p: p[17:]))
+
+
+class Run:
+    """A finder with the stream it was fed, and what it found."""
+
+    def __init__(self, midstream: bool = False) -> None:
+        self.finder = PacketFinder(midstream=midstream)
+        self.fed, self.found, self.frame = bytearray(), list[Found](), 0
+        self.gaps = list[int]()
+
+    def feed(self, data: bytes) -> None:
+        for cut in range(0, len(data), 100):
+            self.frame += 1
+            piece = data[cut : cut + 100]
+            self.fed += piece
+            self.add(self.finder.feed(piece, self.frame, self.frame * 10))
+
+    def gap(self, size: int | None) -> None:
+        found = self.finder.gap(size, "lost", self.frame, self.frame * 10)
+        if size:
+            gap = found.pop()
+            assert (gap.size, gap.data, gap.reason) == (size, b"", "not in the capture: lost")
+            self.gaps.append(size)
+        self.add(found)
+        assert sum(one.size for one in self.found) == len(self.fed)
+
+    def add(self, found: list[Found]) -> None:
+        self.found += found
+
+    def end(self) -> list[Found]:
+        self.add(self.finder.end())
+        assert self.finder.held == 0
+        self.check()
+        return self.found
+
+    def check(self) -> None:
+        """Every byte stands in one item, in order, and each item is what it says."""
+        place = 0
+        for one in self.found:
+            assert one.size > 0
+            if one.reason:
+                assert (one.packet, one.error, one.data) == (None, None, b"")
+            else:
+                assert one.data == self.fed[place : place + one.size]
+                assert (one.packet is None) != (one.error is None)
+            if one.packet is not None:
+                assert parse(one.data) == one.packet
+            if one.error is not None:
+                with pytest.raises(MalformedPacket) as raised:
+                    parse(one.data)
+                assert raised.value.to_json() == one.error.to_json()
+            place += one.size
+            assert one.frames
+            assert list(one.frames) == sorted(set(one.frames))
+            assert one.time_ns == one.frames[-1] * 10
+        assert place == len(self.fed)
+
+
+def whole(found: list[Found]) -> list[bytes]:
+    return [one.data for one in found if one.packet is not None]
+
+
+@given(st.lists(packets, max_size=8), st.lists(st.integers(0, 5000), max_size=30))
+def test_in_step_all_packets_are_found_and_nothing_else(sent, cuts):
+    data = b"".join(sent)
+    finder, found = PacketFinder(), []
+    for start, stop in pairwise(sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})):
+        found += finder.feed(data[start:stop], 1, 1)
+    assert [one.data for one in found + finder.end()] == sent
+
+
+@given(st.lists(st.one_of(packets, garbage), max_size=8), st.booleans())
+def test_every_byte_is_accounted_for(parts, midstream):
+    run = Run(midstream)
+    for part in parts:
+        run.feed(part)
+    run.end()
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(packets, garbage), st.sampled_from([-1, -1, None, 0, 1, 30, 5000])), max_size=8
+    ),
+    st.booleans(),
+)
+def test_every_byte_is_accounted_for_whatever_is_lost(parts, midstream):
+    run = Run(midstream)
+    for data, size in parts:
+        run.feed(data)
+        if size != -1:
+            run.gap(size)
+    run.end()
+
+
+@given(st.lists(st.one_of(packets, garbage), max_size=6), st.lists(st.integers(0, 9), max_size=3))
+def test_letting_go_at_any_time_loses_no_count(parts, when):
+    run = Run()
+    for number, data in enumerate(parts):
+        run.feed(data)
+        if number in when:
+            run.add(run.finder.let_go())
+            assert run.finder.held == 0
+    run.end()
+
+
+@given(packets, st.binary(min_size=1, max_size=60), st.lists(packets, min_size=1, max_size=5), st.booleans())
+def test_after_garbage_all_packets_are_found(first, noise, then, midstream):
+    assume(b"LIOR" not in noise)
+    run = Run(midstream)
+    run.feed(first)
+    run.feed(noise)
+    for packet in then:
+        run.feed(packet)
+    found = whole(run.end())
+    assert found == [first, *then]
+
+
+@given(packets, st.integers(1, 700), st.lists(packets, min_size=1, max_size=5))
+def test_a_capture_that_begins_inside_a_packet_finds_those_that_follow(first, cut, then):
+    assume(b"LIOR" not in first[cut:])  # else what stands in its body is as certain
+    run = Run(midstream=True)
+    run.feed(first[cut:])
+    for packet in then:
+        run.feed(packet)
+    assert whole(run.end()) == then
+
+
+@given(st.lists(packets, min_size=1, max_size=6), st.integers(0, 4000), st.integers(1, 2000), st.booleans())
+def test_a_hole_costs_no_packet_but_those_it_touches(sent, start, size, known):
+    data = b"".join(sent)
+    assume(start < len(data))
+    stop = min(start + size, len(data))
+    place, kept = 0, []
+    for packet in sent:
+        end = place + len(packet)
+        if end <= start or place >= stop:
+            kept.append(packet)
+        elif b"LIOR" in packet[16:]:
+            assume(known and place <= start and start - place >= 16 and end >= stop)
+        place = end
+    run = Run()
+    run.feed(data[:start])
+    run.gap(stop - start if known else None)
+    run.feed(data[stop:])
+    found = whole(run.end())
+    assert found == kept
+
+
+@given(st.one_of(packets, damaged(), lying()), st.binary(max_size=20), st.binary(max_size=20))
+def test_a_packet_is_judged_alike_wherever_it_stands(data, before, after):
+    size = int.from_bytes(data[8:12], "little") + (16 if data[2] & 0x18 == 0x10 else 0)
+    assume(len(data) >= 12 and data[0] == 0x10 and data[4:8] == b"LIOR" and 16 <= size == len(data))
+    stream = before + data + after
+    judged = well_formed(stream, len(before), len(before) + len(data))
+    assert judged == well_formed(bytearray(stream), len(before), len(before) + len(data))
+    try:
+        parse(data)
+    except MalformedPacket:
+        assert not judged or data[2] == data[3] == 0  # an OrderAck or FinalAck has a body of its own
+    else:
+        assert judged
