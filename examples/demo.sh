@@ -12,8 +12,11 @@ show() {
 printf 'A session between two queue managers, packet by packet:\n'
 show dissect examples/session.pcap --table
 
-printf '\nOne packet in full, a SessionAck as [MS-MQQB] 4.1.8 prints it:\n'
-show parse --hex tests/vectors/MS-MQQB-4.1.8-SessionAck.hex
+printf '\nOne packet in full, every field beside its bytes:\n'
+show dissect examples/session.pcap --hexdump --kind UserMessage
 
 printf '\nWhat in the session departs from the specifications, by requirement id:\n'
 show lint examples/session.pcap
+
+printf '\nShapes of attack in a second, hostile capture:\n'
+show dissect examples/hostile.pcapng --findings ATTACK --table

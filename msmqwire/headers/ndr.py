@@ -35,9 +35,9 @@ NDR_STRING: Final = Header(
     (
         ndr_align(4),
         uint(32, "MaximumCount", "Characters with the null.", unit="WCHAR"),
-        uint(32, "Offset", "0."),
+        uint(32, "Offset", "0.", must=frozenset({0})),
         uint(32, "ActualCount", "Characters with the null.", unit="WCHAR", same_as="MaximumCount"),
-        text("String", Ref("MaximumCount", times=2), "The text."),
+        text("String", Ref("MaximumCount", times=2), "The text.", strict=True),
     ),
     "A null-terminated wide string that a pointer points to.",
 )

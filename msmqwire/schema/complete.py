@@ -109,15 +109,17 @@ class _Completion:
             header, _, name = path.partition(".")
             if "." not in name and name not in _keys(given.get(header)):
                 added[path] = value
-        optional = [part for part in packet.parts if isinstance(part, Maybe) and isinstance(part.when, str)]
-        present = {str(part.when) for part in optional if given.get(part.name) is not None}
+        optional = [
+            (p.name, p.when) for p in packet.parts if isinstance(p, Maybe) and isinstance(p.when, str)
+        ]
+        present = {when for name, when in optional if given.get(name) is not None}
         for when in present:  # a header that tells of one that is given is there itself,
             teller = when.partition(".")[0]
             if given.get(teller) is None and isinstance(packet.part(teller), Maybe):
                 given[teller] = {}
-        for part in optional:  # and so is one that the same bit tells of
-            if part.when in present:
-                given.setdefault(part.name, {})
+        for name, when in optional:  # and so is one that the same bit tells of
+            if when in present:
+                given.setdefault(name, {})
         for part in packet.parts:
             if not isinstance(part, View):
                 continue

@@ -521,7 +521,7 @@ class _List(_Part):
         count, by, offset = stream.lookup(self.node.count)
         left, limit = stream.announced, self.node.limit
         if count > limit:
-            raise MalformedPacket(f"{count} is more than {limit}, a limit of this reader", path=by, offset=offset)
+            raise MalformedPacket(f"{count} is more than {limit}, our limit", path=by, offset=offset)
         least = count * least_size(self.node.item)
         if left is not None and least > left - stream.tell():
             why = f"{count}: {least} bytes at least, and {left - stream.tell()} are left"
