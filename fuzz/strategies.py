@@ -539,10 +539,10 @@ class _Drawing:
             if arm is None or not element.number(pointer):
                 items.append(None)
                 continue
-            items.append(self.structure(arm, self.path(f"{part.name}[{i}]")))
+            item = self.structure(arm, self.path(f"{part.name}[{i}]"))
+            items.append(item)
             if count:
-                held, name = element.follow(count)
-                self.copies.append((held, name, [items[-1]], "MaximumCount"))
+                self.copies.append((*element.follow(count), [item], "MaximumCount"))
         owner.held[part.name] = items
 
 
@@ -714,8 +714,11 @@ class _Leaving:
         schema = record.schema
         referred |= _deciding(schema)
         kept: dict[str, Any] = {}
+        stay = _unambiguous(schema) | set(_of_unknown_unit(record))
         for part in schema.parts:
-            if isinstance(part, Close) or self.leaves(part, schema, referred, kept):
+            if isinstance(part, Close):
+                continue
+            if part.name not in stay and self.leaves(part, schema, referred, kept):
                 continue
             kept[part.name] = self.value(part, record[part.name], referred)
             if isinstance(part, View) and self.all_computed:  # what it lacks is not looked for there
@@ -726,8 +729,6 @@ class _Leaving:
         return kept if whole else schema.record(**kept)
 
     def leaves(self, part: Part, schema: Header, referred: frozenset[str], kept: dict[str, Any]) -> bool:
-        if part.name in _unambiguous(schema):
-            return False
         match part:
             case UInt(same_as=copied) if copied in schema.fields and copied not in kept:
                 return True
@@ -784,6 +785,13 @@ def _without(kept: dict[str, Any], path: str) -> dict[str, Any]:
     if not inner:
         return {key: value for key, value in kept.items() if key != name}
     return {**kept, name: _without(dict(kept[name]), inner)}
+
+
+def _of_unknown_unit(record: Record) -> Iterator[str]:
+    """The lengths of texts that are kept as bytes, and could be read in another unit."""
+    for part in record.schema.parts:
+        if isinstance(part, Text) and part.otherwise and isinstance(record[part.name], bytes):
+            yield from (part.name, part.otherwise.path)
 
 
 @cache

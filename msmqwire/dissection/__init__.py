@@ -13,7 +13,7 @@ from msmqwire.dissection.finder import Found
 from msmqwire.dissection.item import Item, format_time
 from msmqwire.errors import CaptureError, MalformedPacket
 from msmqwire.lint import Finding, PingLint, lint_malformed, lint_packet
-from msmqwire.packets import parse
+from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import Record
 
@@ -22,7 +22,7 @@ __all__ = ["MSMQ_PORT", "Dissection", "Item", "dissect", "format_time"]
 MSMQ_PORT: Final = 1801
 PINGERS_MAX: Final = 4096
 """Pairs of hosts whose pings are remembered, to judge the responses."""
-HELD_MAX: Final = 64 << 20
+HELD_MAX: Final = 32 << 20
 """Bytes held of packets that are not whole yet, of all connections together."""
 HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other brought nothing."""
@@ -150,7 +150,7 @@ class Dissection(Iterator[Item]):
         if self._lint and packet is not None:
             findings = lint_packet(packet, payload) + self._judged_ping(datagram, packet)
         elif self._lint and error is not None:
-            findings = lint_malformed(payload, error, protocol="ping")
+            findings = _malformed(payload, error, "ping", cut=datagram.missing > 0)
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
         file, frames = self._place(datagram.frames)
@@ -239,7 +239,7 @@ class Dissection(Iterator[Item]):
         elif error is not None:
             kind = "Malformed"
             if self._lint:
-                findings = lint_malformed(found.data, error)
+                findings = _malformed(found.data, error, cut=found.cut)
                 connection.lint.gap()
         else:
             kind = "Skipped"
@@ -250,6 +250,14 @@ class Dissection(Iterator[Item]):
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, found.size, findings, error, found.data, found.reason,
         )  # fmt: skip
+
+
+def _malformed(
+    data: bytes, error: MalformedPacket, protocol: Protocol = "session", *, cut: bool
+) -> list[Finding]:
+    """What is wrong with a malformed packet; that it ends early is no attack when the capture cut it."""
+    findings = lint_malformed(data, error, protocol)
+    return [finding for finding in findings if not cut or finding.id != "ATTACK-TRUNCATED"]
 
 
 def _is_stream(source: Any) -> bool:

@@ -88,7 +88,8 @@ class Connection:
             self._pending.pop(side, None)
         if side not in self._finders and side not in self._pending:
             return []
-        return self._open(event.flow) + self._finders.pop(side).end()
+        found = self._open(event.flow)
+        return found + self._finders.pop(side).end(cut=event.how not in ("fin", "rst"))
 
     def let_go(self) -> list[tuple[Flow, list[Found]]]:
         """Memory is short: what is held is skipped."""

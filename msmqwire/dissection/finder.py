@@ -41,6 +41,7 @@ class Found:
         packet: the packet, or None.
         error: why a malformed packet can't be read, or None.
         reason: why bytes were skipped; empty for packets.
+        cut: the capture lacks the rest of a malformed packet; its sender need not have cut it off.
         frames: the numbers of the frames that carry it, in their order.
         time_ns: when the last of them was captured, which completed it.
     """
@@ -52,6 +53,7 @@ class Found:
     reason: str
     frames: tuple[int, ...]
     time_ns: int
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class PacketFinder:
     def gap(self, size: int | None, why: str, frame: int, time_ns: int) -> list[Found]:
         """Bytes are lost here; None when it is not known how many."""
         self._scan(final=True)
-        missing = self._break()
+        missing = self._break(cut=True)
         if size is not None and 0 <= size <= missing:
             self._rest = missing - size
         else:
@@ -133,10 +135,10 @@ class PacketFinder:
         self._flush_run()
         return self._out()
 
-    def end(self) -> list[Found]:
-        """The direction has ended."""
+    def end(self, *, cut: bool = False) -> list[Found]:
+        """The direction has ended; `cut` when only the capture of it has."""
         self._scan(final=True)
-        self._break()
+        self._break(cut=cut)
         self._flush_run()
         return self._out()
 
@@ -214,7 +216,7 @@ class PacketFinder:
         self._take(length, None, error or _why_not(bytes(self._buffer[:length])))
         return True
 
-    def _break(self) -> int:
+    def _break(self, *, cut: bool) -> int:
         """The stream breaks here: takes what is left; how much of a packet is then missing."""
         while self._buffer:
             length = packet_length(self._buffer) if len(self._buffer) >= _JUDGED else 0
@@ -223,7 +225,8 @@ class PacketFinder:
                 at, certain = self._search(_HEADER, final=True)
             if not certain:
                 missing = length - len(self._buffer)
-                self._take(len(self._buffer), None, _why_not(bytes(self._buffer)))
+                error = self._error or _why_not(bytes(self._buffer))
+                self._take(len(self._buffer), None, error, cut=cut)
                 return missing
             self._take(at, None, _why_not(bytes(self._buffer[:at])))
             self._scan(final=True)
@@ -235,7 +238,8 @@ class PacketFinder:
         if size > self._credit:
             return False
         self._credit -= size
-        return _why_not(bytes(self._buffer)).offset == size
+        self._error = _why_not(bytes(self._buffer))
+        return self._error.offset == size
 
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
         """Where the next certain packet begins, or up to where surely none does."""
@@ -306,12 +310,14 @@ class PacketFinder:
         del self._buffer[:count]
         return frames
 
-    def _take(self, count: int, packet: Record | None, error: MalformedPacket | None) -> None:
+    def _take(
+        self, count: int, packet: Record | None, error: MalformedPacket | None, *, cut: bool = False
+    ) -> None:
         self._flush_run()
         self._malformed, self._error = False, None
         data = bytes(self._buffer[:count])
         frames = self._frames(count)
-        self._found.append(Found(data, count, packet, error, "", *_completed(frames)))
+        self._found.append(Found(data, count, packet, error, "", *_completed(frames), cut))
 
     def _skip(self, count: int, reason: str) -> None:
         if not count:

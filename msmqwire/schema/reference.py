@@ -215,7 +215,8 @@ class _Int(_Part):
         value = int(self.subcon._parsereport(stream, context, path))
         stream.note(node.name, offset, value)
         if node.must is not None and value not in node.must:
-            raise MalformedPacket(f"{value} {_allowed(node)}", path=stream.path(node.name), offset=offset)
+            shown = value if isinstance(node.must, range) else f"{value:#06x}"
+            raise MalformedPacket(f"{shown} {_allowed(node)}", path=stream.path(node.name), offset=offset)
         if node.same_as and value != stream.lookup(node.same_as)[0]:
             why = f"{value} is not {node.same_as}, {stream.lookup(node.same_as)[0]}"
             raise MalformedPacket(why, path=stream.path(node.name), offset=offset)
@@ -246,7 +247,7 @@ def _allowed(node: UInt) -> str:
     must = node.must
     if isinstance(must, range):
         return f"is not in {must.start}..{must.stop - 1}"
-    return "is not " + " or ".join(f"{v:#x}" for v in sorted(must or ()))
+    return "is not " + " or ".join(f"{v:#06x}" for v in sorted(must or ()))
 
 
 class _FlagWord(_Part):
