@@ -714,11 +714,11 @@ class _Leaving:
         schema = record.schema
         referred |= _deciding(schema)
         kept: dict[str, Any] = {}
-        stay = _unambiguous(schema) | set(_of_unknown_unit(record))
+        stay, unknown = _unambiguous(schema), set(_of_unknown_unit(record))
         for part in schema.parts:
-            if isinstance(part, Close):
+            if isinstance(part, Close) or (part.name in unknown and self.all_computed):
                 continue
-            if part.name not in stay and self.leaves(part, schema, referred, kept):
+            if part.name not in stay | unknown and self.leaves(part, schema, referred, kept):
                 continue
             kept[part.name] = self.value(part, record[part.name], referred)
             if isinstance(part, View) and self.all_computed:  # what it lacks is not looked for there
@@ -788,7 +788,7 @@ def _without(kept: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _of_unknown_unit(record: Record) -> Iterator[str]:
-    """The lengths of texts that are kept as bytes, and could be read in another unit."""
+    """Texts that are kept as bytes, with their lengths: other bytes around have them read in another unit."""
     for part in record.schema.parts:
         if isinstance(part, Text) and part.otherwise and isinstance(record[part.name], bytes):
             yield from (part.name, part.otherwise.path)

@@ -24,6 +24,8 @@ class Connection:
         ended: the senders whose directions have ended.
     """
 
+    __slots__ = ("_client", "_finders", "_flows", "_lint", "_midstream", "_pending", "ended", "known")
+
     def __init__(self, flow: Flow, ports: Collection[int]) -> None:
         self.known = flow.src_port in ports or flow.dst_port in ports
         self.ended: set[_Side] = set()

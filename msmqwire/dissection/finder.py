@@ -77,6 +77,20 @@ class _Piece(NamedTuple):
 class PacketFinder:
     """Finds the packets of one direction, fed with its bytes and holes in their order."""
 
+    __slots__ = (
+        "_buffer",
+        "_credit",
+        "_error",
+        "_found",
+        "_lost",
+        "_malformed",
+        "_pieces",
+        "_refused",
+        "_rest",
+        "_run",
+        "_start",
+    )
+
     def __init__(self, *, midstream: bool = False) -> None:
         self._buffer = bytearray()
         self._start = 0  # place of the buffer in the stream
