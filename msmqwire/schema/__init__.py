@@ -1,5 +1,19 @@
 """Schemas: the vocabulary that wire structures are declared in, and what reads them."""
 
+from msmqwire.schema.declare import (
+    align,
+    bit,
+    choice,
+    flags,
+    guid,
+    maybe,
+    raw,
+    repeat,
+    reserved,
+    sub,
+    text,
+    uint,
+)
 from msmqwire.schema.jsonform import from_json, to_json
 from msmqwire.schema.nodes import (
     MORE,
@@ -26,20 +40,8 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
-    align,
-    bit,
-    choice,
     fixed_size,
-    flags,
-    guid,
     least_size,
-    maybe,
-    raw,
-    repeat,
-    reserved,
-    sub,
-    text,
-    uint,
 )
 from msmqwire.schema.values import FlagsValue, OddPadding, Record, plain
 

@@ -52,11 +52,11 @@ class Codec:
     def read(self, data: bytes, offset: int = 0) -> tuple[Record, int]:
         """The structure at `offset` and the offset behind it. Raises MalformedPacket."""
         try:
-            found: tuple[Record, int] = self.read_trusted(data, offset, len(data))
+            return self.read_trusted(data, offset, len(data))  # type: ignore[no-any-return]
         except Refused:
-            self._explain(data[offset:])
-            raise AssertionError("the readers disagree") from None
-        return found
+            pass
+        self._explain(data[offset:])
+        raise AssertionError("the readers disagree")
 
     def parse(self, data: bytes) -> Record:
         """Exactly these bytes. Raises MalformedPacket."""

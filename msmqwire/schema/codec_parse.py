@@ -18,6 +18,7 @@ from msmqwire.schema.nodes import (
     Flags,
     Guid,
     Header,
+    Mark,
     Maybe,
     Packet,
     Part,
@@ -28,7 +29,6 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
-    _Mark,
     least_size,
 )
 from msmqwire.schema.values import flags_class
@@ -373,7 +373,7 @@ class ParserSource:
         return record
 
     def maybe(self, part: Maybe) -> str:
-        if isinstance(part.when, _Mark):
+        if isinstance(part.when, Mark):
             assert part.when is MORE
             condition = f"{self.here} < {self.end}"
         elif part.equals is not None:

@@ -13,8 +13,6 @@ the field.
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,6 +31,7 @@ from msmqwire.schema.nodes import (
     Flags,
     Guid,
     Header,
+    Mark,
     Maybe,
     Packet,
     Part,
@@ -43,10 +42,10 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
-    _Mark,
     follow,
     least_size,
 )
+from msmqwire.schema.reading import Reading, Region, Scope
 
 _INTEGERS: Final = {
     (8, False): cs.Int8ul,
@@ -58,130 +57,6 @@ _INTEGERS: Final = {
     (32, True): cs.Int32sl,
     (64, True): cs.Int64sl,
 }
-
-
-@dataclass(slots=True)
-class _Scope:
-    """An open structure: where it starts and what has been read of it."""
-
-    header: Header
-    prefix: str
-    start: int
-    values: dict[str, Any] = field(default_factory=dict)
-    offsets: dict[str, int] = field(default_factory=dict)
-    bytes: dict[str, bytes] = field(default_factory=dict)
-    inner: dict[str, _Scope] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Region:
-    """A stretch of bytes with an announced end, and the field that announced it."""
-
-    end: int | None
-    scope: _Scope | None
-    path: str
-    offset: int
-
-
-class _Stream(io.BytesIO):
-    """The bytes of one top-level structure, with what is open at this point of them."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.data = data
-        self.scopes: list[_Scope] = []
-        self.regions: list[_Region] = []
-        self.seen: dict[str, tuple[int, int]] = {}
-
-    # -- where things are ------------------------------------------------------------------
-
-    @property
-    def announced(self) -> int | None:
-        """The end of the innermost region that has one."""
-        return self.regions[-1].end
-
-    @property
-    def end(self) -> int:
-        """The end of what can be read now."""
-        return len(self.data) if self.announced is None else min(self.announced, len(self.data))
-
-    def note(self, name: str, offset: int, value: int) -> None:
-        """Remembers an integer for those that refer to it."""
-        scope = self.scopes[-1]
-        scope.values[name], scope.offsets[name] = value, offset
-        self.seen[self.path(name)] = offset, value
-
-    @property
-    def bound(self) -> int:
-        """What padding may not pass: the announced end, or that of the data when none is announced."""
-        return len(self.data) if self.announced is None else self.announced
-
-    def path(self, name: str) -> str:
-        prefix = self.scopes[-1].prefix
-        return f"{prefix}.{name}" if prefix else name
-
-    def lookup(self, path: str) -> tuple[int, str, int]:
-        """The value of a referenced field, its full path and its offset."""
-        head, *rest = path.split(".")
-        for scope in reversed(self.scopes):
-            found: _Scope | None = scope
-            names = [head, *rest]
-            while found is not None and names[0] in found.inner and len(names) > 1:
-                found, names = found.inner[names[0]], names[1:]
-            if found is None or names[0] not in found.values:
-                if head in scope.header.fields:  # a header that is not in the packet
-                    return 0, path, scope.start
-                continue
-            value = found.values[names[0]]
-            full = ".".join([found.prefix, *names] if found.prefix else names)
-            offset = found.offsets[names[0]]
-            if len(names) > 1:
-                part = found.header.part(names[0])
-                assert isinstance(part, Flags)
-                bits = next(p for p in part.parts if p.name == names[1])
-                value = (value & bits.mask) >> bits.shift
-            return int(value), full, offset
-        raise KeyError(path)
-
-    def length(self, ref: Ref) -> int:
-        value, path, offset = self.lookup(ref.path)
-        if ref.over is not None:
-            return max(0, value - self.lookup(ref.over)[0])
-        length = -(-value * ref.times // ref.per) + ref.plus
-        if length < 0:
-            raise MalformedPacket(f"{value} is less than {-ref.plus}", path=path, offset=offset)
-        return length
-
-    # -- refusals --------------------------------------------------------------------------
-
-    def need(self, length: int, name: str, blame: str = "") -> None:
-        """Refuses unless `length` bytes can be read here; `blame` is the field that asks for them."""
-        here = self.tell()
-        path = self.path(name)
-        if self.announced is not None and here + length > self.announced:
-            left = max(0, self.announced - here)
-            if blame:
-                value, blamed, offset = self.lookup(blame)
-                why = f"{value}: {path} would take {length} bytes and {left} are left"
-                raise MalformedPacket(why, path=blamed, offset=offset)
-            why = f"takes {length} bytes and {left} are left"
-            raise MalformedPacket(why, path=path, offset=min(self.announced, len(self.data)))
-        if here + length > len(self.data):
-            why = f"takes {length} bytes, the data ends after {max(0, len(self.data) - here)} of them"
-            raise MalformedPacket(why, path=path, offset=len(self.data))
-
-    def take(self, length: int, name: str, blame: str = "") -> bytes:
-        self.need(length, name, blame)
-        return self.read(length)
-
-    def close_region(self) -> None:
-        region = self.regions.pop()
-        here = self.tell()
-        if region.end is not None and here != region.end:
-            size = region.end - (region.scope.start if region.scope else 0)
-            start = region.scope.start if region.scope else 0
-            why = f"{size}, but the structure ends after {here - start} bytes"
-            raise MalformedPacket(why, path=region.path, offset=region.offset)
 
 
 class _Part(cs.Construct):  # type: ignore[misc]
@@ -209,7 +84,7 @@ class _Int(_Part):
         super().__init__(node)
         self.subcon = _INTEGERS[node.bits, node.signed]
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> int:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> int:
         node, offset = self.node, stream.tell()
         stream.need(node.size, node.name)
         value = int(self.subcon._parsereport(stream, context, path))
@@ -223,7 +98,7 @@ class _Int(_Part):
         self._open_region(stream, value, offset)
         return value
 
-    def _open_region(self, stream: _Stream, value: int, offset: int) -> None:
+    def _open_region(self, stream: Reading, value: int, offset: int) -> None:
         kind = self.node.size_of
         scope = next((s for s in reversed(stream.scopes) if isinstance(s.header, Packet)), None)
         if kind == "header":
@@ -237,7 +112,7 @@ class _Int(_Part):
         if stream.announced is not None and end > stream.announced:
             left = stream.announced - scope.start
             raise MalformedPacket(f"{value}, but {left} bytes are left", path=path, offset=offset)
-        stream.regions.append(_Region(end, scope, path, offset))
+        stream.regions.append(Region(end, scope, path, offset))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         return self.subcon._build(obj, stream, context, path)
@@ -257,7 +132,7 @@ class _FlagWord(_Part):
         super().__init__(node)
         self.subcon = _INTEGERS[node.bits, False]
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         offset = stream.tell()
         stream.need(self.node.size, self.node.name)
         value = int(self.subcon._parsereport(stream, context, path))
@@ -276,7 +151,7 @@ class _FlagWord(_Part):
 class _GuidBytes(_Part):
     node: Guid
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> UUID:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> UUID:
         return UUID(bytes_le=stream.take(16, self.node.name))
 
     def _build(self, obj: UUID, stream: Any, context: Any, path: Any) -> Any:
@@ -284,7 +159,7 @@ class _GuidBytes(_Part):
         return obj
 
 
-def _measure(stream: _Stream, length: Any, name: str) -> tuple[int, str]:
+def _measure(stream: Reading, length: Any, name: str) -> tuple[int, str]:
     """The length of a part and the field to blame when it does not fit."""
     if isinstance(length, int):
         return length, ""
@@ -296,7 +171,7 @@ def _measure(stream: _Stream, length: Any, name: str) -> tuple[int, str]:
 class _Bytes(_Part):
     node: Raw
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> bytes:
         length, blame = _measure(stream, self.node.length, self.node.name)
         offset, scope = stream.tell(), stream.scopes[-1]
         data = stream.take(length, self.node.name, blame)
@@ -311,7 +186,7 @@ class _Bytes(_Part):
 class _Characters(_Part):
     node: Text
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         node = self.node
         if node.length is TO_NULL:
             return self._to_null(stream)
@@ -329,7 +204,7 @@ class _Characters(_Part):
             raise MalformedPacket(why, path=blamed, offset=offset)
         return values.text_exact(data)
 
-    def _to_null(self, stream: _Stream) -> Any:
+    def _to_null(self, stream: Reading) -> Any:
         here = stream.tell()
         null = values.find_null(stream.data, here, stream.end)
         if null < 0:
@@ -353,7 +228,7 @@ def _up_to(here: int, start: int, to: int) -> int:
 class _Padding(_Part):
     node: Align
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> bytes:
         node, here = self.node, stream.tell()
         named = [s for s in stream.scopes if node.of in (s.header.name, "*")] or stream.scopes[-1:]
         full = stop = _up_to(here, named[0].start, node.to)
@@ -368,7 +243,7 @@ class _Padding(_Part):
         data = stream.take(stop - here, node.name)
         return data if stop == full else values.OddPadding(data)
 
-    def _without_marker(self, stream: _Stream, stop: int) -> MalformedPacket:
+    def _without_marker(self, stream: Reading, stop: int) -> MalformedPacket:
         """The marker stands at neither place: the field behind the padding is cut off, or wrong."""
         parts, width = stream.scopes[-1].header.parts, len(self.node.marker)
         path = stream.path(parts[parts.index(self.node) + 1].name)
@@ -386,7 +261,7 @@ class _Padding(_Part):
 class _Filling(_Part):
     node: Fill
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> bytes:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> bytes:
         region = stream.regions.pop()
         assert region.end is not None
         here, start = stream.tell(), stream.scopes[-1].start
@@ -403,7 +278,7 @@ class _Filling(_Part):
 class _Viewed(_Part):
     node: View
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         *above, name = self.node.of.split(".")
         scope = stream.scopes[-1]
         for inner in above:
@@ -426,7 +301,7 @@ class _Viewed(_Part):
 
 
 class _End(_Part):
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> None:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> None:
         if stream.regions[-1].scope is not None:
             stream.close_region()
 
@@ -441,7 +316,7 @@ class _Nested(_Part):
         super().__init__(node)
         self.subcon = _Struct(node.header)
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         return _windowed(stream, self.node.within, self.node.name, self.subcon, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
@@ -452,7 +327,7 @@ class _Nested(_Part):
 
 
 def _windowed(
-    stream: _Stream, within: Ref | None, name: str, subcon: _Struct, context: Any, path: Any
+    stream: Reading, within: Ref | None, name: str, subcon: _Struct, context: Any, path: Any
 ) -> Any:
     if within is None:
         return subcon.parse_as(stream, name, context, path)
@@ -460,7 +335,7 @@ def _windowed(
     stream.need(length, name, within.path)
     _, blamed, offset = stream.lookup(within.path)
     end = stream.tell() + length
-    stream.regions.append(_Region(end, None, blamed, offset))
+    stream.regions.append(Region(end, None, blamed, offset))
     value = subcon.parse_as(stream, name, context, path)
     stream.regions.pop()
     if stream.tell() != end:
@@ -476,9 +351,9 @@ class _Optional(_Part):
         super().__init__(node)
         self.subcon = _part_of(node.node)
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         node = self.node
-        if isinstance(node.when, _Mark):
+        if isinstance(node.when, Mark):
             assert node.when is MORE
             there = stream.tell() < stream.end
         else:
@@ -498,7 +373,7 @@ class _Switch(_Part):
         self.arms = {value: _Struct(arm) if arm else None for value, arm in node.arms.items()}
         self.by_name = {arm.name: _Struct(arm) for arm in node.arms.values() if arm}
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         value, by, offset = stream.lookup(self.node.by)
         if value not in self.arms:
             raise MalformedPacket(f"{value:#x} has no layout", path=by, offset=offset)
@@ -518,7 +393,7 @@ class _List(_Part):
         super().__init__(node)
         self.subcon = _Struct(node.item)
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         count, by, offset = stream.lookup(self.node.count)
         left, limit = stream.announced, self.node.limit
         if count > limit:
@@ -545,7 +420,7 @@ class _Deferred(_Part):
         super().__init__(node)
         self.arms = {value: (field, _Struct(arm)) for value, (field, arm, _) in node.arms.items()}
 
-    def _parse(self, stream: _Stream, context: Any, path: Any) -> Any:
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         found = cs.ListContainer()
         for i, element in enumerate(context[self.node.of]):
             by = follow(element, self.node.by) if self.node.by else 0
@@ -557,7 +432,7 @@ class _Deferred(_Part):
                 self._check_count(stream, name, follow(element, self.node.arms[by][2]))
         return found
 
-    def _check_count(self, stream: _Stream, name: str, counted: int) -> None:
+    def _check_count(self, stream: Reading, name: str, counted: int) -> None:
         path = f"{stream.path(name)}.MaximumCount"
         offset, value = stream.seen[path]
         if value != counted:
@@ -577,10 +452,10 @@ class _Struct(cs.Struct):  # type: ignore[misc]
         super().__init__(*(_part_of(part) for part in header.parts))
         self.header = header
 
-    def parse_as(self, stream: _Stream, name: str, context: Any, path: Any) -> Any:
+    def parse_as(self, stream: Reading, name: str, context: Any, path: Any) -> Any:
         top = not stream.scopes
         prefix = name if top else stream.path(name)
-        scope = _Scope(self.header, prefix, stream.tell())
+        scope = Scope(self.header, prefix, stream.tell())
         if not top:
             stream.scopes[-1].inner[name] = scope
         stream.scopes.append(scope)
@@ -605,14 +480,14 @@ class SchemaConstruct(cs.Construct):  # type: ignore[misc]
 
     def _parse(self, stream: Any, context: Any, path: Any) -> Any:
         start = stream.tell()
-        inner = _Stream(stream.read())
+        inner = Reading(stream.read())
         value = self.parse_inner(inner)
         stream.seek(start + inner.tell())
         return value
 
-    def parse_inner(self, inner: _Stream) -> Any:
+    def parse_inner(self, inner: Reading) -> Any:
         packet = isinstance(self.header, Packet)
-        inner.regions.append(_Region(None if packet else len(inner.data), None, "", 0))
+        inner.regions.append(Region(None if packet else len(inner.data), None, "", 0))
         context = cs.Container(_parsing=True, _building=False, _sizing=False, _params={}, _root=None)
         return self.subcon.parse_as(inner, "" if packet else self.header.name, context, "(parsing)")
 
@@ -654,7 +529,7 @@ def construct_of(header: Header) -> SchemaConstruct:
 
 def read(header: Header, data: bytes, offset: int = 0) -> tuple[Any, int]:
     """Like `Header.read`, by construct: a Container and the offset behind it."""
-    inner = _Stream(data[offset:])
+    inner = Reading(data[offset:])
     value = header.construct.parse_inner(inner)
     return value, offset + inner.tell()
 
@@ -663,7 +538,7 @@ def fields_before_error(
     header: Header, data: bytes
 ) -> tuple[dict[str, tuple[int, Any]], MalformedPacket | None]:
     """The integers and flag words that were read, by path with offset and value, and the refusal."""
-    inner = _Stream(data)
+    inner = Reading(data)
     error: MalformedPacket | None = None
     try:
         header.construct.parse_inner(inner)

@@ -111,6 +111,15 @@ class Record:
 
         return packet_to_json(self) if isinstance(self.schema, Packet) else to_json(self)
 
+    def recomputed(self) -> Self:
+        """A copy in which sizes, counts, presence bits and padding are computed anew, after changes.
+
+        Raises InvalidValue.
+        """
+        from msmqwire.schema.recompute import recomputed
+
+        return recomputed(self)  # type: ignore[return-value]
+
     def to_bytes(self) -> bytes:
         """The bytes; what was left out is computed. Raises InvalidValue."""
         return self.schema.build(self)

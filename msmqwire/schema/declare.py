@@ -1,0 +1,161 @@
+"""The short forms in which headers declare their parts: one function for each kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msmqwire.schema.nodes import (
+    Align,
+    Bits,
+    Choice,
+    Flags,
+    Guid,
+    Header,
+    Length,
+    Mark,
+    Maybe,
+    Raw,
+    Ref,
+    Repeat,
+    Sub,
+    Text,
+    UInt,
+    Values,
+)
+
+
+def _ids(req: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (req,) if isinstance(req, str) and req else tuple(req)
+
+
+def uint(
+    bits: int,
+    name: str,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    default: int = 0,
+    unit: str = "",
+    must: Values = None,
+    size_of: str = "",
+    same_as: str = "",
+    signed: bool = False,
+) -> UInt:
+    """A `UInt` in the short form the headers use."""
+    return UInt(name, bits, signed, default, unit, must, size_of, same_as, req=_ids(req), meaning=meaning)
+
+
+def bit(
+    name: str,
+    shift: int,
+    meaning: str = "",
+    *,
+    width: int = 1,
+    default: int = 0,
+    req: str | tuple[str, ...] = (),
+) -> Bits:
+    """A `Bits` in the short form the headers use."""
+    return Bits(name, shift, width, default, _ids(req), meaning)
+
+
+def reserved(names: str, shift: int, *, width: int = 1, req: str | tuple[str, ...] = ()) -> tuple[Bits, ...]:
+    """Consecutive reserved bits: their names, separated by blanks, from bit `shift` up."""
+    return tuple(
+        Bits(name, shift + i * width, width, 0, _ids(req), "Reserved: sent as 0, ignored on receipt.", True)
+        for i, name in enumerate(names.split())
+    )
+
+
+def flags(
+    bits: int, name: str, *parts: Bits | tuple[Bits, ...], meaning: str = "", req: str | tuple[str, ...] = ()
+) -> Flags:
+    """A `Flags` in the short form the headers use."""
+    flat: list[Bits] = []
+    for part in parts:
+        flat.extend((part,) if isinstance(part, Bits) else part)
+    return Flags(name, bits, tuple(sorted(flat, key=lambda p: p.shift)), req=_ids(req), meaning=meaning)
+
+
+def guid(name: str, meaning: str = "", *, req: str | tuple[str, ...] = ()) -> Guid:
+    """A `Guid` in the short form the headers use."""
+    return Guid(name, req=_ids(req), meaning=meaning)
+
+
+def raw(
+    name: str,
+    length: Length,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    default: bytes = b"",
+    marks: str = "",
+) -> Raw:
+    """A `Raw` in the short form the headers use."""
+    if isinstance(length, int) and not default:
+        default = bytes(length)
+    return Raw(name, length, default, marks, req=_ids(req), meaning=meaning)
+
+
+def text(
+    name: str,
+    length: Length,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    otherwise: Ref | None = None,
+    strict: bool = False,
+    padded: bool = False,
+) -> Text:
+    """A `Text` in the short form the headers use."""
+    return Text(name, length, otherwise, strict, padded, req=_ids(req), meaning=meaning)
+
+
+def align(
+    name: str, to: int = 4, *, of: str = "", marker: bytes = b"", req: str | tuple[str, ...] = ()
+) -> Align:
+    """An `Align` in the short form the headers use."""
+    return Align(name, to, of, marker, req=_ids(req), meaning=f"Padding up to a multiple of {to} bytes.")
+
+
+def maybe(
+    when: str | Mark,
+    node: Guid | Sub | Raw,
+    *,
+    equals: int | None = None,
+    mark: int | None = None,
+    req: str | tuple[str, ...] = (),
+) -> Maybe:
+    """A `Maybe` in the short form the headers use."""
+    return Maybe(when, node, equals, mark, req=_ids(req), meaning=node.meaning)
+
+
+def sub(
+    header: Header,
+    name: str = "",
+    *,
+    within: Ref | None = None,
+    meaning: str = "",
+    req: str | tuple[str, ...] = (),
+) -> Sub:
+    """A `Sub` in the short form the headers use; by default it bears the header's name."""
+    return Sub(name or header.name, header, within, req=_ids(req), meaning=meaning or header.meaning)
+
+
+def choice(
+    name: str,
+    by: str,
+    arms: Mapping[int, Header | None],
+    meaning: str = "",
+    *,
+    within: Ref | None = None,
+    req: str | tuple[str, ...] = (),
+) -> Choice:
+    """A `Choice` in the short form the headers use."""
+    return Choice(name, by, arms, within, req=_ids(req), meaning=meaning)
+
+
+def repeat(
+    name: str, count: str, item: Header, meaning: str = "", *, req: str | tuple[str, ...] = ()
+) -> Repeat:
+    """A `Repeat` in the short form the headers use."""
+    return Repeat(name, count, item, req=_ids(req), meaning=meaning)

@@ -1,0 +1,137 @@
+"""Where the reference reader is in the bytes: open structures, announced ends, what was read so far.
+
+It knows what each refusal names: see `msmqwire.schema.reference`.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.schema.nodes import Flags, Header, Ref
+
+
+@dataclass(slots=True)
+class Scope:
+    """An open structure: where it starts and what has been read of it."""
+
+    header: Header
+    prefix: str
+    start: int
+    values: dict[str, Any] = field(default_factory=dict)
+    offsets: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, bytes] = field(default_factory=dict)
+    inner: dict[str, Scope] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Region:
+    """A stretch of bytes with an announced end, and the field that announced it."""
+
+    end: int | None
+    scope: Scope | None
+    path: str
+    offset: int
+
+
+class Reading(io.BytesIO):
+    """The bytes of one top-level structure, with what is open at this point of them."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.data = data
+        self.scopes: list[Scope] = []
+        self.regions: list[Region] = []
+        self.seen: dict[str, tuple[int, int]] = {}
+
+    # -- where things are ------------------------------------------------------------------
+
+    @property
+    def announced(self) -> int | None:
+        """The end of the innermost region that has one."""
+        return self.regions[-1].end
+
+    @property
+    def end(self) -> int:
+        """The end of what can be read now."""
+        return len(self.data) if self.announced is None else min(self.announced, len(self.data))
+
+    def note(self, name: str, offset: int, value: int) -> None:
+        """Remembers an integer for those that refer to it."""
+        scope = self.scopes[-1]
+        scope.values[name], scope.offsets[name] = value, offset
+        self.seen[self.path(name)] = offset, value
+
+    @property
+    def bound(self) -> int:
+        """What padding may not pass: the announced end, or that of the data when none is announced."""
+        return len(self.data) if self.announced is None else self.announced
+
+    def path(self, name: str) -> str:
+        prefix = self.scopes[-1].prefix
+        return f"{prefix}.{name}" if prefix else name
+
+    def lookup(self, path: str) -> tuple[int, str, int]:
+        """The value of a referenced field, its full path and its offset."""
+        head, *rest = path.split(".")
+        for scope in reversed(self.scopes):
+            found: Scope | None = scope
+            names = [head, *rest]
+            while found is not None and names[0] in found.inner and len(names) > 1:
+                found, names = found.inner[names[0]], names[1:]
+            if found is None or names[0] not in found.values:
+                if head in scope.header.fields:  # a header that is not in the packet
+                    return 0, path, scope.start
+                continue
+            value = found.values[names[0]]
+            full = ".".join([found.prefix, *names] if found.prefix else names)
+            offset = found.offsets[names[0]]
+            if len(names) > 1:
+                part = found.header.part(names[0])
+                assert isinstance(part, Flags)
+                bits = next(p for p in part.parts if p.name == names[1])
+                value = (value & bits.mask) >> bits.shift
+            return int(value), full, offset
+        raise KeyError(path)
+
+    def length(self, ref: Ref) -> int:
+        value, path, offset = self.lookup(ref.path)
+        if ref.over is not None:
+            return max(0, value - self.lookup(ref.over)[0])
+        length = -(-value * ref.times // ref.per) + ref.plus
+        if length < 0:
+            raise MalformedPacket(f"{value} is less than {-ref.plus}", path=path, offset=offset)
+        return length
+
+    # -- refusals --------------------------------------------------------------------------
+
+    def need(self, length: int, name: str, blame: str = "") -> None:
+        """Refuses unless `length` bytes can be read here; `blame` is the field that asks for them."""
+        here = self.tell()
+        path = self.path(name)
+        if self.announced is not None and here + length > self.announced:
+            left = max(0, self.announced - here)
+            if blame:
+                value, blamed, offset = self.lookup(blame)
+                why = f"{value}: {path} would take {length} bytes and {left} are left"
+                raise MalformedPacket(why, path=blamed, offset=offset)
+            why = f"takes {length} bytes and {left} are left"
+            raise MalformedPacket(why, path=path, offset=min(self.announced, len(self.data)))
+        if here + length > len(self.data):
+            why = f"takes {length} bytes, the data ends after {max(0, len(self.data) - here)} of them"
+            raise MalformedPacket(why, path=path, offset=len(self.data))
+
+    def take(self, length: int, name: str, blame: str = "") -> bytes:
+        self.need(length, name, blame)
+        return self.read(length)
+
+    def close_region(self) -> None:
+        region = self.regions.pop()
+        here = self.tell()
+        if region.end is not None and here != region.end:
+            size = region.end - (region.scope.start if region.scope else 0)
+            start = region.scope.start if region.scope else 0
+            why = f"{size}, but the structure ends after {here - start} bytes"
+            raise MalformedPacket(why, path=region.path, offset=region.offset)
