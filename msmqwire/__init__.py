@@ -1,4 +1,4 @@
-"""Reads, writes and speaks the Microsoft Message Queuing (MSMQ) protocol family.
+"""Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` turn bytes into packets and back, ``dissect`` finds and judges the packets of
 captures; the rest is reached by its module.
@@ -10,6 +10,7 @@ from msmqwire.errors import CaptureError, InvalidName, InvalidValue, LocatedErro
 from msmqwire.packets import build, from_json, parse, to_json
 
 if TYPE_CHECKING:
+    from msmqwire.columnar import read_capture
     from msmqwire.dissection import Dissection, Item, dissect
 
 __version__ = "0.1.0"
@@ -28,12 +29,17 @@ __all__ = [
     "dissect",
     "from_json",
     "parse",
+    "read_capture",
     "to_json",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """What reads captures is imported when it is first asked for, so that packets alone stay quick."""
+    if name == "read_capture":
+        from msmqwire.columnar import read_capture
+
+        return read_capture
     if name in ("Dissection", "Item", "dissect"):
         from msmqwire import dissection
 

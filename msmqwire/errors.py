@@ -6,6 +6,11 @@ attributes, never on the texts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
+
 
 class MsmqError(Exception):
     """The root of all exceptions that msmqwire raises on purpose."""
@@ -25,6 +30,11 @@ class LocatedError(MsmqError, ValueError):
         place = ", ".join(filter(None, (path, "" if offset is None else f"byte {offset}")))
         super().__init__(f"{place}: {why}" if place else why)
         self.why, self.path, self.offset = why, path, offset
+
+    def detached(self) -> Self:
+        """The error without the frames it was raised in, which keep the bytes alive: to be held on to."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
 
     def to_json(self) -> dict[str, object]:
         """The error as the command line prints it: ``{"error", "path", "offset"}``."""

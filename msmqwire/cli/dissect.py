@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from msmqwire.capture import expand
-from msmqwire.cli import filters
+from msmqwire.cli import filters, tables
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, dumps, safe, say, standard_input
 from msmqwire.cli.show import STYLES, endpoint, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
@@ -156,13 +156,27 @@ def command(
         typer.Option("--findings", help="Only packets with findings: any, MUST, SHOULD, ATTACK or an id."),
     ] = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
+    parquet: Annotated[
+        str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder.")
+    ] = None,
+    arrow: Annotated[str | None, typer.Option("--arrow", help="Write columns to this Arrow file.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
+    columns: Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")] = None,
+    body_limit: Annotated[
+        int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
+    ] = None,
 ) -> None:
     """Dissect captures: every MSMQ packet in them, named, decoded and judged.
 
     Ends with status 65 when a file breaks off or is damaged; what could be read before is printed.
     """
-    if sum((as_json, table, dump)) > 1:
-        raise typer.BadParameter("only one of --json, --table and --hexdump")
+    if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
+        raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
+    sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
+    if parquet is not None or arrow is not None:
+        sink = tables.to_arrow(arrow) if arrow is not None else tables.to_parquet(parquet or "")
+    if sink is None and (columns is not None or body_limit is not None):
+        raise typer.BadParameter("--columns and --body-limit go with --parquet, --arrow or --csv")
     wanted: list[filters.Filter] = []
     try:
         if start or end:
@@ -184,8 +198,18 @@ def command(
         wanted.append(filters.by_findings(findings))
     printer = Printer(sys.stdout, as_json=as_json, dump=dump)
     try:
-        with opened(captures, port or [], lint=not no_lint) as dissection:
-            status = run(dissection, wanted, printer, sys.stderr)
+        with opened(
+            captures, port or [], lint=not no_lint and (sink is None or bool(findings))
+        ) as dissection:
+            if sink is None:
+                status = run(dissection, wanted, printer, sys.stderr)
+            else:
+                names = columns.split(",") if columns is not None else None
+                rows = tables.write(dissection, wanted, sink, columns=names, body_limit=body_limit)
+                print(f"{rows} rows", file=sys.stderr)
+                status = report(dissection, sys.stderr)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from None
     except (NoInput, OSError) as exc:
         raise no_input(exc) from None
     raise typer.Exit(status)

@@ -24,9 +24,15 @@ _CAPTURE_MAGICS: Final = (
 
 
 def run_packet(
-    data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, as_json: bool = False
+    data: bytes,
+    out: TextIO,
+    err: TextIO,
+    *,
+    kind: Kind = Kind.AUTO,
+    as_json: bool = False,
+    check: bool = False,
 ) -> int:
-    """Prints the findings of one packet; the exit status."""
+    """Prints the findings of one packet; the exit status, with `check` also by their severity."""
     protocol = protocol_of(data, kind)
     status = 0
     try:
@@ -35,6 +41,8 @@ def run_packet(
         say(exc, err)
         found, status = lint_malformed(data, exc, protocol=protocol), EX_DATAERR
     _print(found, "", out, as_json=as_json)
+    if check and any(finding.severity in ("MUST", "ATTACK") for finding in found):
+        status = EX_DATAERR
     return status
 
 
@@ -107,6 +115,7 @@ def command(
                         sys.stderr,
                         kind=protocol,
                         as_json=as_json,
+                        check=check,
                     ),
                 )
     except LocatedError as exc:

@@ -20,6 +20,8 @@ from msmqwire.schema import Record
 __all__ = ["MSMQ_PORT", "Dissection", "Item", "dissect", "format_time"]
 
 MSMQ_PORT: Final = 1801
+CONNECTIONS_MAX: Final = 32_768
+"""TCP connections that are followed at a time; the one silent for longest makes room for a new one."""
 PINGERS_MAX: Final = 4096
 """Pairs of hosts whose pings are remembered, to judge the responses."""
 HELD_MAX: Final = 32 << 20
@@ -83,7 +85,7 @@ class Dissection(Iterator[Item]):
         self._ping_ports = {PING_PORT, *ports}
         self._lint = lint
         self._progress = progress
-        self._decoder, self._reassembler = IpDecoder(), Reassembler()
+        self._decoder, self._reassembler = IpDecoder(), Reassembler(max_flows=CONNECTIONS_MAX)
         self._connections: dict[int, Connection] = {}
         self._half_ended: dict[int, None] = {}
         self._held = 0
@@ -145,7 +147,7 @@ class Dissection(Iterator[Item]):
         try:
             packet = parse(payload, protocol="ping")
         except MalformedPacket as exc:
-            error = exc
+            error = exc.detached()
         findings: list[Finding] = []
         if self._lint and packet is not None:
             findings = lint_packet(packet, payload) + self._judged_ping(datagram, packet)

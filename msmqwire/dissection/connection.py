@@ -17,14 +17,25 @@ _Side = tuple[str, int]
 class Connection:
     """Both directions of a TCP connection.
 
-    On the known ports it is MSMQ; on others as soon as a segment of it begins with a BaseHeader.
+    On the known ports it is MSMQ; on others as soon as a segment of it has a BaseHeader. What came
+    before is then reported as skipped.
 
     Attributes:
         known: whether it is MSMQ.
         ended: the senders whose directions have ended.
     """
 
-    __slots__ = ("_client", "_finders", "_flows", "_lint", "_midstream", "_pending", "ended", "known")
+    __slots__ = (
+        "_client",
+        "_finders",
+        "_flows",
+        "_ignored",
+        "_lint",
+        "_midstream",
+        "_pending",
+        "ended",
+        "known",
+    )
 
     def __init__(self, flow: Flow, ports: Collection[int]) -> None:
         self.known = flow.src_port in ports or flow.dst_port in ports
@@ -37,6 +48,7 @@ class Connection:
         self._finders: dict[_Side, PacketFinder] = {}
         self._flows: dict[_Side, Flow] = {}
         self._pending: dict[_Side, list[Data]] = {}  # too few bytes to tell what they are
+        self._ignored: dict[_Side, tuple[int, int, int]] = {}  # bytes passed over, last frame and time
 
     @property
     def lint(self) -> SessionLint:
@@ -66,16 +78,19 @@ class Connection:
         finder = self._finders.get(_side(event.flow))
         if finder is not None:
             return finder.feed(event.data, event.frame, event.time_ns)
-        if not self.known and not self._recognised(event):
-            return []
-        found = self._open(event.flow)
+        inside = False
+        if not self.known:
+            if not self._recognised(event):
+                return []
+            inside = not self._pending.get(_side(event.flow)) and not begins_packet(event.data[:_JUDGED])
+        found = self._open(event.flow, inside=inside)
         finder = self._finders[_side(event.flow)]
         return found + finder.feed(event.data, event.frame, event.time_ns)
 
     def gap(self, event: Gap) -> list[Found]:
         """A hole in a direction."""
         if not self.known:
-            self._pending.pop(_side(event.flow), None)
+            self._ignore(self._pending.pop(_side(event.flow), []))
             return []
         self.lint.gap()
         found = self._open(event.flow)
@@ -97,26 +112,51 @@ class Connection:
         """Memory is short: what is held is skipped."""
         return [(self._flows[side], finder.let_go()) for side, finder in self._finders.items()]
 
-    def _open(self, flow: Flow) -> list[Found]:
+    def _open(self, flow: Flow, *, inside: bool = False) -> list[Found]:
         """Has a finder for a direction; what it finds in what was held of it."""
         side = _side(flow)
         if side in self._finders:
             return []
         self._flows[side] = flow
-        finder = self._finders[side] = PacketFinder(midstream=flow.midstream)
+        size, frame, time_ns = self._ignored.pop(side, (0, 0, 0))
+        finder = self._finders[side] = PacketFinder(midstream=flow.midstream or inside)
         held = self._pending.pop(side, [])
-        return [found for piece in held for found in finder.feed(piece.data, piece.frame, piece.time_ns)]
+        found = [one for piece in held for one in finder.feed(piece.data, piece.frame, piece.time_ns)]
+        if not size:
+            return found
+        reason = "before anything was recognised as MSMQ"
+        return [Found(b"", size, None, None, reason, (frame,), time_ns), *found]
 
     def _recognised(self, event: Data) -> bool:
         side = _side(event.flow)
         held = self._pending.pop(side, [])
         head = b"".join(piece.data for piece in held) + event.data[:_JUDGED]
-        if not begins_packet(head[:_JUDGED]):
-            # What was held began nothing; this segment may still.
-            return bool(held) and self._recognised(event)
-        self._pending[side] = [*held, event] if len(head) < _JUDGED else held
-        self.known = len(head) >= _JUDGED
+        if held and not begins_packet(head[:_JUDGED]):
+            self._ignore(held)  # what was held began nothing; this segment may still
+            return self._recognised(event)
+        if begins_packet(head[:_JUDGED]):
+            self._pending[side] = [*held, event] if len(head) < _JUDGED else held
+            self.known = len(head) >= _JUDGED
+        else:
+            self.known = _has_header(event.data)
+            self._ignore([] if self.known else [event])
         return self.known
+
+    def _ignore(self, pieces: list[Data]) -> None:
+        """Counts bytes that are passed over while the connection may be anything."""
+        for piece in pieces:
+            size = self._ignored.get(_side(piece.flow), (0, 0, 0))[0]
+            self._ignored[_side(piece.flow)] = size + len(piece.data), piece.frame, piece.time_ns
+
+
+def _has_header(data: bytes) -> bool:
+    """Whether a BaseHeader stands anywhere in a segment."""
+    at = data.find(b"LIOR", 4)
+    while at >= 0:
+        if len(data) >= at + 8 and begins_packet(data[at - 4 : at + 8]):
+            return True
+        at = data.find(b"LIOR", at + 1)
+    return False
 
 
 def _side(flow: Flow) -> _Side:

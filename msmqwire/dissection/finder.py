@@ -331,6 +331,7 @@ class PacketFinder:
         self._malformed, self._error = False, None
         data = bytes(self._buffer[:count])
         frames = self._frames(count)
+        error = error.detached() if error is not None else None
         self._found.append(Found(data, count, packet, error, "", *_completed(frames), cut))
 
     def _skip(self, count: int, reason: str) -> None:

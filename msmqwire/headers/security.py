@@ -54,7 +54,12 @@ SECURITY_DATA: Final = Header(
             req="MQMQ-2.2.20.6-29",
         ),
         align("SenderCertPadding"),
-        maybe("ProviderInfoSize", sub(PROVIDER_INFO, within=Ref("ProviderInfoSize")), req="MQMQ-2.2.20.6-35"),
+        maybe(
+            "ProviderInfoSize",
+            sub(PROVIDER_INFO, within=Ref("ProviderInfoSize")),
+            marks="Flags.AI",
+            req="MQMQ-2.2.20.6-35",
+        ),
         align("ProviderInfoPadding"),
     ),
     "The five items, each padded to a multiple of 4 bytes.",

@@ -421,6 +421,15 @@ class _Look:
             why = f"{count} names take {_ELEMENT_LEAST * count} bytes at least, {left} are left"
             yield ELEMENT_COUNT.at(f"{path}.ElementCount", at + 8, why)
             yield _RULES["MQMQ-2.2.20.2-05"].at(f"{path}.ElementCount", at + 8, why)
+        elif count is not None and self._ran_out(path, end):
+            why = f"{count} names do not fit into {end - at} bytes"
+            yield ELEMENT_COUNT.at(f"{path}.ElementCount", at + 8, why)
+
+    def _ran_out(self, path: str, end: int) -> bool:
+        """Whether reading the names of a list came to its end before their count."""
+        error = self.error
+        inside = error is not None and error.path.startswith(f"{path}.FormatNameList[")
+        return inside and error is not None and error.offset is not None and error.offset >= end
 
     def _signature(self, at: int) -> Iterator[Finding]:
         path, found, size = "MultiQueueFormatHeader.Signature", self.number(at, 2), self.number(at + 4, 4)
@@ -438,7 +447,7 @@ class _Look:
         if error is None or error.offset is None:
             return
         path, offset = error.path, error.offset
-        if path.endswith(".FormatType"):
+        if path.endswith(".FormatType") and "has no layout" in error.why:
             yield FORMAT_TYPE.at(path, offset, error.why)
         req = _BLAMED.get(path)
         if req is None or offset >= len(self.data):

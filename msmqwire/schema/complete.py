@@ -287,8 +287,10 @@ class _Completion:
                 self.set(part.when, mark)
         if given is None:
             frame.values[part.name] = None
-        else:
-            self.part(part.node, frame, given)
+            return
+        if part.marks:
+            self.set(part.marks, 1)
+        self.part(part.node, frame, given)
 
     def choice(self, part: Choice, frame: _Frame, given: Any) -> None:
         chosen = self.value(part.by, _MISSING)
@@ -375,8 +377,9 @@ class _Completion:
             frame.words[names[0]].setdefault(names[1], value)
         elif names[0] not in frame.values:
             part = frame.header.part(names[0])
-            if isinstance(part, UInt) and not 0 <= value < 1 << part.bits:
-                raise self.refuse(f"{value} does not fit", f"{frame.path}.{names[0]}".lstrip("."))
+            if isinstance(part, UInt) and not _allowed(part, value):
+                path = f"{frame.path}.{names[0]}".lstrip(".")
+                raise InvalidValue(f"{value}, computed, does not fit", path=path)
             frame.values[names[0]] = value
 
     def value(self, path: str, default: Any) -> Any:
@@ -446,6 +449,10 @@ def _default(frame: _Frame, path: str, value: int) -> None:
     for inner in above:
         frame = frame.inner[inner]
     frame.values.setdefault(name, value)
+
+
+def _allowed(part: UInt, value: int) -> bool:
+    return 0 <= value < 1 << part.bits and (part.must is None or value in part.must)
 
 
 def _is_mapping(given: Any) -> bool:

@@ -123,10 +123,11 @@ def maybe(
     *,
     equals: int | None = None,
     mark: int | None = None,
+    marks: str = "",
     req: str | tuple[str, ...] = (),
 ) -> Maybe:
     """A `Maybe` in the short form the headers use."""
-    return Maybe(when, node, equals, mark, req=_ids(req), meaning=node.meaning)
+    return Maybe(when, node, equals, mark, marks, req=_ids(req), meaning=node.meaning)
 
 
 def sub(

@@ -217,13 +217,15 @@ class Maybe(Node):
     """A part that is there only when the field `when` is not 0 (or has the value `equals`).
 
     `mark` is what building writes into a left out `when` while the part is there, where no other
-    part decides that: 1 for bits, `equals` when it is given.
+    part decides that: 1 for bits, `equals` when it is given. `marks` names one more bit that building
+    sets then.
     """
 
     when: str | Mark
     node: Guid | Sub | Raw
     equals: int | None = None
     mark: int | None = None
+    marks: str = ""
 
     @property
     def name(self) -> str:
@@ -253,7 +255,7 @@ class Repeat(Node):
     name: str
     count: str
     item: Header
-    limit: int = 0x1000
+    limit: int = 0x4000
 
 
 @dataclass(frozen=True, slots=True)

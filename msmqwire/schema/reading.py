@@ -45,6 +45,7 @@ class Reading(io.BytesIO):
         self.scopes: list[Scope] = []
         self.regions: list[Region] = []
         self.seen: dict[str, tuple[int, int]] = {}
+        self.passed_over: list[MalformedPacket] | None = None
 
     # -- where things are ------------------------------------------------------------------
 
@@ -106,6 +107,12 @@ class Reading(io.BytesIO):
         return length
 
     # -- refusals --------------------------------------------------------------------------
+
+    def judge(self, error: MalformedPacket) -> None:
+        """Refuses a value that can't be; where refusals are passed over, reading goes on behind it."""
+        if self.passed_over is None:
+            raise error
+        self.passed_over.append(error)
 
     def need(self, length: int, name: str, blame: str = "") -> None:
         """Refuses unless `length` bytes can be read here; `blame` is the field that asks for them."""

@@ -91,10 +91,11 @@ class _Int(_Part):
         stream.note(node.name, offset, value)
         if node.must is not None and value not in node.must:
             shown = value if isinstance(node.must, range) else f"{value:#06x}"
-            raise MalformedPacket(f"{shown} {_allowed(node)}", path=stream.path(node.name), offset=offset)
+            why = f"{shown} {_allowed(node)}"
+            stream.judge(MalformedPacket(why, path=stream.path(node.name), offset=offset))
         if node.same_as and value != stream.lookup(node.same_as)[0]:
             why = f"{value} is not {node.same_as}, {stream.lookup(node.same_as)[0]}"
-            raise MalformedPacket(why, path=stream.path(node.name), offset=offset)
+            stream.judge(MalformedPacket(why, path=stream.path(node.name), offset=offset))
         self._open_region(stream, value, offset)
         return value
 
@@ -201,7 +202,7 @@ class _Characters(_Part):
         if node.strict and not values.ends_on_null(data, 0, len(data), len(data)):
             _, blamed, offset = stream.lookup(blame)
             why = f"{len(data)} bytes that do not end on a null character"
-            raise MalformedPacket(why, path=blamed, offset=offset)
+            stream.judge(MalformedPacket(why, path=blamed, offset=offset))
         return values.text_exact(data)
 
     def _to_null(self, stream: Reading) -> Any:
@@ -537,11 +538,14 @@ def read(header: Header, data: bytes, offset: int = 0) -> tuple[Any, int]:
 def fields_before_error(
     header: Header, data: bytes
 ) -> tuple[dict[str, tuple[int, Any]], MalformedPacket | None]:
-    """The integers and flag words that were read, by path with offset and value, and the refusal."""
+    """The integers and flag words that can be read, by path with offset and value, and the refusal.
+
+    Reading goes on behind values that are refused but leave the place of what follows clear.
+    """
     inner = Reading(data)
-    error: MalformedPacket | None = None
+    inner.passed_over = refusals = []
     try:
         header.construct.parse_inner(inner)
     except MalformedPacket as exc:
-        error = exc
-    return inner.seen, error
+        refusals.append(exc)
+    return inner.seen, refusals[0] if refusals else None

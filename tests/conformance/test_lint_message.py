@@ -100,7 +100,7 @@ CASES = [
     ),
     broken(
         "message",
-        {"MessagePropertiesHeader.Label": "ll" * 125},
+        {"MessagePropertiesHeader.Label": "ll" * 125, "MessagePropertiesHeader.LabelLength": 251},
         ("MQMQ-2.2.19.3-07", "MUST", "MessagePropertiesHeader.LabelLength", 105),
     ),
     broken(

@@ -35,6 +35,7 @@ SIDEWAYS = {
     ("framing", "packets"),
     ("ping", "headers"),
     ("columnar", "capture"),
+    ("columnar", "dissection"),
     ("dissection", "capture"),
     ("dissection", "lint"),
     ("lint", "capture"),

@@ -295,3 +295,40 @@ def test_every_other_id_is_a_requirement() -> None:
     known = {id for table in read_tables().values() for id in table}
     used = {check.id for check in checks() if check.severity != "ATTACK"}
     assert used <= known
+
+
+HIDING = [
+    ({"MessagePropertiesHeader": {"LabelLength": 251, "Label": "l" * 250}}, "MQMQ-2.2.19.3-07"),
+    (
+        {"UserHeader": {"DestinationQueue": {"DirectFormatName": {"utf16le": "61006200"}}}},
+        "MQMQ-2.2.18.1.5.2-05",
+    ),
+]
+
+
+@pytest.mark.parametrize("damage, req", HIDING)
+def test_an_attack_is_seen_behind_another_fault(damage, req):
+    srmp = {
+        "SRMPEnvelopeHeader": {"Data": "<e/>"},
+        "CompoundMessageHeader": {"HTTPBodySize": 0xFFFFFFFD, "Data": b"POST /"},
+    }
+    data = msmqwire.build({"packet": "UserMessage", "fields": {**damage, **srmp}})
+    with pytest.raises(msmqwire.MalformedPacket) as caught:
+        msmqwire.parse(data)
+    found = {finding.id: finding.path for finding in lint_malformed(data, caught.value)}
+    assert found["ATTACK-HTTP-BODY-SIZE"] == "CompoundMessageHeader.HTTPBodySize"
+    assert req in found
+
+
+def test_more_names_than_there_is_room_for():
+    one = {"FormatNameList": [{"FormatName": {"PublicQueueIdentifier": bytes(16).hex()}}], "ElementCount": 3}
+    data = msmqwire.build(
+        {"packet": "UserMessage", "fields": {"MultiQueueFormatHeader": {"Destination": one}}}
+    )
+    with pytest.raises(msmqwire.MalformedPacket) as caught:
+        msmqwire.parse(data)
+    [finding] = [f for f in lint_malformed(data, caught.value) if f.severity == "ATTACK"]
+    assert (finding.id, finding.path) == (
+        "ATTACK-ELEMENT-COUNT",
+        "MultiQueueFormatHeader.Destination.ElementCount",
+    )

@@ -1,0 +1,209 @@
+"""The columns of a decoded capture: contract section 3.
+
+Each column names the field that it shows by its path in a packet, so that its offset, width and mask
+can be read off the schema. Values that a kind of packet does not have are null. Unsigned integers
+stand in the next larger signed type, because Spark and many databases have no unsigned ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from msmqwire.columnar import values
+
+TIME: Final = pa.timestamp("ns", tz="UTC")
+SECONDS: Final = pa.timestamp("s", tz="UTC")
+BOOL: Final = pa.bool_()
+INT32: Final = pa.int32()
+INT64: Final = pa.int64()
+TEXT: Final = pa.string()
+BINARY: Final = pa.binary()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: snake_case.
+        group: the part of a packet it belongs to, as in contract section 3.
+        type: its Arrow type.
+        meaning: one line; units where there are any.
+        paths: the fields it shows; the first that the packet has counts. Empty for what is not in
+            the packet itself.
+        convert: from the field's value to the column's; None for the value itself.
+    """
+
+    name: str
+    group: str
+    type: Any
+    meaning: str
+    paths: tuple[str, ...] = ()
+    convert: Callable[[Any], Any] | None = None
+
+
+def _where(name: str, kind: Any, meaning: str) -> Column:
+    return Column(name, "where", kind, meaning)
+
+
+def _group(group: str, prefix: str, *columns: tuple[Any, ...]) -> tuple[Column, ...]:
+    """Columns of one header: name, type, path below `prefix`, meaning, conversion."""
+    return tuple(
+        Column(name, group, kind, meaning, (f"{prefix}.{path}" if prefix else path,), *more)
+        for name, kind, path, meaning, *more in columns
+    )
+
+
+WHERE: Final = (
+    _where("time", TIME, "When the frame was captured that completed the packet."),
+    _where("file", TEXT, "The capture file of that frame."),
+    _where("frame", INT64, "The number of that frame in its file, from 1."),
+    _where("transport", TEXT, "tcp or udp."),
+    _where("stream", INT64, "The TCP connection, from 0; null for UDP."),
+    _where("src", TEXT, "Address of the sender."),
+    _where("src_port", INT32, "Port of the sender."),
+    _where("dst", TEXT, "Address of the receiver."),
+    _where("dst_port", INT32, "Port of the receiver."),
+    _where("kind", TEXT, "Name of the packet, Malformed or Skipped."),
+    _where("size", INT64, "Bytes on the stream."),
+    _where("error", TEXT, "Why a packet can't be read, or bytes were skipped."),
+    _where("error_path", TEXT, "The field that can't be read."),
+    _where("error_offset", INT64, "The byte of the packet at which reading stopped."),
+    _where("raw", BINARY, "The bytes of the packet; on request only."),
+)
+
+_USER: Final = "UserHeader"
+_TRANSACTION: Final = "TransactionHeader"
+_SECURITY: Final = "SecurityHeader"
+_PROPERTIES: Final = "MessagePropertiesHeader"
+_ESTABLISH: Final = "EstablishConnectionHeader"
+_PARAMETERS: Final = "ConnectionParametersHeader"
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    *WHERE,
+    *_group(
+        "base",
+        "BaseHeader",
+        ("priority", INT32, "Flags.PR", "Priority, 0 to 7."),
+        ("internal", BOOL, "Flags.IN", "An internal packet."),
+        ("session_header", BOOL, "Flags.SH", "A SessionHeader is in the packet."),
+        ("debug_header", BOOL, "Flags.DH", "A DebugHeader is in the packet."),
+        ("trace", BOOL, "Flags.TR", "Tracing is on."),
+        ("time_to_reach_queue", INT64, "TimeToReachQueue", "Seconds; 4294967295 is no limit."),
+    ),
+    *_group(
+        "user",
+        _USER,
+        ("source_qm", TEXT, "SourceQueueManager", "Queue manager that sent it first.", str),
+        ("destination_qm", TEXT, "QueueManagerAddress", "Queue manager it goes to.", str),
+        ("time_to_be_received", INT64, "TimeToBeReceived", "Seconds; 4294967295 is never."),
+        ("sent_time", SECONDS, "SentTime", "When it was sent."),
+        ("message_id", INT64, "MessageID", "Number of the message at its sender."),
+        ("hop_count", INT32, "Flags.RC", "Routing servers passed."),
+        ("recoverable", BOOL, "Flags.DM", "Recoverable delivery.", bool),
+        ("journal_negative", BOOL, "Flags.JN", "Negative source journaling."),
+        ("journal_positive", BOOL, "Flags.JP", "Positive source journaling."),
+    ),
+    Column("destination", "user", TEXT, "Destination as a format name.", (_USER,), values.destination),
+    Column(
+        "admin_queue", "user", TEXT, "Administration queue as a format name.", (_USER,), values.admin_queue
+    ),
+    Column(
+        "response_queue", "user", TEXT, "Response queue as a format name.", (_USER,), values.response_queue
+    ),
+    *_group("user", _USER, ("connector_type", TEXT, "ConnectorType", "The application's GUID.", str)),
+    *_group(
+        "transaction",
+        _TRANSACTION,
+        ("tx_sequence_ordinal", INT64, "TxSequenceID.Ordinal", "Low half of the sequence."),
+        ("tx_sequence_timestamp", INT64, "TxSequenceID.TimeStamp", "High half of the sequence."),
+        ("tx_number", INT64, "TxSequenceNumber", "Place in the sequence, from 1."),
+        ("tx_previous", INT64, "PreviousTxSequenceNumber", "Number of the message before it."),
+        ("tx_first", BOOL, "Flags.FM", "First message of the transaction."),
+        ("tx_last", BOOL, "Flags.LM", "Last message of the transaction."),
+        ("tx_id", INT32, "Flags.ID", "Number of the transaction."),
+        ("final_ack_wanted", BOOL, "Flags.FA", "A FinalAck is asked for."),
+    ),
+    *_group(
+        "security",
+        _SECURITY,
+        ("sender_id_type", INT32, "Flags.ST", "0 none, 1 SID, 2 GUID of the queue manager."),
+    ),
+    Column("sender_id", "security", TEXT, "SID or GUID as text, else hex.", (_SECURITY,), values.sender_id),
+    *_group(
+        "security",
+        _SECURITY,
+        ("encrypted", BOOL, "Flags.EB", "The body is encrypted."),
+        ("signed", BOOL, "SignatureSize", "There is a signature.", bool),
+        ("sender_cert", BINARY, "SecurityData.SenderCert", "X.509 certificate.", values.unless_empty),
+        ("provider", TEXT, "SecurityData.ProviderInfo.ProviderName", "Cryptographic provider.", values.text),
+    ),
+    *_group(
+        "properties",
+        _PROPERTIES,
+        ("ack_flags", INT32, "Flags", "Acknowledgements asked for: 1 PA, 2 PR, 4 NA, 8 NR.", int),
+        ("label", TEXT, "Label", "Label.", values.text),
+        ("message_class", INT32, "MessageClass", "Message class."),
+        ("class_name", TEXT, "MessageClass", "Name of the class.", values.class_text),
+        ("correlation_id", BINARY, "CorrelationID", "Correlation identifier."),
+        ("body_type", INT64, "BodyType", "Type of the body, VT_*."),
+        ("app_tag", INT64, "ApplicationTag", "The application's."),
+        ("body_size", INT64, "MessageSize", "Bytes of the body."),
+        ("privacy_level", INT64, "PrivacyLevel", "0 clear, 1 40 bits, 3 128 bits, 5 AES."),
+        ("hash_algorithm", INT64, "HashAlgorithm", "Hash of the signature."),
+        ("encryption_algorithm", INT64, "EncryptionAlgorithm", "Cipher of the body."),
+        ("extension", BINARY, "ExtensionData", "The application's."),
+        ("body", BINARY, "MessageBody", "The body, up to the limit asked for."),
+    ),
+    *_group(
+        "session",
+        "SessionHeader",
+        ("ack_sequence", INT32, "AckSequenceNumber", "Messages received."),
+        ("recoverable_ack_sequence", INT32, "RecoverableMsgAckSeqNumber", "Lowest one stored."),
+        ("recoverable_ack_flags", INT64, "RecoverableMsgAckFlags", "Those stored from it on, by bits."),
+        ("user_sequence", INT32, "UserMsgSequenceNumber", "Messages sent."),
+        ("recoverable_sequence", INT32, "RecoverableMsgSeqNumber", "Recoverable messages sent."),
+    ),
+    Column(
+        "window_size",
+        "session",
+        INT32,
+        "Messages that may be unacknowledged.",
+        ("SessionHeader.WindowSize", f"{_PARAMETERS}.WindowSize"),
+    ),
+    *_group("internal", "InternalHeader", ("refused", BOOL, "Flags.CS", "The connection is refused.")),
+    *_group(
+        "internal",
+        _ESTABLISH,
+        ("client_guid", TEXT, "ClientGuid", "The initiator.", str),
+        ("server_guid", TEXT, "ServerGuid", "The acceptor.", str),
+        ("timestamp_ms", INT64, "TimeStamp", "Milliseconds since the initiator's system started."),
+        ("os_flags", INT32, "OperatingSystem", "OperatingSystem flags.", int),
+    ),
+    *_group(
+        "internal",
+        _PARAMETERS,
+        ("recoverable_ack_timeout_ms", INT64, "RecoverableAckTimeout", "Milliseconds."),
+        ("ack_timeout_ms", INT64, "AckTimeout", "Milliseconds."),
+    ),
+    *_group(
+        "ping",
+        "",
+        ("ping_cookie", INT64, "Cookie", "Tells which request a response answers."),
+        ("ping_refused", BOOL, "Flags.RF", "A session would be refused."),
+        ("qm_guid", TEXT, "QMGuid", "Queue manager that made the packet.", str),
+    ),
+)
+
+BY_NAME: Final = {column.name: column for column in COLUMNS}
+
+
+def arrow_schema(columns: list[Column] | tuple[Column, ...] = COLUMNS) -> Any:
+    """The Arrow schema of some columns, with their meanings as field metadata."""
+    return pa.schema(
+        [pa.field(c.name, c.type, metadata={"comment": c.meaning, "group": c.group}) for c in columns]
+    )

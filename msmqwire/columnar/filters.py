@@ -1,0 +1,91 @@
+"""Conditions on columns: those that can be told before a packet is decoded into columns, and the rest."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.columnar.columns import BY_NAME, WHERE, Column
+from msmqwire.columnar.rows import value_of
+from msmqwire.dissection import Item
+
+Condition = tuple[str, str, Any]
+"""A column, one of ``== != < <= > >= in``, and a value (a list for ``in``)."""
+
+_OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda found, wanted: found in wanted,
+}
+_EARLY: Final = {column.name for column in WHERE}
+
+
+class Filter:
+    """All conditions of a query together. Raises ValueError for an unknown column or operator."""
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        for name, op, _ in conditions:
+            if name not in BY_NAME:
+                raise ValueError(f"no column {name}")
+            if op not in _OPERATORS:
+                raise ValueError(f"{op} is none of {' '.join(_OPERATORS)}")
+        self._early = [
+            (BY_NAME[name], _OPERATORS[op], _plain(name, value))
+            for name, op, value in conditions
+            if name in _EARLY
+        ]
+        self._late = [condition for condition in conditions if condition[0] not in _EARLY]
+
+    @property
+    def columns(self) -> list[Column]:
+        """Columns that must be there to judge the rest of the conditions."""
+        return [BY_NAME[name] for name, _, _ in self._late]
+
+    def lets_through(self, item: Item) -> bool:
+        """Whether what is known of an item without its fields meets the conditions on it."""
+        for column, test, wanted in self._early:
+            found = value_of(column, item)
+            if found is None or not test(found, wanted):
+                return False
+        return True
+
+    def rest(self, batch: Any) -> Any:
+        """The rows of a batch that meet the conditions on fields."""
+        for name, op, value in self._late:
+            column = batch.column(name)
+            if op == "in":
+                kept = pc.is_in(column, value_set=pa.array(list(value), column.type))
+            else:
+                kept = getattr(pc, _FUNCTIONS[op])(column, pa.scalar(value, column.type))
+            batch = batch.filter(pc.fill_null(kept, False))
+        return batch
+
+
+_FUNCTIONS: Final = {
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A time as nanoseconds since 1970; other values as they are."""
+    if name != "time" or not isinstance(value, (str, datetime)):
+        return value
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    whole = int(moment.replace(microsecond=0).timestamp())
+    return whole * 1_000_000_000 + moment.microsecond * 1000

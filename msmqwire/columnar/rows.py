@@ -1,0 +1,76 @@
+"""Items of a dissection to Arrow record batches, packet by packet: the reference for what is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from msmqwire.columnar.columns import Column, arrow_schema
+from msmqwire.dissection import Item
+
+_WHERE: dict[str, Callable[[Item], Any]] = {
+    "time": lambda item: item.time_ns,
+    "file": lambda item: item.file,
+    "frame": lambda item: item.frames[-1] if item.frames else None,
+    "transport": lambda item: item.transport,
+    "stream": lambda item: item.stream,
+    "src": lambda item: item.src,
+    "src_port": lambda item: item.src_port,
+    "dst": lambda item: item.dst,
+    "dst_port": lambda item: item.dst_port,
+    "kind": lambda item: item.kind,
+    "size": lambda item: item.size,
+    "error": lambda item: item.error.why if item.error else item.reason or None,
+    "error_path": lambda item: item.error.path if item.error else None,
+    "error_offset": lambda item: item.error.offset if item.error else None,
+    "raw": lambda item: item.raw or None,
+}
+
+
+def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
+    """The value of a column for an item; null where the packet does not have it."""
+    where = _WHERE.get(column.name)
+    if where is not None:
+        return where(item)
+    for path in column.paths:
+        found = _follow(item.packet, path)
+        if found is not None:
+            if column.name == "body" and body_limit is not None:
+                found = found[:body_limit]
+            return found if column.convert is None else column.convert(found)
+    return None
+
+
+def _follow(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+        if value is None:
+            return None
+    return value
+
+
+def batches(
+    items: Iterable[Item], columns: Sequence[Column], *, batch_rows: int, body_limit: int | None = None
+) -> Iterator[Any]:
+    """Record batches of at most `batch_rows` rows with these columns."""
+    schema = arrow_schema(tuple(columns))
+    held: list[list[Any]] = [[] for _ in columns]
+    rows = 0
+    for item in items:
+        for cells, column in zip(held, columns, strict=True):
+            cells.append(value_of(column, item, body_limit))
+        rows += 1
+        if rows >= batch_rows:
+            yield _batch(held, schema, rows)
+            held, rows = [[] for _ in columns], 0
+    if rows:
+        yield _batch(held, schema, rows)
+
+
+def _batch(held: list[list[Any]], schema: Any, rows: int) -> Any:
+    if not schema:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    arrays = [pa.array(cells, kind) for cells, kind in zip(held, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

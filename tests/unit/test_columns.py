@@ -1,0 +1,207 @@
+"""Captures as Arrow tables: one row an item, the columns of contract section 3."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import typer
+from pyarrow import compute, csv, ipc, parquet
+
+import msmqwire
+from msmqwire.cli.dissect import command
+from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
+from msmqwire.columnar.values import sender_id
+from msmqwire.headers import SECURITY_HEADER
+from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    if "time" in table.column_names:
+        table = table.set_column(0, "time", compute.cast(table.column("time"), pa.int64()))
+    return table.to_pylist()  # type: ignore[no-any-return]
+
+
+def test_rows_are_the_items_of_a_dissection() -> None:
+    items = list(msmqwire.dissect(HOSTILE, lint=False))
+    table = rows(msmqwire.read_capture(HOSTILE, columns=[c.name for c in COLUMNS if c.group == "where"]))
+    assert len(table) == len(items) > 40
+    for row, item in zip(table, items, strict=True):
+        assert (row["time"], row["kind"], row["size"], row["stream"]) == (
+            item.time_ns,
+            item.kind,
+            item.size,
+            item.stream,
+        )
+        assert (row["src"], row["src_port"], row["dst"], row["dst_port"]) == (
+            item.src,
+            item.src_port,
+            item.dst,
+            item.dst_port,
+        )
+        assert (row["raw"] or b"") == item.raw
+        told = (item.error.why, item.error.path, item.error.offset) if item.error else None
+        assert (row["error"], row["error_path"], row["error_offset"]) == (
+            told or (item.reason or None, None, None)
+        )
+
+
+def test_the_captured_message() -> None:
+    [row] = rows(msmqwire.read_capture(SESSION, where=[("kind", "==", "UserMessage")]))
+    assert {k: v for k, v in row.items() if v is not None and k not in ("time", "file", "body")} == {
+        "frame": 15,
+        "transport": "tcp",
+        "stream": 0,
+        "src": "10.0.0.1",
+        "src_port": 49759,
+        "dst": "10.0.0.2",
+        "dst_port": 1801,
+        "kind": "UserMessage",
+        "size": 2224,
+        "priority": 3,
+        "internal": False,
+        "session_header": False,
+        "debug_header": False,
+        "trace": False,
+        "time_to_reach_queue": 345600,
+        "source_qm": "557358d1-9150-9595-4997-b6e611ea26c6",
+        "destination_qm": "00000000-0000-0000-0000-000000000000",
+        "time_to_be_received": 0xFFFFFFFF,
+        "sent_time": row["sent_time"],
+        "message_id": 2286,
+        "hop_count": 0,
+        "recoverable": False,
+        "journal_negative": False,
+        "journal_positive": False,
+        "destination": "DIRECT=OS:a04bm02\\q",
+        "sender_id_type": 1,
+        "sender_id": "S-1-5-21-3181267629-1039849782-3663111779-1000",
+        "encrypted": False,
+        "signed": False,
+        "ack_flags": 15,
+        "label": "mqsender label",
+        "message_class": 0,
+        "class_name": "NORMAL",
+        "correlation_id": bytes(20),
+        "body_type": 8,
+        "app_tag": 0,
+        "body_size": 2000,
+        "privacy_level": 0,
+        "hash_algorithm": 0x8004,
+        "encryption_algorithm": 0x6801,
+        "extension": b"",
+    }
+    assert row["body"] == "a".encode("utf-16-le") * 1000
+    assert row["sent_time"].timestamp() == 0x524F494C  # as the frame is printed
+
+
+@pytest.mark.parametrize(
+    "kind, expected",
+    [
+        ("Ping", {"ping_cookie": 4, "ping_refused": False}),
+        ("SessionAck", {"ack_sequence": 1, "window_size": 64, "refused": False, "internal": True}),
+        (
+            "ConnectionParameters",
+            {"recoverable_ack_timeout_ms": 1496, "ack_timeout_ms": 120_000, "window_size": 64},
+        ),
+        ("EstablishConnection", {"timestamp_ms": 501140046, "os_flags": 0x310, "refused": False}),
+    ],
+)
+def test_other_kinds(kind: str, expected: dict[str, Any]) -> None:
+    table = rows(msmqwire.read_capture(SESSION, where=[("kind", "==", kind)], columns=[*expected, "label"]))
+    assert all(row == {**expected, "label": None} for row in table)
+    assert table
+
+
+def test_conditions_on_times_endpoints_and_fields() -> None:
+    def frames(*where: tuple[str, str, Any]) -> list[int]:
+        return msmqwire.read_capture(SESSION, columns=["frame"], where=where)["frame"].to_pylist()  # type: ignore[no-any-return]
+
+    assert frames(("time", ">=", "2026-03-01T12:00:00.002")) == [12, 15, 17]
+    assert frames(("src", "==", "10.0.0.2"), ("transport", "==", "tcp")) == [8, 12, 17]
+    assert frames(("label", "==", "mqsender label")) == [15]
+    assert frames(("window_size", "in", [64]), ("src_port", "!=", 1801)) == [10]
+    with pytest.raises(ValueError, match="no column lable"):
+        frames(("lable", "==", "x"))
+    with pytest.raises(ValueError, match="is none of"):
+        frames(("label", "~", "x"))
+
+
+def test_a_reader_gives_batches_and_a_broken_file_warns(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pcap"
+    broken.write_bytes(SESSION.read_bytes()[:4000])
+    reader = msmqwire.read_capture(broken, batch_rows=2, columns=["kind"])
+    with pytest.warns(CaptureWarning, match="broken.pcap"):
+        sizes = [batch.num_rows for batch in reader]
+    assert sizes == [2, 2, 2, 1]  # the message that is cut off is a row as well
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert msmqwire.read_capture(io.BytesIO(SESSION.read_bytes()), columns=["kind"]).num_rows == 8
+
+
+def test_bodies_are_cut_at_the_limit() -> None:
+    table = msmqwire.read_capture(SESSION, body_limit=4, columns=["body", "body_size"])
+    assert [v for v in table["body"].to_pylist() if v is not None] == [b"a\0a\0"]
+    assert 2000 in table["body_size"].to_pylist()
+
+
+def test_every_column_shows_a_field_that_exists() -> None:
+    for column in COLUMNS:
+        for path in column.paths:
+            header, *rest = path.split(".")
+            schema: Header = SCHEMAS["Ping"] if column.group == "ping" else SCHEMAS[header]
+            for name in [header, *rest] if column.group == "ping" else rest:
+                part = schema.part(name)
+                if isinstance(part, Flags):
+                    bits = rest[-1]
+                    assert bits == name or bits in {p.name for p in part.parts}, path
+                    break
+                inner = part.node if isinstance(part, Maybe) else part
+                schema = inner.header if isinstance(inner, Sub) else schema
+
+
+@pytest.mark.parametrize(
+    "flags, data, shown",
+    [
+        (1, "0101000000000005 12000000", "S-1-5-18"),
+        (2, "d158735550919595 4997b6e611ea26c6", "557358d1-9150-9595-4997-b6e611ea26c6"),
+        (1, "0102", "0102"),
+        (3, "00", "00"),
+    ],
+)
+def test_sender_identifiers(flags: int, data: str, shown: str) -> None:
+    header = SECURITY_HEADER.make(
+        {"Flags": {"ST": flags}, "SecurityData": {"SecurityID": bytes.fromhex(data)}}
+    )
+    assert sender_id(header) == shown
+
+
+def test_files_for_other_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def run(**options: Any) -> None:
+        with pytest.raises(typer.Exit) as caught:
+            command([str(SESSION)], **options)
+        assert caught.value.exit_code == 0
+
+    run(parquet=str(tmp_path / "out"), body_limit=2)
+    table = parquet.read_table(tmp_path / "out" / "packets.parquet")
+    assert table.schema.names == [c.name for c in COLUMNS if c.name != "raw"]
+    run(arrow=str(tmp_path / "out.arrow"), columns="kind,body")
+    assert ipc.open_file(tmp_path / "out.arrow").read_all()["kind"].to_pylist() == table["kind"].to_pylist()
+    capfd.readouterr()
+    run(as_csv=True, columns="kind,label,correlation_id")
+    shown = csv.read_csv(io.BytesIO(capfd.readouterr().out.encode()))
+    assert shown["kind"].to_pylist() == table["kind"].to_pylist()
+    assert shown.column("label")[6].as_py() == "mqsender label"
+
+
+def test_the_arrow_schema_says_what_columns_mean() -> None:
+    schema = arrow_schema()
+    assert all(schema.field(c.name).metadata[b"comment"].decode() == c.meaning for c in COLUMNS)
+    assert len(set(schema.names)) == len(schema.names)
