@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -37,7 +37,7 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.nodes import references
+from msmqwire.schema.nodes import inner_headers, references
 from msmqwire.schema.values import chosen_length, encode_text, flags_class
 
 
@@ -443,29 +443,13 @@ class _Drawing:
         owner.held[part.name] = items
 
 
-def _within(part: Part) -> Iterator[Header]:
-    match part:
-        case Sub():
-            yield part.header
-        case Maybe(node=Sub() as node):
-            yield node.header
-        case Choice():
-            yield from (arm for arm in part.arms.values() if arm)
-        case Repeat():
-            yield part.item
-        case Each():
-            yield from (arm for _, arm, _ in part.arms.values())
-        case _:
-            pass
-
-
 @cache
 def deciding(header: Header) -> frozenset[str]:
     """What the parts of a structure refer to, and those inside it that refer beyond themselves."""
     paths: set[str] = set()
     for part in header.parts:
         paths.update(references(part))
-        for inner in _within(part):
+        for inner in inner_headers(part):
             paths |= _beyond(inner)
     return frozenset(paths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import pyarrow as pa
 
@@ -87,7 +87,7 @@ def read_capture(
     *,
     columns: Collection[str] | None = None,
     where: Sequence[Condition] = (),
-    batch_rows: int | Literal[None] = None,
+    batch_rows: int | None = None,
     ports: Collection[int] = (),
     body_limit: int | None = None,
 ) -> Any:

@@ -445,6 +445,23 @@ def least_size(header: Header) -> int:
     return total
 
 
+def inner_headers(part: Part) -> list[Header]:
+    """The structures that a part may hold."""
+    match part:
+        case Sub() | View():
+            return [part.header]
+        case Maybe(node=Sub() as node):
+            return [node.header]
+        case Choice():
+            return [arm for arm in part.arms.values() if arm]
+        case Repeat():
+            return [part.item]
+        case Each():
+            return [arm for _, arm, _ in part.arms.values()]
+        case _:
+            return []
+
+
 def follow(value: Any, path: str) -> Any:
     """The field of a record or container that a path names; None where a structure is absent."""
     for name in path.split("."):

@@ -9,16 +9,14 @@ from msmqwire.schema.nodes import (
     Align,
     Choice,
     Close,
-    Each,
     Fill,
     Flags,
     Header,
     Maybe,
     Part,
-    Repeat,
-    Sub,
     UInt,
     View,
+    inner_headers,
     references,
 )
 from msmqwire.schema.values import FlagsValue, Record
@@ -98,22 +96,6 @@ def _open_references(header: Header) -> set[str]:
     for part in header.parts:
         if not isinstance(part, Choice) or part.within:
             found.update(path for path in references(part) if "." not in path)
-        for inner in _within(part):
+        for inner in inner_headers(part):
             found.update(path for path in _open_references(inner) if path not in inner.fields)
     return found - {part.by for part in header.parts if isinstance(part, Choice)}
-
-
-def _within(part: Part) -> list[Header]:
-    match part:
-        case Sub() | View():
-            return [part.header]
-        case Maybe(node=Sub() as node):
-            return [node.header]
-        case Choice():
-            return [arm for arm in part.arms.values() if arm]
-        case Repeat():
-            return [part.item]
-        case Each():
-            return [arm for _, arm, _ in part.arms.values()]
-        case _:
-            return []

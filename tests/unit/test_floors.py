@@ -27,18 +27,13 @@ TOP = len(FLOORS) - 1
 SIDEWAYS = {
     ("names", "constants"),
     ("names", "errors"),
-    ("schema", "constants"),
     ("schema", "errors"),
     ("packets", "headers"),
     ("packets", "ping"),
-    ("framing", "headers"),
     ("framing", "packets"),
-    ("ping", "headers"),
-    ("columnar", "capture"),
     ("columnar", "dissection"),
     ("dissection", "capture"),
     ("dissection", "lint"),
-    ("lint", "capture"),
     ("cli", "fuzz"),
 }
 
