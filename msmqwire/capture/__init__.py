@@ -14,7 +14,7 @@ each, ``Reassembler`` puts the segments together. Each takes one thing at a time
 
 from msmqwire.capture.direction import Counters
 from msmqwire.capture.events import Data, End, Event, Flow, Gap, GapReason, How
-from msmqwire.capture.files import expand, open_records
+from msmqwire.capture.files import expand, is_capture, open_records
 from msmqwire.capture.ip import Datagram, IpDecoder
 from msmqwire.capture.record import Record
 from msmqwire.capture.tcp import Reassembler
@@ -33,5 +33,6 @@ __all__ = [
     "Reassembler",
     "Record",
     "expand",
+    "is_capture",
     "open_records",
 ]

@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 
 from msmqwire.capture import pcap, pcapng
 from msmqwire.capture.record import Record
-from msmqwire.capture.source import Buffer
+from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGICS, Buffer
 
 
 def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[Record]:
@@ -33,6 +33,12 @@ def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[
     else:
         stream_name = getattr(path_or_stream, "name", None)
         yield from _records(path_or_stream, stream_name if isinstance(stream_name, str) else "<stream>")
+
+
+def is_capture(head: bytes) -> bool:
+    """Whether the first four bytes of a file are those of a capture, or of a packed file."""
+    packed = (GZIP_MAGIC, ZSTD_MAGIC, *ZSTD_SKIPPABLE_MAGICS)
+    return head[:4] in pcap.MAGICS or head.startswith((pcapng.MAGIC, *packed))
 
 
 def _records(stream: BinaryIO, name: str) -> Iterator[Record]:

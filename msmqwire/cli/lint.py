@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Final, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
+from msmqwire.capture import is_capture
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
 from msmqwire.cli.dissect import finding_text, no_input, opened, report
 from msmqwire.cli.parse import Kind, protocol_of
@@ -16,11 +17,6 @@ from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.lint import Finding, lint_malformed, lint_packet
 from msmqwire.packets import parse
-
-_CAPTURE_MAGICS: Final = (
-    b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1",
-    b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34", b"\x0a\x0d\x0d\x0a", b"\x1f\x8b", b"\x28\xb5\x2f\xfd",
-)  # fmt: skip
 
 
 def run_packet(
@@ -138,10 +134,10 @@ def _captures(files: list[str], ports: list[int], *, as_json: bool, check: bool)
 def _is_capture(name: str) -> bool:
     """Whether a file starts as captures do; patterns are taken for captures."""
     if name == "-":
-        return standard_input().peek(4).startswith(_CAPTURE_MAGICS)
+        return is_capture(standard_input().peek(4))
     try:
         with open(name, "rb") as stream:
-            return stream.read(4).startswith(_CAPTURE_MAGICS)
+            return is_capture(stream.read(4))
     except FileNotFoundError:
         if any(mark in name for mark in "*?["):
             return True

@@ -9,7 +9,7 @@ from msmqwire.bodies import decode_body
 from msmqwire.cli.common import safe
 from msmqwire.constants import class_name
 from msmqwire.dissection import Item
-from msmqwire.names import from_user_header_queue
+from msmqwire.headers.queue_names import destination
 from msmqwire.schema import FlagsValue, Record
 from msmqwire.schema.layout import Field, layout
 
@@ -35,18 +35,7 @@ def summary(item: Item) -> str:
 
 def queue_text(packet: Record) -> str:
     """The destination of a message as a format name; a direct one as it stands in the packet."""
-    user = packet.UserHeader
-    queue = user.DestinationQueue
-    if queue is None:
-        return ""
-    if user.Flags.DQ == 7:
-        name = queue.DirectFormatName
-        return f"DIRECT={safe(name)}" if isinstance(name, str) else f"DIRECT={name.hex()}"
-    source, target = user.SourceQueueManager, user.QueueManagerAddress
-    named = from_user_header_queue(
-        user.Flags.DQ, queue, role="destination", source_qm=source, destination_qm=target
-    )
-    return str(named)
+    return safe(destination(packet.UserHeader) or "")
 
 
 def _message(packet: Record) -> str:

@@ -14,6 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from msmqwire.columnar import values
+from msmqwire.constants import class_name
+from msmqwire.headers.queue_names import admin_queue, destination, response_queue, text
 
 TIME: Final = pa.timestamp("ns", tz="UTC")
 SECONDS: Final = pa.timestamp("s", tz="UTC")
@@ -108,13 +110,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("journal_negative", BOOL, "Flags.JN", "Negative source journaling."),
         ("journal_positive", BOOL, "Flags.JP", "Positive source journaling."),
     ),
-    Column("destination", "user", TEXT, "Destination as a format name.", (_USER,), values.destination),
-    Column(
-        "admin_queue", "user", TEXT, "Administration queue as a format name.", (_USER,), values.admin_queue
-    ),
-    Column(
-        "response_queue", "user", TEXT, "Response queue as a format name.", (_USER,), values.response_queue
-    ),
+    Column("destination", "user", TEXT, "Destination as a format name.", (_USER,), destination),
+    Column("admin_queue", "user", TEXT, "Administration queue as a format name.", (_USER,), admin_queue),
+    Column("response_queue", "user", TEXT, "Response queue as a format name.", (_USER,), response_queue),
     *_group("user", _USER, ("connector_type", TEXT, "ConnectorType", "The application's GUID.", str)),
     *_group(
         "transaction",
@@ -140,15 +138,21 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("encrypted", BOOL, "Flags.EB", "The body is encrypted."),
         ("signed", BOOL, "SignatureSize", "There is a signature.", bool),
         ("sender_cert", BINARY, "SecurityData.SenderCert", "X.509 certificate.", values.unless_empty),
-        ("provider", TEXT, "SecurityData.ProviderInfo.ProviderName", "Cryptographic provider.", values.text),
+        (
+            "provider",
+            TEXT,
+            "SecurityData.ProviderInfo.ProviderName",
+            "Cryptographic provider.",
+            text,
+        ),
     ),
     *_group(
         "properties",
         _PROPERTIES,
         ("ack_flags", INT32, "Flags", "Acknowledgements asked for: 1 PA, 2 PR, 4 NA, 8 NR.", int),
-        ("label", TEXT, "Label", "Label.", values.text),
+        ("label", TEXT, "Label", "Label.", text),
         ("message_class", INT32, "MessageClass", "Message class."),
-        ("class_name", TEXT, "MessageClass", "Name of the class.", values.class_text),
+        ("class_name", TEXT, "MessageClass", "Name of the class.", class_name),
         ("correlation_id", BINARY, "CorrelationID", "Correlation identifier."),
         ("body_type", INT64, "BodyType", "Type of the body, VT_*."),
         ("app_tag", INT64, "ApplicationTag", "The application's."),
