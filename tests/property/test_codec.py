@@ -123,7 +123,7 @@ def test_values_come_in_every_form() -> None:
     kept_as_bytes: set[str] = set()
     odd: set[str] = set()
 
-    @settings(max_examples=300)
+    @settings(max_examples=1500)
     @given(value=strategies.values(schema))
     def look(value: Record) -> None:
         seen.update(forms(value))
