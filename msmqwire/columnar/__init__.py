@@ -67,6 +67,7 @@ def read_capture(
     batch_rows: None = None,
     ports: Collection[int] = (),
     body_limit: int | None = None,
+    flush: bool = True,
 ) -> pa.Table: ...
 
 
@@ -79,6 +80,7 @@ def read_capture(
     batch_rows: int,
     ports: Collection[int] = (),
     body_limit: int | None = None,
+    flush: bool = True,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -90,6 +92,7 @@ def read_capture(
     batch_rows: int | None = None,
     ports: Collection[int] = (),
     body_limit: int | None = None,
+    flush: bool = True,
 ) -> Any:
     """Captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -101,6 +104,7 @@ def read_capture(
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body`` at the most; ``body_size`` tells the whole.
+        flush: as for `msmqwire.dissect`.
 
     A file that breaks off or is damaged is told by a `CaptureWarning` when its end is reached.
 
@@ -109,7 +113,7 @@ def read_capture(
         ValueError: no such column or operator.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
-    dissection = dissect(sources, ports=ports, lint=False)
+    dissection = dissect(sources, ports=ports, lint=False, flush=flush)
 
     def rows() -> Iterator[Any]:
         yield from record_batches(

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import pytest
 
 import msmqwire
-from msmqwire.dissection import HALF_ENDED_MAX, HELD_MAX, Dissection, Item, dissect, format_time
+from msmqwire.dissection import Dissection, Item, dissect, format_time
+from msmqwire.dissection.tracker import HALF_ENDED_MAX, HELD_MAX
 from tests import captures as c
 from tests import handmade as h
 
@@ -403,12 +404,12 @@ def test_connections_of_which_one_side_was_captured_are_forgotten():
         frames += talk.frames
     dissection = Dissection(file(frames))
     assert shown(dissection) == [("SessionAck", 36)] * (HALF_ENDED_MAX + 500)
-    assert len(dissection._connections) <= HALF_ENDED_MAX
+    assert len(dissection._tracker.connections) <= HALF_ENDED_MAX
     assert dissection._held == 0
 
 
 def test_what_is_held_of_packets_that_are_not_whole_is_bounded(monkeypatch):
-    monkeypatch.setattr("msmqwire.dissection.HELD_MAX", 100_000)
+    monkeypatch.setattr("msmqwire.dissection.tracker.HELD_MAX", 100_000)
     assert HELD_MAX > 100_000
     large = h.user_message(properties=h.properties_header(body=bytes(30_000)))
     talks = []
