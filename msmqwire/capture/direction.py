@@ -93,7 +93,7 @@ class Direction:
             self.next, self.state = (isn + 1) & 0xFFFF_FFFF, OPEN
         elif self.state == OPENING:
             self.next, self.state = self.place(isn + 1), OPEN
-        self.plain = self.state == OPEN and not self.pieces and self.fin_at is None
+        self.plain = self.seen and self.state == OPEN and not self.pieces and self.fin_at is None
 
     def starts_at(self, isn: int) -> bool:
         """Whether a SYN with this number can be the start of what was seen before it."""

@@ -41,16 +41,20 @@ def is_capture(head: bytes) -> bool:
     return head[:4] in pcap.MAGICS or head.startswith((pcapng.MAGIC, *packed))
 
 
-def _records(stream: BinaryIO, name: str) -> Iterator[Record]:
+def open_buffer(stream: BinaryIO, name: str) -> tuple[Buffer, bool]:
+    """The unpacked bytes of a capture, and whether its format is pcapng. Raises CaptureError."""
     buffer = Buffer(stream, name)
     if not buffer.fill(4):
         raise buffer.cut("the first four bytes", offset=0)
     magic = buffer.data[:4]
-    if magic in pcap.MAGICS:
-        return pcap.records(buffer)
-    if magic == pcapng.MAGIC:
-        return pcapng.records(buffer)
-    raise buffer.error(f"not a capture file: it starts with {magic.hex()}", offset=0)
+    if magic not in pcap.MAGICS and magic != pcapng.MAGIC:
+        raise buffer.error(f"not a capture file: it starts with {magic.hex()}", offset=0)
+    return buffer, magic == pcapng.MAGIC
+
+
+def _records(stream: BinaryIO, name: str) -> Iterator[Record]:
+    buffer, is_pcapng = open_buffer(stream, name)
+    return pcapng.records(pcapng.Blocks(buffer)) if is_pcapng else pcap.records(buffer, pcap.layout(buffer))
 
 
 def expand(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from msmqwire.capture.record import Record, record_limit
 from msmqwire.capture.source import Buffer
@@ -24,23 +24,47 @@ MAGICS: Final = {
 """The first four bytes of a file: its byte order for struct, and the meaning of the magic number."""
 
 
-def records(buffer: Buffer) -> Iterator[Record]:
-    """The records of a pcap file whose magic number is known to be right.
+class Layout(NamedTuple):
+    """What the header of a file says of its records.
 
-    Raises:
-        CaptureError: after the last complete record, for a file that is cut off or damaged.
+    Attributes:
+        order: the byte order, for struct.
+        unit: nanoseconds in a unit of the fraction of a second.
+        header_size: bytes of a record's header.
+        linktype: what the frames start with.
+        limit: bytes that a record may have.
     """
+
+    order: str
+    unit: int
+    header_size: int
+    linktype: int
+    limit: int
+
+
+def layout(buffer: Buffer) -> Layout:
+    """The layout of a file whose magic number is known to be right. Raises CaptureError."""
     order, unit, header_size = MAGICS[buffer.data[:4]]
     if not buffer.fill(FILE_HEADER_SIZE):
         raise buffer.cut("its header", offset=0)
     major, _, _, _, snaplen, network = Struct(order + "4xHHiIII").unpack_from(buffer.data, 0)
     if major != 2:
         raise buffer.error(f"version {major} of the pcap format is not known", offset=0)
-    linktype = network & 0xFFFF  # above stand the length of the frame check sequence and flags
-    limit = record_limit(snaplen)
+    buffer.at = FILE_HEADER_SIZE
+    # Above the link type stand the length of the frame check sequence and flags.
+    return Layout(order, unit, header_size, network & 0xFFFF, record_limit(snaplen))
+
+
+def records(buffer: Buffer, form: Layout, number: int = 0) -> Iterator[Record]:
+    """The records of a pcap file from where the buffer stands, numbered from ``number`` + 1.
+
+    Raises:
+        CaptureError: after the last complete record, for a file that is cut off or damaged.
+    """
+    order, unit, header_size, linktype, limit = form
     unpack = Struct(order + "IIII").unpack_from
-    make, file, number = Record._make, buffer.file, 0
-    data, at, end = buffer.data, FILE_HEADER_SIZE, len(buffer.data)
+    make, file = Record._make, buffer.file
+    data, at, end = buffer.data, buffer.at, len(buffer.data)
     while True:
         if end - at < header_size:
             buffer.at = at

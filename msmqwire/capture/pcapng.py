@@ -44,10 +44,12 @@ class _Order:
         self.packet = Struct(mark + "8xHHIIII")
 
 
-class _Interface(NamedTuple):
+class Interface(NamedTuple):
+    """An interface of a section: the time in ns is ``ticks * multiplier // divisor + offset_ns``."""
+
     linktype: int
     snaplen: int
-    multiplier: int  # ticks * multiplier // divisor + offset_ns is the time
+    multiplier: int
     divisor: int
     offset_ns: int
 
@@ -55,14 +57,29 @@ class _Interface(NamedTuple):
 _ORDERS: Final = {mark: _Order(mark) for mark in "<>"}
 
 
-def records(buffer: Buffer) -> Iterator[Record]:
-    """The records of a pcapng file that is known to start with a Section Header Block.
+class Blocks:
+    """The blocks of a pcapng file that is known to start with a Section Header Block.
 
-    Raises:
-        CaptureError: after the last complete record, for a file that is cut off or damaged.
+    Attributes:
+        buffer: its bytes.
+        number: how many records were read.
+        mark: the byte order of the section, for struct.
+        interfaces: those that the section has described so far.
     """
-    order, interfaces, number = _ORDERS["<"], list[_Interface](), 0
-    while not buffer.ended():
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.number = 0
+        self.mark = "<"
+        self.interfaces: list[Interface] = []
+
+    def block(self) -> Record | None:
+        """The record in the next block, of which there is one; None for a block without.
+
+        Raises:
+            CaptureError: the block is cut off or damaged.
+        """
+        buffer, order, interfaces = self.buffer, _ORDERS[self.mark], self.interfaces
         if not buffer.fill(12):
             raise buffer.cut("a block")
         if buffer.data[buffer.at : buffer.at + 4] == MAGIC:
@@ -70,12 +87,13 @@ def records(buffer: Buffer) -> Iterator[Record]:
             if mark is None:
                 raise buffer.error("a section header without a byte-order magic")
             order, interfaces = _ORDERS[mark], []
+            self.mark, self.interfaces = mark, interfaces
         kind, size = order.block.unpack_from(buffer.data, buffer.at)
         if size % 4 or size < 12:
             raise buffer.error(f"a block with the length {size}")
         if kind not in _READ:
             _skip(buffer, order, size)
-            continue
+            return None
         if size > BLOCK_SIZE_MAX:
             raise buffer.error(f"a block of {size} bytes, over the limit of {BLOCK_SIZE_MAX}")
         if not buffer.fill(size):
@@ -99,13 +117,13 @@ def records(buffer: Buffer) -> Iterator[Record]:
             if (major := order.version.unpack_from(data, at)[0]) != 1:
                 raise buffer.error(f"version {major} of the pcapng format is not known")
             buffer.at += size
-            continue
+            return None
         elif kind == INTERFACE_DESCRIPTION and size >= 20:
             if len(interfaces) == INTERFACES_MAX:
                 raise buffer.error(f"more than {INTERFACES_MAX} interfaces in a section")
             interfaces.append(_interface(data[at:end], order))
             buffer.at += size
-            continue
+            return None
         else:
             raise buffer.error(f"a block of type {kind} with the length {size}")
         if interface >= len(interfaces):
@@ -113,13 +131,27 @@ def records(buffer: Buffer) -> Iterator[Record]:
         linktype, snaplen, multiplier, divisor, offset_ns = interfaces[interface]
         if captured > end - at or captured > record_limit(snaplen):
             raise buffer.error(f"a packet of {captured} bytes in a block of {size}")
-        number += 1
+        self.number += 1
         if kind == SIMPLE_PACKET:
             time_ns = 0
         else:
             time_ns = (high << 32 | low) * multiplier // divisor + offset_ns
-        yield Record(buffer.file, number, time_ns, linktype, data[at : at + captured], length, interface)
         buffer.at += size
+        return Record(
+            buffer.file, self.number, time_ns, linktype, data[at : at + captured], length, interface
+        )
+
+
+def records(blocks: Blocks) -> Iterator[Record]:
+    """The records of a pcapng file from where its buffer stands.
+
+    Raises:
+        CaptureError: after the last complete record, for a file that is cut off or damaged.
+    """
+    while not blocks.buffer.ended():
+        record = blocks.block()
+        if record is not None:
+            yield record
 
 
 def _skip(buffer: Buffer, order: _Order, size: int) -> None:
@@ -131,7 +163,7 @@ def _skip(buffer: Buffer, order: _Order, size: int) -> None:
     buffer.at += 4
 
 
-def _interface(block: bytes, order: _Order) -> _Interface:
+def _interface(block: bytes, order: _Order) -> Interface:
     linktype, _, snaplen = order.interface.unpack_from(block, 0)
     resolution, offset, at = 6, 0, 16
     while at + 4 <= len(block):
@@ -146,4 +178,4 @@ def _interface(block: bytes, order: _Order) -> _Interface:
             break
     divisor = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
     common = gcd(1_000_000_000, divisor)
-    return _Interface(linktype, snaplen, 1_000_000_000 // common, divisor // common, offset * 1_000_000_000)
+    return Interface(linktype, snaplen, 1_000_000_000 // common, divisor // common, offset * 1_000_000_000)

@@ -36,7 +36,7 @@ class Buffer:
         start: the offset in the file, unpacked, of ``data[0]``.
     """
 
-    __slots__ = ("_broken", "_pieces", "at", "data", "file", "start")
+    __slots__ = ("_broken", "_pieces", "_plain", "at", "data", "file", "start")
 
     def __init__(self, stream: BinaryIO, file: str) -> None:
         self.file = file
@@ -44,14 +44,23 @@ class Buffer:
         self.at = self.start = 0
         self._broken: str | None = None
         self._pieces = _raw(stream)
+        self._plain: BinaryIO | None = stream
         self.fill(4)
         if self.data.startswith(GZIP_MAGIC):
             self._unpack(_gunzip)
         elif self.data.startswith((ZSTD_MAGIC, *ZSTD_SKIPPABLE_MAGICS)):
             self._unpack(_unzstd)
 
+    @classmethod
+    def over(cls, data: bytes, file: str, start: int) -> Buffer:
+        """A window on some bytes of a file, and nothing beyond them."""
+        buffer = cls.__new__(cls)
+        buffer.file, buffer.data, buffer.at, buffer.start = file, data, 0, start
+        buffer._broken, buffer._pieces, buffer._plain = None, iter(()), None
+        return buffer
+
     def _unpack(self, unpack: Callable[[Iterator[bytes], bytes], Iterator[bytes]]) -> None:
-        self._pieces = unpack(self._pieces, self.data)
+        self._pieces, self._plain = unpack(self._pieces, self.data), None
         self.data = b""
 
     def fill(self, size: int) -> bool:
@@ -79,6 +88,30 @@ class Buffer:
                 return False
         self.at += size
         return True
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill a part of ``view`` from ``at`` on, and move on; 0 at the end of the file.
+
+        The bytes go there at once where nothing is held and the file can do it.
+        """
+        into = getattr(self._plain, "readinto", None)
+        if into is not None and self.at == len(self.data):
+            self.start += self.at
+            self.data, self.at = b"", 0
+            count: int = into(view) or 0
+            self.start += count
+            return count
+        if not self.fill(1):
+            return 0
+        count = min(len(view), len(self.data) - self.at)
+        view[:count] = self.data[self.at : self.at + count]
+        self.at += count
+        return count
+
+    def put_back(self, data: bytes) -> None:
+        """Have bytes that ``readinto`` gave last be the next ones again."""
+        self.start += self.at - len(data)
+        self.data, self.at = data + self.data[self.at :], 0
 
     def ended(self) -> bool:
         """Whether the file properly ends at ``at``."""

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
-from msmqwire.columnar.rows import batches
 from msmqwire.dissection import Dissection, Source, dissect
 
 __all__ = [
@@ -49,13 +48,11 @@ def record_batches(
     body_limit: int | None = None,
 ) -> Iterator[Any]:
     """The record batches of a dissection; see `read_capture`."""
-    wanted, test = chosen_columns(columns), Filter(where)
-    needed = wanted + [column for column in test.columns if column not in wanted]
-    items = (item for item in dissection if test.lets_through(item))
-    for batch in batches(items, needed, batch_rows=batch_rows, body_limit=body_limit):
-        kept = test.rest(batch)
-        if kept.num_rows or not test.columns:
-            yield kept.select([column.name for column in wanted])
+    from msmqwire.columnar.batch import BatchMaker
+    from msmqwire.columnar.decoder import Decoder
+
+    maker = BatchMaker(chosen_columns(columns), Filter(where), batch_rows, body_limit)
+    return Decoder(dissection, maker).batches()
 
 
 @overload

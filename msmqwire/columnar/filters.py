@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,7 +27,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     ">=": operator.ge,
     "in": lambda found, wanted: found in wanted,
 }
-_EARLY: Final = {column.name for column in WHERE}
+_EARLY: Final = {column.name for column in WHERE} - {"error", "error_path", "error_offset", "raw"}
 
 
 class Filter:
@@ -49,6 +50,28 @@ class Filter:
     def columns(self) -> list[Column]:
         """Columns that must be there to judge the rest of the conditions."""
         return [BY_NAME[name] for name, _, _ in self._late]
+
+    @property
+    def names(self) -> set[str]:
+        """The where-columns that `mask` asks for."""
+        return {column.name for column, _, _ in self._early}
+
+    def mask(self, n: int, found: Callable[[str], tuple[Any, Any]]) -> Any:
+        """Which of some rows may meet the conditions, by what `found` tells of a where-column.
+
+        That is its values, and which of them are there; or texts, and their place among them in each row.
+        """
+        kept = np.ones(n, np.bool_)
+        for column, test, wanted in self._early:
+            values, there = found(column.name)
+            if isinstance(values, np.ndarray):
+                if test is _OPERATORS["in"]:
+                    kept &= np.isin(values, list(wanted)) & there
+                else:
+                    kept &= test(values, wanted) & there
+            else:
+                kept &= np.array([test(text, wanted) for text in values] or [False], np.bool_)[there]
+        return kept
 
     def lets_through(self, item: Item) -> bool:
         """Whether what is known of an item without its fields meets the conditions on it."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from msmqwire.columnar.columns import Column, arrow_schema
 from msmqwire.dissection import Item
+from msmqwire.schema import Record
+
+INT64_MAX: Final = (1 << 63) - 1
+"""The last time that a column can hold: in the year 2262. Beyond it a time is null."""
 
 _WHERE: dict[str, Callable[[Item], Any]] = {
-    "time": lambda item: item.time_ns,
+    "time": lambda item: item.time_ns if -INT64_MAX <= item.time_ns <= INT64_MAX else None,
     "file": lambda item: item.file,
     "frame": lambda item: item.frames[-1] if item.frames else None,
     "transport": lambda item: item.transport,
@@ -34,8 +38,13 @@ def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
     where = _WHERE.get(column.name)
     if where is not None:
         return where(item)
+    return value_of_packet(column, item.packet, body_limit)
+
+
+def value_of_packet(column: Column, packet: Record | None, body_limit: int | None = None) -> Any:
+    """The value of a column that shows a field; null where the packet does not have it."""
     for path in column.paths:
-        found = _follow(item.packet, path)
+        found = _follow(packet, path)
         if found is not None:
             if column.name == "body" and body_limit is not None:
                 found = found[:body_limit]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, expand, open_records
@@ -50,8 +51,13 @@ class Dissection(Iterator[Item]):
     that is cut off or damaged has its place in `errors` once its items were handed out.
 
     Attributes:
+        sources: the files and streams.
         errors: the files that could not be read to their end.
         records: how many frames were read.
+        handed: how many of them the columnar decoder handed to the generic reader; 0 without it.
+        decoder: from frames to datagrams.
+        tracker: from datagrams to items.
+        flushes: whether the capture ends with the last source.
     """
 
     def __init__(
@@ -65,17 +71,18 @@ class Dissection(Iterator[Item]):
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
         listed: Any = [sources] if single else sources
-        self._sources: list[Any] = []
+        self.sources: list[Any] = []
         for source in listed:
-            self._sources += [source] if _is_stream(source) else expand([source])
+            self.sources += [source] if _is_stream(source) else expand([source])
         self.errors: list[CaptureError] = []
         self.records = 0
+        self.handed = 0
         self._progress = progress
-        self._flush = flush
-        self._decoder = IpDecoder()
-        self._tracker = Tracker(ports=ports, lint=lint, place=self._place)
+        self.flushes = flush
+        self.decoder = IpDecoder()
+        self.tracker = Tracker(ports=ports, lint=lint, place=self._place)
         # Frames are numbered through all files while they are read: these are the first numbers.
-        self._files: list[str] = []
+        self.files: list[str] = []
         self._before: list[int] = []
         self._items = self._all()
 
@@ -84,62 +91,80 @@ class Dissection(Iterator[Item]):
 
     def counters(self) -> dict[str, int]:
         """What did not come out as it came in, by reason: frames passed over, bytes in conflict."""
-        return {**self._decoder.ignored, **self._tracker.reassembler.counters.as_dict()}
+        return {**self.decoder.ignored, **self.tracker.reassembler.counters.as_dict()}
 
     # -- records to events ---------------------------------------------------------------------
 
     def _all(self) -> Iterator[Item]:
-        for source in self._sources:
+        for source in self.sources:
             yield from self._one(source)
-        if self._flush:
-            yield from self._tracker.flush()
+        if self.flushes:
+            yield from self.tracker.flush()
 
     def _one(self, source: Any) -> Iterator[Item]:
-        stream = None
-        if self._progress is not None and not _is_stream(source):
-            stream = source = _Counted(source, self._progress)
-        try:
+        with self.reading(source) as stream:
             before = self.records
-            for record in open_records(source):
+            for record in open_records(stream):
                 if self.records == before:
-                    self._files.append(record.file)
-                    self._before.append(before)
+                    self.begins(record.file)
                 self.records += 1
                 if before:
                     record = record._replace(number=before + record.number)  # noqa: PLW2901
-                for datagram in self._decoder.feed(record):
-                    yield from self._tracker.feed(datagram)
+                for datagram in self.decoder.feed(record):
+                    yield from self.tracker.feed(datagram)
+
+    @contextmanager
+    def reading(self, source: Any) -> Iterator[Any]:
+        """A source as a stream; what is wrong with it is noted in `errors`."""
+        stream = source if _is_stream(source) else _File(source, self._progress)
+        try:
+            yield stream
         except CaptureError as exc:
             self.errors.append(exc)
         finally:
-            if stream is not None:
+            if stream is not source:
                 stream.close()
+
+    def begins(self, file: str) -> int:
+        """The next frames are of this file; its place among the files."""
+        self.files.append(file)
+        self._before.append(self.records)
+        return len(self.files) - 1
 
     def _place(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """The file of the last of some frames, and their numbers in their files."""
-        if len(self._files) == 1:
-            return self._files[0], frames
+        if len(self.files) == 1:
+            return self.files[0], frames
         places = [bisect_left(self._before, frame) - 1 for frame in frames]
         numbers = tuple(f - self._before[place] for f, place in zip(frames, places, strict=True))
-        return self._files[places[-1]], numbers
+        return self.files[places[-1]], numbers
 
 
 def _is_stream(source: Any) -> bool:
     return hasattr(source, "read")
 
 
-class _Counted:
+class _File:
     """A file that tells how much of it was read."""
 
-    def __init__(self, path: os.PathLike[str], progress: Callable[[int], None]) -> None:
+    def __init__(self, path: os.PathLike[str], progress: Callable[[int], None] | None) -> None:
         self._stream = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
         self._progress = progress
         self.name = os.fspath(path)
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size) or b""
-        self._progress(len(data))
+        self._tell(len(data))
         return data
+
+    def readinto(self, view: memoryview) -> int:
+        count = self._stream.readinto(view) or 0
+        self._tell(count)
+        return count
+
+    def _tell(self, count: int) -> None:
+        if self._progress is not None:
+            self._progress(count)
 
     def close(self) -> None:
         self._stream.close()

@@ -23,18 +23,21 @@ class Connection:
     Attributes:
         known: whether it is MSMQ.
         ended: the senders whose directions have ended.
+        finders: what finds the packets, by sender.
+        pending: by sender, too few bytes to tell what they are.
+        ignored: by sender, how many bytes were passed over, with their last frame and its time.
     """
 
     __slots__ = (
         "_client",
-        "_finders",
         "_flows",
-        "_ignored",
         "_lint",
         "_midstream",
-        "_pending",
         "ended",
+        "finders",
+        "ignored",
         "known",
+        "pending",
     )
 
     def __init__(self, flow: Flow, ports: Collection[int]) -> None:
@@ -45,10 +48,10 @@ class Connection:
         self._client: _Side | None = None
         if flow.dst_port in ports and flow.src_port not in ports:
             self._client = _side(flow)
-        self._finders: dict[_Side, PacketFinder] = {}
+        self.finders: dict[_Side, PacketFinder] = {}
         self._flows: dict[_Side, Flow] = {}
-        self._pending: dict[_Side, list[Data]] = {}  # too few bytes to tell what they are
-        self._ignored: dict[_Side, tuple[int, int, int]] = {}  # bytes passed over, last frame and time
+        self.pending: dict[_Side, list[Data]] = {}
+        self.ignored: dict[_Side, tuple[int, int, int]] = {}
 
     @property
     def lint(self) -> SessionLint:
@@ -60,12 +63,28 @@ class Connection:
     @property
     def held(self) -> int:
         """Bytes of memory held of packets that are not whole yet, about."""
-        return sum(finder.held for finder in self._finders.values())
+        return sum(finder.held for finder in self.finders.values())
 
     @property
     def idle(self) -> bool:
         """Whether neither direction has brought anything that is still to be ended."""
-        return not self._finders and not self._pending
+        return not self.finders and not self.pending
+
+    def between_packets(self, flows: Collection[Flow]) -> bool:
+        """Whether it is MSMQ, nothing has ended, and these, all its directions, stand between packets."""
+        return (
+            self.known
+            and not (self.ended or self.pending or self.ignored)
+            and self.finders.keys() == {_side(flow) for flow in flows}
+            and all(finder.between_packets for finder in self.finders.values())
+        )
+
+    def resume(self, flows: Collection[Flow]) -> None:
+        """Go on as MSMQ between two packets of these directions."""
+        self.known = True
+        for flow in flows:
+            self._flows[_side(flow)] = flow
+            self.finders[_side(flow)] = PacketFinder()
 
     def from_initiator(self, flow: Flow) -> bool:
         """Whether a direction is that from the initiator to the acceptor."""
@@ -75,26 +94,26 @@ class Connection:
 
     def data(self, event: Data) -> list[Found]:
         """The next bytes of a direction."""
-        finder = self._finders.get(_side(event.flow))
+        finder = self.finders.get(_side(event.flow))
         if finder is not None:
             return finder.feed(event.data, event.frame, event.time_ns)
         inside = False
         if not self.known:
             if not self._recognised(event):
                 return []
-            inside = not self._pending.get(_side(event.flow)) and not begins_packet(event.data[:_JUDGED])
+            inside = not self.pending.get(_side(event.flow)) and not begins_packet(event.data[:_JUDGED])
         found = self._open(event.flow, inside=inside)
-        finder = self._finders[_side(event.flow)]
+        finder = self.finders[_side(event.flow)]
         return found + finder.feed(event.data, event.frame, event.time_ns)
 
     def gap(self, event: Gap) -> list[Found]:
         """A hole in a direction."""
         if not self.known:
-            self._ignore(self._pending.pop(_side(event.flow), []))
+            self._ignore(self.pending.pop(_side(event.flow), []))
             return []
         self.lint.gap()
         found = self._open(event.flow)
-        finder = self._finders[_side(event.flow)]
+        finder = self.finders[_side(event.flow)]
         return found + finder.gap(event.size, event.reason, event.frame, event.time_ns)
 
     def end(self, event: End) -> list[Found]:
@@ -102,25 +121,30 @@ class Connection:
         side = _side(event.flow)
         self.ended.add(side)
         if not self.known:
-            self._pending.pop(side, None)
-        if side not in self._finders and side not in self._pending:
+            self.pending.pop(side, None)
+        if side not in self.finders and side not in self.pending:
             return []
         found = self._open(event.flow)
-        return found + self._finders.pop(side).end(cut=event.how not in ("fin", "rst"))
+        return found + self.finders.pop(side).end(cut=event.how not in ("fin", "rst"))
 
     def let_go(self) -> list[tuple[Flow, list[Found]]]:
         """Memory is short: what is held is skipped."""
-        return [(self._flows[side], finder.let_go()) for side, finder in self._finders.items()]
+        return [(self._flows[side], finder.let_go()) for side, finder in self.finders.items()]
+
+    def finder(self, flow: Flow) -> PacketFinder:
+        """The finder of a direction of which nothing else is held."""
+        self._open(flow)
+        return self.finders[_side(flow)]
 
     def _open(self, flow: Flow, *, inside: bool = False) -> list[Found]:
         """Has a finder for a direction; what it finds in what was held of it."""
         side = _side(flow)
-        if side in self._finders:
+        if side in self.finders:
             return []
         self._flows[side] = flow
-        size, frame, time_ns = self._ignored.pop(side, (0, 0, 0))
-        finder = self._finders[side] = PacketFinder(midstream=flow.midstream or inside)
-        held = self._pending.pop(side, [])
+        size, frame, time_ns = self.ignored.pop(side, (0, 0, 0))
+        finder = self.finders[side] = PacketFinder(midstream=flow.midstream or inside)
+        held = self.pending.pop(side, [])
         found = [one for piece in held for one in finder.feed(piece.data, piece.frame, piece.time_ns)]
         if not size:
             return found
@@ -129,13 +153,13 @@ class Connection:
 
     def _recognised(self, event: Data) -> bool:
         side = _side(event.flow)
-        held = self._pending.pop(side, [])
+        held = self.pending.pop(side, [])
         head = b"".join(piece.data for piece in held) + event.data[:_JUDGED]
         if held and not begins_packet(head[:_JUDGED]):
             self._ignore(held)  # what was held began nothing; this segment may still
             return self._recognised(event)
         if begins_packet(head[:_JUDGED]):
-            self._pending[side] = [*held, event] if len(head) < _JUDGED else held
+            self.pending[side] = [*held, event] if len(head) < _JUDGED else held
             self.known = len(head) >= _JUDGED
         else:
             self.known = _has_header(event.data)
@@ -145,8 +169,8 @@ class Connection:
     def _ignore(self, pieces: list[Data]) -> None:
         """Counts bytes that are passed over while the connection may be anything."""
         for piece in pieces:
-            size = self._ignored.get(_side(piece.flow), (0, 0, 0))[0]
-            self._ignored[_side(piece.flow)] = size + len(piece.data), piece.frame, piece.time_ns
+            size = self.ignored.get(_side(piece.flow), (0, 0, 0))[0]
+            self.ignored[_side(piece.flow)] = size + len(piece.data), piece.frame, piece.time_ns
 
 
 def _has_header(data: bytes) -> bool:

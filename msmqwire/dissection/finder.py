@@ -23,7 +23,7 @@ _SKIP_SHOWN: Final = 0x1_0000
 """While nothing is certain, skipped bytes are reported in runs of about this size."""
 _LARGE: Final = 0x1_0000
 """Larger packets are judged where they stand before they are copied."""
-_PIECE_COST: Final = 256
+PIECE_COST: Final = 256
 """Bytes of memory that a piece takes besides its content, generously."""
 _CREDIT_MAX: Final = 64 << 20
 """Bytes that may be judged in vain at once while out of step: headers that lie can overlap each other."""
@@ -110,7 +110,38 @@ class PacketFinder:
 
         The content is never more than two of the largest packets and what one feed brings.
         """
-        return len(self._buffer) + _PIECE_COST * len(self._pieces)
+        return len(self._buffer) + PIECE_COST * len(self._pieces)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether all that is held is the beginning of a packet, if anything."""
+        return not (self._lost or self._rest or self._malformed or self._run)
+
+    def let_pieces_go(self) -> list[tuple[bytes, int, int]]:
+        """What is held, by the pieces in which it came, with frame and time; the finder forgets it."""
+        pieces = []
+        for start, end, frame, time_ns in self._pieces:
+            data = bytes(self._buffer[max(0, start - self._start) : end - self._start])
+            pieces.append((data, frame, time_ns))
+        self._start += len(self._buffer)
+        self._buffer.clear()
+        self._pieces.clear()
+        return pieces
+
+    def resume(self, taken: int, pieces: list[tuple[bytes, int, int]]) -> None:
+        """Goes on after so many bytes were taken elsewhere; these pieces are still held."""
+        self._credit = min(self._credit + _CREDIT * taken, _CREDIT_MAX)
+        self._start += taken - sum(len(data) for data, _, _ in pieces)
+        for data, frame, time_ns in pieces:
+            start = self._start + len(self._buffer)
+            self._pieces.append(_Piece(start, start + len(data), frame, time_ns))
+            self._buffer += data
+
+    @property
+    def between_packets(self) -> bool:
+        """Whether a new finder would find the same from here on: in step, with nothing held or awaited."""
+        judged = self._refused <= self._start and self._credit == _CREDIT_MAX
+        return self.in_step and not self._buffer and judged
 
     def feed(self, data: bytes, frame: int, time_ns: int) -> list[Found]:
         """The next bytes of the direction, from one frame, and when that was captured."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
+from msmqwire.capture.saved import Saved
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import Found
 from msmqwire.dissection.item import Item
@@ -62,12 +63,31 @@ class Tracker:
             yield from self._datagram(datagram)
             return
         for event in self.reassembler.feed(datagram):
-            yield from self._event(event)
+            yield from self.event(event)
 
-    def flush(self) -> Iterator[Item]:
-        """The capture has ended: what is left of every connection."""
-        for event in self.reassembler.flush():
-            yield from self._event(event)
+    def flush(self, time_ns: int = 0) -> Iterator[Item]:
+        """The capture has ended, at this time or at that of the last datagram: what is left of every
+        connection."""
+        for event in self.reassembler.flush(time_ns):
+            yield from self.event(event)
+
+    def save(self) -> Saved | None:
+        """The only connection that is known; None unless it is MSMQ and both its directions stand between
+        two packets, with nothing held or in doubt. What its session is judged by is not in it."""
+        saved = self.reassembler.save()
+        if saved is None:
+            return None
+        connection = next(iter(self.connections.values()), None)
+        flows = saved.flows()
+        between = connection.between_packets(flows) if connection is not None else not flows
+        return saved if between else None
+
+    def resume(self, saved: Saved) -> None:
+        """Go on with a connection as the tracker that saved it would. For one that was fed nothing."""
+        self.reassembler.resume(saved)
+        if flows := saved.flows():
+            self.connections[flows[0].stream] = connection = Connection(flows[0], self.tcp_ports)
+            connection.resume(flows)
 
     def _datagram(self, datagram: Datagram) -> Iterator[Item]:
         payload = datagram.payload
@@ -105,7 +125,8 @@ class Tracker:
             del self._pings[next(iter(self._pings))]
         return judge.packet(asked, packet)
 
-    def _event(self, event: Event) -> Iterator[Item]:
+    def event(self, event: Event) -> Iterator[Item]:
+        """The items that an event of the reassembler completes: for who looks at those too."""
         flow = event.flow
         connection = self.connections.get(flow.stream)
         if connection is None:

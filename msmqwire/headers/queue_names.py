@@ -6,6 +6,7 @@ from typing import Any
 
 from msmqwire.errors import InvalidName
 from msmqwire.names import from_user_header_queue
+from msmqwire.names.wire import AT_ADMIN, DIRECT, LIKE_ADMIN
 from msmqwire.schema import Record
 
 
@@ -26,7 +27,7 @@ def admin_queue(user: Record) -> str | None:
 
 def response_queue(user: Record) -> str | None:
     """ResponseQueue as a format name; that of the administration queue where RQ is 1."""
-    if user.Flags.RQ == 1:
+    if user.Flags.RQ == LIKE_ADMIN:
         return admin_queue(user)
     return queue_name(user, "response", user.Flags.RQ, user.ResponseQueue)
 
@@ -39,12 +40,12 @@ def queue_name(user: Record, role: Any, kind: int, queue: Record | None) -> str 
     """
     if queue is None:
         return None
-    if kind == 7:
+    if kind == DIRECT:
         return f"DIRECT={text(queue.DirectFormatName)}"
     source, target = user.SourceQueueManager, user.QueueManagerAddress
     try:
         admin = None
-        if role == "response" and user.AdminQueue is not None:
+        if kind == AT_ADMIN and user.AdminQueue is not None:
             admin = from_user_header_queue(
                 user.Flags.AQ, user.AdminQueue, role="admin", source_qm=source, destination_qm=target
             )

@@ -404,8 +404,8 @@ def test_connections_of_which_one_side_was_captured_are_forgotten():
         frames += talk.frames
     dissection = Dissection(file(frames))
     assert shown(dissection) == [("SessionAck", 36)] * (HALF_ENDED_MAX + 500)
-    assert len(dissection._tracker.connections) <= HALF_ENDED_MAX
-    assert dissection._tracker.held == 0
+    assert len(dissection.tracker.connections) <= HALF_ENDED_MAX
+    assert dissection.tracker.held == 0
 
 
 def test_what_is_held_of_packets_that_are_not_whole_is_bounded(monkeypatch):
@@ -422,9 +422,9 @@ def test_what_is_held_of_packets_that_are_not_whole_is_bounded(monkeypatch):
     found = []
     for item in dissection:
         found.append(item)
-        most = max(most, dissection._held)
+        most = max(most, dissection.tracker.held)
     assert most < 200_000
-    assert dissection._tracker.held == 0
+    assert dissection.tracker.held == 0
     for number in range(20):
         mine = [item for item in found if item.src_port == 2000 + number]
         assert sum(item.size for item in mine) == len(large) + 36

@@ -1,0 +1,283 @@
+"""Captures to record batches: the compiled walk, and the generic reader for what it can't judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any, Final
+
+import numpy as np
+
+from msmqwire.capture import Record, pcap, pcapng
+from msmqwire.capture.files import open_buffer
+from msmqwire.capture.record import record_limit
+from msmqwire.capture.source import Buffer
+from msmqwire.columnar import walk as w
+from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
+from msmqwire.columnar.generated import SLOTS, ping
+from msmqwire.columnar.handed import Directions
+from msmqwire.columnar.network import HEADS
+from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
+from msmqwire.columnar.rows import INT64_MAX
+from msmqwire.columnar.walk import walk
+from msmqwire.dissection import Dissection, Item
+
+CHUNK: Final = 4 << 20
+"""Bytes of a file that are looked at together."""
+ARENA: Final = 8 << 20
+"""Bytes set aside for packets that came in several segments, or from the generic reader."""
+ROWS: Final = 1 << 13
+"""Rows that are found before their columns are made."""
+_LOW: Final = (1 << 64) - 1
+
+
+class Decoder:
+    """Decodes the captures of a dissection, in place of iterating over it.
+
+    The rows, and `Dissection.errors`, are the same. Memory is that of a chunk of the file, of a batch, and
+    of what is out of order or not whole.
+    """
+
+    def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
+        self._dissection, self._maker = dissection, maker
+        maker.files = dissection.files
+        self._state = np.zeros(w.STATE, np.int64)
+        self._directions = Directions(dissection.tracker, self._state)
+        self._memory = np.empty(CHUNK + ARENA, np.uint8)
+        self._chunk = CHUNK
+        self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
+        self._rows = np.zeros((ROWS, w.ROW), np.int64)
+        self._places = np.zeros((ROWS, SLOTS), np.int32)
+        self._extras: list[Extra] = []
+        self._head = np.zeros(HEADS, np.int64)
+        self._interfaces = np.zeros((1, w.I_FIELDS), np.int64)
+        self._ping_ports = np.zeros(1 << 16, np.bool_)
+        self._ping_ports[[port for port in dissection.tracker.ping_ports if 0 <= port < 1 << 16]] = True
+        self._first = 0  # frames before those of the file
+
+    def batches(self) -> Iterator[Any]:
+        """The record batches of all rows."""
+        for source in self._dissection.sources:
+            with self._dissection.reading(source) as stream:
+                yield from self._file(stream)
+            self._count()
+        if self._dissection.flushes:
+            yield from self._items(self._directions.flush())
+        yield from self._flush()
+        yield from self._maker.finish()
+
+    # -- a file -------------------------------------------------------------------------------------
+
+    def _file(self, stream: Any) -> Iterator[Any]:
+        name = getattr(stream, "name", None)
+        buffer, is_pcapng = open_buffer(stream, name if isinstance(name, str) else "<stream>")
+        state, self._first = self._state, self._dissection.records
+        state[w.POS] = state[w.END] = 0
+        state[w.FRAME_NO], state[w.BEFORE] = 0, self._first
+        state[w.IS_PCAPNG] = is_pcapng
+        state[w.FILE] = self._dissection.begins(buffer.file)
+        if is_pcapng:
+            blocks = pcapng.Blocks(buffer)
+            state[w.LIMIT] = pcapng.BLOCK_SIZE_MAX
+            self._describe(blocks)
+            yield from self._records(buffer, blocks)
+            return
+        form = pcap.layout(buffer)
+        state[w.BIG_ENDIAN] = form.order == ">"
+        state[w.UNIT], state[w.HEADER_SIZE] = form.unit, form.header_size
+        state[w.LIMIT], state[w.LINKTYPE] = form.limit, form.linktype
+        yield from self._records(buffer, form)
+
+    def _records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
+        state, own = self._state, self._directions
+        while True:
+            own.have_room(0)
+            why = walk(
+                state, self._memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
+                own.nodes, own.pend, self._head, self._rows, self._places,
+            )  # fmt: skip
+            self._dissection.records = self._first + int(state[w.FRAME_NO])
+            if why == w.GENERIC:
+                yield from self._hand(self._record(buffer.file))
+            elif why == w.ROWS_FULL:
+                if not state[w.ROWS]:
+                    self._more_rows()
+                yield from self._flush()
+            elif why == w.ARENA_FULL:
+                yield from self._have_arena(int(state[w.NEED]))
+            elif why == w.PEND_FULL:
+                own.have_room(int(state[w.NEED]))
+            elif why == w.BLOCK and isinstance(form, pcapng.Blocks) and (data := self._block()):
+                yield from self._generic_block(buffer, form, data)
+            else:
+                yield from self._flush()
+                if why == w.MORE and self._read(buffer):
+                    continue
+                yield from self._rest(buffer, form)
+                return
+
+    def _read(self, buffer: Buffer) -> bool:
+        """More bytes of the file, as many as are needed; False where it ends before."""
+        state, memory = self._state, self._memory
+        need, have = int(state[w.NEED]), int(state[w.END] - state[w.POS])
+        kept = memory[state[w.POS] : state[w.END]].copy()
+        if need > self._chunk:
+            self._set_memory(need, len(memory) - self._chunk)
+            memory = self._memory
+        memory[:have] = kept
+        view = memoryview(memory)
+        while have < need or not have:
+            count = buffer.readinto(view[have : self._chunk])
+            if not count:
+                break
+            have += count
+        state[w.POS], state[w.END] = 0, have
+        return have >= need
+
+    def _rest(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
+        """What is left of a file that the walk can't go on with: its end, or what is wrong with it."""
+        state = self._state
+        buffer.put_back(self._memory[state[w.POS] : state[w.END]].tobytes())
+        state[w.POS] = state[w.END] = 0
+        if isinstance(form, pcapng.Blocks):
+            form.number = int(state[w.FRAME_NO])
+            form.buffer = buffer
+            records = pcapng.records(form)
+        else:
+            records = pcap.records(buffer, form, int(state[w.FRAME_NO]))
+        for record in records:
+            state[w.FRAME_NO] = record.number
+            self._dissection.records = self._first + record.number
+            yield from self._hand(record)
+
+    def _count(self) -> None:
+        """Has the decoder of frames know what the walk passed over."""
+        ignored = self._dissection.decoder.ignored
+        for place, reason in ((w.NOT_IP_COUNT, "not-ip"), (w.OTHER_COUNT, "other-protocol")):
+            if self._state[place]:
+                ignored[reason] += int(self._state[place])
+                self._state[place] = 0
+
+    # -- pcapng -------------------------------------------------------------------------------------
+
+    def _block(self) -> bytes:
+        """The block at the place of the walk, where it is all there and none that goes wrong."""
+        state = self._state
+        pos, end = int(state[w.POS]), int(state[w.END])
+        order = "big" if state[w.BIG_ENDIAN] else "little"
+        head = self._memory[pos : pos + 12].tobytes()
+        if head[:4] == pcapng.MAGIC:
+            order = "big" if head[8:12] == b"\x1a\x2b\x3c\x4d" else "little"
+        size = int.from_bytes(head[4:8], order)  # type: ignore[arg-type]
+        if len(head) < 12 or size < 12 or size % 4 or size > end - pos:
+            return b""
+        return self._memory[pos : pos + size].tobytes()
+
+    def _generic_block(self, buffer: Buffer, blocks: pcapng.Blocks, data: bytes) -> Iterator[Any]:
+        state = self._state
+        start = buffer.start + buffer.at - int(state[w.END] - state[w.POS])
+        blocks.buffer = Buffer.over(data, buffer.file, start)
+        blocks.number = int(state[w.FRAME_NO])
+        record = blocks.block()
+        state[w.POS] += len(data)
+        self._describe(blocks)
+        if record is not None:
+            state[w.FRAME_NO] = record.number
+            self._dissection.records = self._first + record.number
+            yield from self._hand(record)
+
+    def _describe(self, blocks: pcapng.Blocks) -> None:
+        """Has the walk know the interfaces of the section. One whose times it can't compute has no link type."""
+        self._state[w.BIG_ENDIAN] = blocks.mark == ">"
+        if self._state[w.INTERFACES] == len(blocks.interfaces) > 0:
+            return
+        self._state[w.INTERFACES] = len(blocks.interfaces)
+        rows = []
+        for one in blocks.interfaces:
+            plain = one.divisor < 1 << 31 and one.multiplier < 1 << 31 and abs(one.offset_ns) < 1 << 61
+            limit = record_limit(one.snaplen)
+            rows.append(
+                (one.linktype, limit, one.multiplier, one.divisor, one.offset_ns) if plain else (-1, 0, 1, 1, 0)
+            )
+        self._interfaces = np.array(rows or [(-1, 0, 1, 1, 0)], np.int64)
+
+    # -- the generic reader -------------------------------------------------------------------------
+
+    def _record(self, file: str) -> Record:
+        state = self._state
+        start, size = int(state[w.RECORD]), int(state[w.RECORD_SIZE])
+        return Record(
+            file, int(state[w.FRAME_NO]), int(state[w.RECORD_NS]), int(state[w.RECORD_LINK]),
+            self._memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]), int(state[w.RECORD_INTERFACE]),
+        )  # fmt: skip
+
+    def _hand(self, record: Record) -> Iterator[Any]:
+        self._dissection.handed += 1
+        if self._first:
+            record = record._replace(number=self._first + record.number)
+        for datagram in self._dissection.decoder.feed(record):
+            yield from self._items(self._directions.feed(datagram))
+
+    def _items(self, items: list[Item]) -> Iterator[Any]:
+        for item in items:
+            if self._state[w.ROWS] == len(self._rows):
+                yield from self._flush()
+            yield from self._have_arena(len(item.raw))
+            self._add(item)
+
+    def _add(self, item: Item) -> None:
+        state, row = self._state, int(self._state[w.ROWS])
+        kind, start, size = KINDS.index(item.kind), int(state[w.ARENA]), len(item.raw)
+        self._memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
+        if item.packet is not None:
+            judge = ping if kind == PING_KIND else session_packet
+            found = judge(self._memory, start, start + size, self._places, row, True)
+            assert found == (start + size if kind == PING_KIND else kind), f"{item.kind} of frame {item.frames}"
+        extra = -1
+        if kind in (BAD, SKIPPED):
+            extra = len(self._extras)
+            error = item.error
+            self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
+        source, target = ip_address(item.src), ip_address(item.dst)
+        halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
+        cells = self._rows[row]
+        cells[w.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
+        cells[w.R_FRAME] = item.frames[-1] if item.frames else -1
+        cells[w.R_STREAM] = -1 if item.stream is None else item.stream
+        cells[w.R_SRC_HIGH : w.R_DST_LOW + 1] = np.array(halves, np.uint64).view(np.int64)
+        cells[w.R_PORTS] = item.src_port << 16 | item.dst_port
+        cells[w.R_IPV6] = source.version == 6
+        cells[w.R_KIND], cells[w.R_SIZE] = kind, item.size
+        cells[w.R_START], cells[w.R_LENGTH] = start, size
+        cells[w.R_EXTRA] = extra
+        cells[w.R_FILE] = self._dissection.files.index(item.file)
+        state[w.ROWS] += 1
+        state[w.ARENA] += size
+
+    # -- room ---------------------------------------------------------------------------------------
+
+    def _flush(self) -> Iterator[Any]:
+        """Makes columns of the rows that were found."""
+        state, count = self._state, int(self._state[w.ROWS])
+        if count:
+            yield from self._maker.add(self._rows[:count], self._places[:count], self._memory, self._extras)
+        state[w.ROWS], state[w.ARENA] = 0, self._chunk
+        self._extras = []
+
+    def _have_arena(self, size: int) -> Iterator[Any]:
+        state = self._state
+        if state[w.ARENA] + size > state[w.ARENA_END]:
+            yield from self._flush()
+        if state[w.ARENA] + size > state[w.ARENA_END]:
+            self._set_memory(self._chunk, 2 * size)
+
+    def _set_memory(self, chunk: int, arena: int) -> None:
+        """Larger memory, while no rows refer to it."""
+        memory = np.empty(chunk + arena, np.uint8)
+        memory[: self._state[w.END]] = self._memory[: self._state[w.END]]
+        self._memory, self._chunk = memory, chunk
+        self._state[w.ARENA], self._state[w.ARENA_END] = chunk, chunk + arena
+
+    def _more_rows(self) -> None:
+        self._rows = np.zeros((2 * len(self._rows), w.ROW), np.int64)
+        self._places = np.zeros((len(self._rows), SLOTS), np.int32)

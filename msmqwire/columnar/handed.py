@@ -1,0 +1,231 @@
+"""What the compiled walk hands to the generic reader, and gets back: records, directions, items."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any, Final
+
+import numpy as np
+
+from msmqwire.capture import Datagram
+from msmqwire.capture.direction import Direction
+from msmqwire.columnar import flows
+from msmqwire.columnar.flows import (
+    ACKED,
+    FIRST,
+    FRAME,
+    IGNORED,
+    IGNORED_FRAME,
+    IGNORED_NS,
+    KEEP,
+    KNOWN,
+    LAST,
+    LAST_NS,
+    MODE,
+    NEEDED,
+    NEXT,
+    NODE_FRAME,
+    NODE_NEXT,
+    NODE_SIZE,
+    NODE_START,
+    NODE_TIME,
+    PENDING,
+    PIECES,
+    STREAM,
+    TAKEN,
+    UNKNOWN,
+)
+from msmqwire.columnar.walk import HELD, IDLE_AT, NODES, NOW, PEND, SWEEP_AT, WAITING
+from msmqwire.dissection import Tracker
+from msmqwire.dissection.handover import Standing, give_back, take_over
+from msmqwire.dissection.tracker import HELD_MAX
+
+_ROOM: Final = 1 << 16
+"""Bytes of payload beside those held, generously, when it is judged whether memory is short."""
+_LOW: Final = (1 << 64) - 1
+
+
+class Directions:
+    """The directions that the walk has, in arrays, and the tracker that has the others.
+
+    Attributes:
+        table: finds the number of a direction by its key.
+        keys: the key of each number.
+        states: the state of each number.
+        nodes: pieces of packets that are not whole.
+        pend: the bytes of these.
+    """
+
+    def __init__(self, tracker: Tracker, state: Any) -> None:
+        self._tracker, self._state = tracker, state
+        self._numbers: dict[Direction, int] = {}
+        self._by_number: dict[int, Direction] = {}
+        self._free: list[int] = []
+        self._removed = 0
+        self.table = np.full(1 << 12, -1, np.int32)
+        self.keys = np.zeros((1 << 10, flows.KEY_FIELDS), np.int64)
+        self.states = np.zeros((1 << 10, flows.FIELDS), np.int64)
+        self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
+        self.pend = np.empty(1 << 22, np.uint8)
+        tracker.reassembler.when_forgotten = self._forget
+        self._read_clock()
+
+    # -- a segment for the tracker ----------------------------------------------------------------
+
+    def feed(self, datagram: Datagram) -> list[Any]:
+        """The items of a datagram, by the tracker; the directions that it concerns are given back first."""
+        tracker, key = self._tracker, datagram[1:5]
+        self._write_clock()
+        if datagram.transport == "tcp":
+            short = tracker.held + len(datagram.payload) + _ROOM > HELD_MAX
+            if short or tracker.reassembler.concerns_others(datagram):
+                self.give_all_back()
+            else:
+                direction = tracker.reassembler.direction(key)
+                if direction is not None:
+                    self._give_back(direction)
+                    self._give_back(direction.peer)
+        items = list(tracker.feed(datagram))
+        direction = tracker.reassembler.direction(key) if datagram.transport == "tcp" else None
+        if direction is not None:
+            self._take(direction)
+            self._take(direction.peer)
+        self._read_clock()
+        return items
+
+    def flush(self) -> list[Any]:
+        """The items that the end of the capture brings."""
+        self._write_clock()
+        self.give_all_back()
+        return list(self._tracker.flush())
+
+    def give_all_back(self) -> None:
+        """Has the tracker know of every direction."""
+        for direction in list(self._numbers):
+            self._give_back(direction)
+
+    def _write_clock(self) -> None:
+        self._tracker.held = int(self._state[HELD])
+        self._tracker.reassembler.set_clock(int(self._state[NOW]), int(self._state[SWEEP_AT]))
+
+    def _read_clock(self) -> None:
+        state, reassembler = self._state, self._tracker.reassembler
+        state[HELD] = self._tracker.held
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (min(t, (1 << 63) - 1) for t in reassembler.clock)
+        state[WAITING] = reassembler.waiting
+
+    # -- to and fro ---------------------------------------------------------------------------------
+
+    def _give_back(self, direction: Direction) -> None:
+        number = self._numbers.get(direction)
+        if number is None or self.states[number, MODE] == KEEP:
+            return
+        flow = self.states[number]
+        acked = int(flow[ACKED])
+        standing = Standing(
+            bool(flow[MODE] == KNOWN), int(flow[NEXT]), None if acked < 0 else acked, int(flow[LAST_NS]), int(flow[FRAME])
+        )  # fmt: skip
+        standing.taken = int(flow[TAKEN])
+        standing.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
+        node = int(flow[FIRST])
+        for _ in range(int(flow[PIECES])):
+            start, size, frame, time_ns, following = map(int, self.nodes[node])
+            standing.pieces.append((self.pend[start : start + size].tobytes(), frame, time_ns))
+            node = following
+        flow[MODE] = KEEP
+        flow[PENDING] = flow[PIECES] = 0
+        give_back(self._tracker, direction, standing)
+
+    def _take(self, direction: Direction) -> None:
+        standing = take_over(self._tracker, direction)
+        if standing is None:
+            return
+        number = self._numbers.get(direction)
+        if number is None:
+            number = self._add(direction)
+        flow = self.states[number]
+        flow[:] = 0
+        flow[MODE] = KNOWN if standing.known else UNKNOWN
+        flow[NEXT], flow[STREAM] = standing.next, direction.stream
+        flow[ACKED] = -1 if standing.acked is None else standing.acked
+        flow[LAST_NS], flow[FRAME] = standing.last_ns, standing.frame
+        flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = standing.ignored
+        for data, frame, time_ns in standing.pieces:
+            self._hold(flow, data, frame, time_ns)
+
+    def _hold(self, flow: Any, data: bytes, frame: int, time_ns: int) -> None:
+        self.have_room(len(data))
+        node, at = int(self._state[NODES]), int(self._state[PEND])
+        self.nodes[node, NODE_START], self.nodes[node, NODE_SIZE] = at, len(data)
+        self.nodes[node, NODE_FRAME], self.nodes[node, NODE_TIME] = frame, time_ns
+        self.pend[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        if flow[PIECES]:
+            self.nodes[flow[LAST], NODE_NEXT] = node
+        else:
+            flow[FIRST] = node
+        flow[LAST] = node
+        flow[PIECES] += 1
+        flow[PENDING] += len(data)
+        flow[NEEDED] = 0
+        self._state[NODES] += 1
+        self._state[PEND] += len(data)
+
+    # -- numbers ------------------------------------------------------------------------------------
+
+    def _add(self, direction: Direction) -> int:
+        """Numbers for a direction and its peer."""
+        if not self._free:
+            self._more_numbers()
+        number = self._free.pop()
+        for one, at in ((direction, number), (direction.peer, number + 1)):
+            src, src_port, dst, dst_port = one.key
+            source, target = ip_address(src), ip_address(dst)
+            halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
+            self.keys[at] = [*np.array(halves, np.uint64).view(np.int64), src_port << 16 | dst_port, source.version == 6]
+            self.states[at, MODE] = KEEP
+            self._numbers[one] = at
+            self._by_number[at] = one
+            flows.insert(self.table, self.keys, at)
+        return number
+
+    def _more_numbers(self) -> None:
+        used = len(self._numbers)
+        if used == len(self.keys):
+            self.keys = np.concatenate([self.keys, np.zeros_like(self.keys)])
+            self.states = np.concatenate([self.states, np.zeros_like(self.states)])
+        self._free = [n for n in range(len(self.keys) - 2, -1, -2) if n not in self._by_number]
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self.table = np.full(4 * len(self.keys), -1, np.int32)
+        flows.rebuild(self.table, self.keys, np.array(sorted(self._by_number), np.int64))
+        self._removed = 0
+
+    def _forget(self, direction: Direction) -> None:
+        number = self._numbers.get(direction)
+        if number is None:
+            return
+        for one in (direction, direction.peer):
+            at = self._numbers.pop(one)
+            del self._by_number[at]
+            flows.remove(self.table, self.keys, at)
+            self.states[at, MODE] = KEEP
+        self._free.append(min(number, number ^ 1))
+        self._removed += 2
+        if self._removed > len(self.table) // 4:
+            self._rebuild()
+
+    # -- room ---------------------------------------------------------------------------------------
+
+    def have_room(self, size: int) -> None:
+        """Has room for a piece of this size: what is no longer held goes, and the arrays grow if need be."""
+        state = self._state
+        if state[NODES] < len(self.nodes) and state[PEND] + size <= len(self.pend):
+            return
+        numbers = np.array(sorted(self._by_number), np.int64)
+        held = self.states[numbers][self.states[numbers, MODE] != KEEP]
+        pieces, total = int(held[:, PIECES].sum()), int(held[:, PENDING].sum())
+        nodes = np.zeros((max(len(self.nodes), 2 * pieces + 2), flows.NODE_FIELDS), np.int64)
+        pend = np.empty(max(len(self.pend), 2 * (total + size)), np.uint8)
+        state[NODES], state[PEND] = flows.compact(self.states, numbers, self.nodes, self.pend, nodes, pend)
+        self.nodes, self.pend = nodes, pend

@@ -1,0 +1,112 @@
+"""Compiled functions over bytes.
+
+What is compiled is kept beside the source, or in the user's cache where that can't be written, so that
+only the first use on a machine waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def jit(function: F) -> F:
+    """The function compiled when it is first called; without a place to keep it, in each process anew."""
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no cache: the source stands where numba can't tell its age, as in an archive
+        return cast(F, numba.njit(nogil=True)(function))
+
+
+# Unsigned places: numba then leaves out what counts negative ones from the end, and bytes become one load.
+
+
+@jit
+def u8(buf: Any, at: int) -> int:
+    """The byte at a place."""
+    return int(buf[np.uint64(at)])
+
+
+@jit
+def u16(buf: Any, at: int) -> int:
+    """The little-endian integer of 16 bits at a place."""
+    i = np.uint64(at)
+    return np.int64(buf[i]) | np.int64(buf[i + np.uint64(1)]) << 8
+
+
+@jit
+def u32(buf: Any, at: int) -> int:
+    """The little-endian integer of 32 bits at a place."""
+    i = np.uint64(at)
+    return (
+        np.int64(buf[i])
+        | np.int64(buf[i + np.uint64(1)]) << 8
+        | np.int64(buf[i + np.uint64(2)]) << 16
+        | np.int64(buf[i + np.uint64(3)]) << 24
+    )
+
+
+@jit
+def b16(buf: Any, at: int) -> int:
+    """The big-endian integer of 16 bits at a place."""
+    i = np.uint64(at)
+    return np.int64(buf[i]) << 8 | np.int64(buf[i + np.uint64(1)])
+
+
+@jit
+def b32(buf: Any, at: int) -> int:
+    """The big-endian integer of 32 bits at a place."""
+    return b16(buf, at) << 16 | b16(buf, at + 2)
+
+
+@jit
+def b64(buf: Any, at: int) -> int:
+    """The big-endian 64 bits at a place, as a signed integer."""
+    return np.int64(b32(buf, at)) << 32 | np.int64(b32(buf, at + 4))
+
+
+@jit
+def copy(source: Any, start: int, count: int, target: Any, at: int) -> None:
+    """Copies bytes from one array to another; both have room."""
+    target[at : at + count] = source[start : start + count]
+
+
+@jit
+def ends_on_null(buf: Any, start: int, stop: int) -> bool:
+    """Whether the bytes are whole characters of UTF-16 of which the last is a null."""
+    size = stop - start
+    return size >= 2 and size & 1 == 0 and u16(buf, stop - 2) == 0
+
+
+@jit
+def find_null(buf: Any, start: int, stop: int) -> int:
+    """Where the first null character stands, whole characters from the start; -1 if there is none."""
+    at = start
+    while at + 2 <= stop:
+        if u16(buf, at) == 0:
+            return at
+        at += 2
+    return -1
+
+
+@jit
+def is_text(buf: Any, start: int, stop: int) -> bool:
+    """Whether the bytes are well-formed UTF-16 that ends on its only null."""
+    if not ends_on_null(buf, start, stop):
+        return False
+    at = start
+    while at < stop - 2:
+        unit = u16(buf, at)
+        at += 2
+        if unit == 0 or 0xDC00 <= unit < 0xE000:
+            return False
+        if 0xD800 <= unit < 0xDC00:
+            if at >= stop - 2 or not 0xDC00 <= u16(buf, at) < 0xE000:
+                return False
+            at += 2
+    return True

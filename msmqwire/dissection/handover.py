@@ -1,0 +1,83 @@
+"""Directions of connections between a tracker and a faster reader of what is in order.
+
+As long as a direction is in order and in step, all there is to know of it is where it stands and what it
+holds of a packet that is not whole. A faster reader takes it over as a `Standing` and gives it back when
+anything else comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msmqwire.capture.direction import Direction
+from msmqwire.dissection.connection import Connection
+from msmqwire.dissection.tracker import Tracker
+
+
+@dataclass(slots=True)
+class Standing:
+    """What a direction is that is in order and in step.
+
+    Attributes:
+        known: whether the connection is MSMQ; if not, its bytes are only counted.
+        next: the place of the next byte.
+        acked: what the peer acknowledged last, or None.
+        last_ns: when the last segment of the direction was captured.
+        frame: the number of the frame that brought it.
+        pieces: the beginning of a packet: bytes, frame, time of each piece.
+        taken: bytes that were given to the finder since the tracker had the direction last.
+        ignored: bytes passed over while nothing was recognised, the last frame of them and its time.
+    """
+
+    known: bool
+    next: int
+    acked: int | None
+    last_ns: int
+    frame: int
+    pieces: list[tuple[bytes, int, int]] = field(default_factory=list)
+    taken: int = 0
+    ignored: tuple[int, int, int] = (0, 0, 0)
+
+
+def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
+    """Where a direction stands; None when the tracker must keep it. What it held is with the caller then."""
+    if not direction.plain or direction.peer.holding:
+        return None
+    connection = tracker.connections.get(direction.stream)
+    side = direction.key[:2]
+    known = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
+    finder, ignored = None, (0, 0, 0)
+    if connection is not None:
+        if side in connection.pending:
+            return None
+        known = connection.known
+        finder = connection.finders.get(side)
+        ignored = connection.ignored.get(side, ignored)
+    midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
+    if known and finder is None and (ignored[0] or midstream):
+        return None
+    if finder is not None and not finder.in_step:
+        return None
+    standing = Standing(known, direction.next, direction.acked, direction.last_ns, direction.frames[-1])
+    if finder is not None:
+        standing.pieces = finder.let_pieces_go()
+    standing.ignored = ignored
+    return standing
+
+
+def give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:
+    """Has the tracker know where a direction stands that it did not see for a while."""
+    direction.next, direction.acked = standing.next, standing.acked
+    direction.last_ns, direction.frames = standing.last_ns, (standing.frame,)
+    side = direction.key[:2]
+    connection = tracker.connections.get(direction.stream)
+    begun = connection is not None and side in connection.finders
+    if not (standing.ignored[0] or standing.pieces or begun):
+        return  # as if nothing had come of it
+    flow = direction.the_flow()
+    if connection is None:
+        connection = tracker.connections[direction.stream] = Connection(flow, tracker.tcp_ports)
+    if standing.known:
+        connection.finder(flow).resume(standing.taken, standing.pieces)
+    else:
+        connection.ignored[side] = standing.ignored
