@@ -69,6 +69,7 @@ class Direction:
     fin_at: int | None = None
     acked: int | None = None  # what the peer acknowledged last
     pieces: Pieces = field(default_factory=Pieces)
+    held_from: int = 0  # the last frame of the direction when it began to hold something
     charged: int = 0  # what the reassembler has accounted for the pieces
     segments: int = 0  # with data, while opening
     since_ns: int = 0  # of the opening, of the hole, or of the last progress, whichever is latest

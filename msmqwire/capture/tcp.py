@@ -9,6 +9,9 @@ The rules, where a capture leaves the truth open:
 - A hole is given up when the receiver has acknowledged what follows it and then
   ``ACKED_SEGMENTS``, ``ACKED_BYTES`` or ``ACKED_NS`` are exceeded; or, acknowledged or not, when
   the limits of the reassembler are. Time is that of the capture, and counts from the last progress.
+- Time decides before the next segment of a connection is looked at. Other connections only show
+  earlier that it has passed: while times do not go back, what comes of a connection depends on its
+  own segments and the time of the capture's end alone, unless a limit of all together is reached.
 - A FIN ahead of a hole waits like data. An RST counts when it stands at or after the next byte; it
   ends both directions at once.
 - Segments further than 1 GiB from the next byte are ignored until four follow each other there.
@@ -18,12 +21,15 @@ The rules, where a capture leaves the truth open:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
 from msmqwire.capture.events import Data, Event, GapReason, How, Moment, distance
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
+from msmqwire.capture.pieces import Piece
+from msmqwire.capture.saved import Saved, restore_side, save_side
 
 START_SEGMENTS: Final = 8
 START_NS: Final = 250_000_000
@@ -68,6 +74,7 @@ class Reassembler:
 
     Attributes:
         counters: what did not come out as it came in.
+        when_forgotten: called with a direction when its connection is forgotten.
     """
 
     def __init__(
@@ -88,6 +95,7 @@ class Reassembler:
         self._connections: dict[int, Direction] = {}  # by stream, the direction first seen
         self._waiting: dict[Direction, None] = {}  # those that hold something, longest first
         self._buffered = 0
+        self.when_forgotten: Callable[[Direction], None] | None = None
         self._streams = 0
         self._now = self._sweep_at = self._idle_at = 0
 
@@ -100,6 +108,38 @@ class Reassembler:
     def connections(self) -> int:
         """How many connections are known at present, ended ones that may repeat included."""
         return len(self._connections)
+
+    @property
+    def clock(self) -> tuple[int, int, int]:
+        """The time of the capture, when holes are looked at next, and when silent connections are."""
+        return self._now, self._sweep_at, self._idle_at
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any direction holds something, or is not decided where it starts."""
+        return bool(self._waiting)
+
+    def set_clock(self, now: int, sweep_at: int) -> None:
+        """Have it know that time went on while it was not asked."""
+        self._now, self._sweep_at = now, sweep_at
+
+    def hold(self, direction: Direction, pieces: list[Piece], held_from: int, since_ns: int) -> None:
+        """Have a direction hold what came ahead of its place while the reassembler was not asked."""
+        for piece in pieces:
+            direction.pieces.add(piece)
+        direction.since_ns, direction.plain = since_ns, False
+        self._account(direction)
+        direction.held_from = held_from
+        self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[0].held_from))
+
+    def direction(self, key: _Key) -> Direction | None:
+        """The direction from one address and port to another, where it is known."""
+        return self._directions.get(key)
+
+    def concerns_others(self, datagram: Datagram) -> bool:
+        """Whether a segment may have connections forgotten besides its own."""
+        full = len(self._connections) >= self._max_flows and datagram[1:5] not in self._directions
+        return full or datagram.time_ns >= max(self._sweep_at, self._idle_at)
 
     def feed(self, datagram: Datagram) -> list[Event]:
         """The events that a datagram brings about, in order; none for UDP."""
@@ -114,22 +154,53 @@ class Reassembler:
             or flags & _CONTROL != ACK
             or (seq - direction.next) & 0xFFFF_FFFF
             or direction.peer.holding
+            or time_ns - direction.last_ns >= self._idle_ns
         ):
             return self._segment(datagram)
         direction.peer.acked = ack
-        direction.last_ns = time_ns
+        direction.last_ns = time_ns or direction.last_ns
         direction.frames = frames
         if not payload:
             return []
         direction.next += len(payload)
         return [Data._make((direction.flow or direction.the_flow(), payload, time_ns, frames[-1], time_ns))]
 
-    def flush(self) -> list[Event]:
-        """The capture has ended: what is held comes out, and every direction ends."""
-        events: list[Event] = []
+    def flush(self, time_ns: int = 0) -> list[Event]:
+        """The capture has ended: what is held comes out, and every direction ends.
+
+        Args:
+            time_ns: when it ended, if that was later than what was fed here tells.
+        """
+        latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
+        self._now = max(self._now, time_ns, *latest, 0)
+        events = self._settle_waiting()
         for direction in list(self._connections.values()):
             self._forget(direction, "capture", events)
         return events
+
+    def stream(self, datagram: Datagram) -> int | None:
+        """The number of the connection that a segment belongs to, as things stand."""
+        direction = self._directions.get(datagram[1:5])
+        return None if direction is None else direction.stream
+
+    def save(self) -> Saved | None:
+        """The only connection that is known; None when it is not the only one, or something of it is
+        held, ends or is doubtful, so that its state would not be all in a few numbers."""
+        if len(self._connections) != 1:
+            return None
+        (first,) = self._connections.values()
+        there, back = save_side(first), save_side(first.peer)
+        if there is None or back is None:
+            return None
+        return Saved((self._now, self._sweep_at, self._idle_at), (there, back))
+
+    def resume(self, saved: Saved) -> None:
+        """Go on with a connection as the reassembler that saved it would. For one that was fed nothing."""
+        self._now, self._sweep_at, self._idle_at = saved.clock
+        key, self._streams = saved.sides[0][:2]
+        first = self._connect(key, [])
+        restore_side(first, saved.sides[0])
+        restore_side(first.peer, saved.sides[1])
 
     def _segment(self, datagram: Datagram) -> list[Event]:
         """Any segment, with all the rules."""
@@ -142,13 +213,16 @@ class Reassembler:
             self._sweep_at = min(self._sweep_at, time_ns + SWEEP_NS)
         key, moment = datagram[1:5], Moment(time_ns, frames[-1])
         direction = self._directions.get(key)
+        if direction is not None:
+            direction = self._time_first(direction, time_ns, events)
         if direction is not None and self._starts_anew(direction, datagram):
             self._forget(direction, "reused", events, moment)
             direction = None
         if direction is None:
             direction = self._connect(key, events)
         peer = direction.peer
-        direction.seen, direction.last_ns, direction.frames = True, time_ns, frames
+        direction.seen, direction.frames = True, frames
+        direction.last_ns = time_ns or direction.last_ns
         if flags & ACK:
             peer.acked = ack
         if flags & RST:
@@ -176,6 +250,36 @@ class Reassembler:
                 oldest.give_up("limit", moment, events)
             self._settle(oldest, moment, events)
         return events
+
+    def _time_first(self, direction: Direction, time_ns: int, events: list[Event]) -> Direction | None:
+        """What time has decided of a connection before its next segment; None when it is forgotten."""
+        self._let_time_decide(direction, events)
+        if self._silent(direction, time_ns):
+            self._forget(direction, "idle", events)
+            return None
+        return direction
+
+    def _let_time_decide(self, direction: Direction, events: list[Event]) -> None:
+        """What has come due of both directions of a connection, in the order in which it came due."""
+        while True:
+            sides = (side for side in (direction, direction.peer) if side.holding)
+            due, side = min(((self._due(side), side) for side in sides), key=_due_first, default=(0, None))
+            if side is None or due > self._now:
+                return
+            self._settle(side, Moment(side.last_ns, side.frames[-1]), events, due)
+
+    def _due(self, direction: Direction) -> int:
+        """When time will decide over a direction that is opening or holds something."""
+        if direction.state == OPENING:
+            return direction.since_ns + START_NS
+        wait = self._hole_ns
+        if self._acknowledged(direction):
+            wait = min(wait, ACKED_NS)
+        return max(direction.pieces[0].time_ns, direction.since_ns) + wait
+
+    def _silent(self, direction: Direction, time_ns: int) -> bool:
+        last = max(direction.last_ns, direction.peer.last_ns)
+        return last > 0 and time_ns - last >= self._idle_ns  # 0: the file has no times
 
     def _starts_anew(self, direction: Direction, datagram: Datagram) -> bool:
         """Whether the segment belongs to a new connection on the ports of a known one."""
@@ -217,37 +321,44 @@ class Reassembler:
             side.end("rst", moment, events)
             self._account(side)
 
-    def _settle(self, direction: Direction, moment: Moment, events: list[Event]) -> None:
+    def _settle(
+        self, direction: Direction, moment: Moment, events: list[Event], now: int | None = None
+    ) -> None:
         """Deliver what can be, give up the holes that are to be, and end what has ended."""
+        now = self._now if now is None else now
         if direction.state == OPENING:
-            late = self._now - direction.since_ns >= START_NS
+            late = now - direction.since_ns >= START_NS
             if late or direction.segments >= START_SEGMENTS or self._over(direction):
                 _open(direction)
         if direction.state == OPEN:
             if direction.deliver(moment.time_ns, events):
-                direction.since_ns = self._now
-            while direction.pieces and (reason := self._lost(direction)):
+                direction.since_ns = now
+            while direction.pieces and (reason := self._lost(direction, now)):
                 direction.give_up(reason, moment, events)
             if direction.fin_at is not None and direction.fin_at <= direction.next and not direction.pieces:
                 direction.end("fin", moment, events)
-            direction.plain = direction.state == OPEN and not direction.pieces and direction.fin_at is None
+            still = direction.seen and not direction.pieces and direction.fin_at is None
+            direction.plain = direction.state == OPEN and still
         self._account(direction)
 
     def _over(self, direction: Direction) -> bool:
         return direction.pieces.cost > self._per_flow or len(direction.pieces) > self._segments
 
-    def _lost(self, direction: Direction) -> GapReason | None:
+    def _lost(self, direction: Direction, now: int) -> GapReason | None:
         """Why the first hole is to be given up, if it is."""
         pieces = direction.pieces
-        waited = self._now - max(pieces[0].time_ns, direction.since_ns)
+        waited = now - max(pieces[0].time_ns, direction.since_ns)
         if self._over(direction):
             return "limit"
-        if waited >= self._hole_ns:
-            return "timeout"
         enough = len(pieces) > ACKED_SEGMENTS or pieces.cost > ACKED_BYTES or waited >= ACKED_NS
-        if enough and direction.acked is not None and direction.place(direction.acked) >= pieces[0].start:
+        if enough and self._acknowledged(direction):
             return "acknowledged"
-        return None
+        return "timeout" if waited >= self._hole_ns else None
+
+    def _acknowledged(self, direction: Direction) -> bool:
+        """Whether the receiver has acknowledged what follows the first hole."""
+        acked = direction.acked
+        return acked is not None and direction.place(acked) >= direction.pieces[0].start
 
     def _account(self, direction: Direction) -> None:
         cost = direction.pieces.cost
@@ -256,23 +367,28 @@ class Reassembler:
         holding = cost > 0 or direction.state == OPENING
         if holding and not direction.holding:
             self._waiting[direction] = None
+            direction.held_from = direction.frames[-1]
         elif direction.holding and not holding:
             del self._waiting[direction]
         direction.holding = holding
 
     def _sweep(self, time_ns: int) -> list[Event]:
         """Let time decide: over openings, holes and silent connections."""
-        events: list[Event] = []
         self._now = time_ns
         self._sweep_at = time_ns + SWEEP_NS
-        for direction in list(self._waiting):
-            self._settle(direction, Moment(time_ns, direction.frames[-1]), events)
+        events = self._settle_waiting()
         if time_ns >= self._idle_at:
             self._idle_at = time_ns + self._idle_ns // 8
             for direction in list(self._connections.values()):
-                last = max(direction.last_ns, direction.peer.last_ns)
-                if last and time_ns - last >= self._idle_ns:  # 0: the file has no times
+                if self._silent(direction, time_ns):
                     self._forget(direction, "idle", events)
+        return events
+
+    def _settle_waiting(self) -> list[Event]:
+        """Let time decide over all openings and holes, each by the last frame of its direction."""
+        events: list[Event] = []
+        for direction in list(self._waiting):
+            self._let_time_decide(direction, events)
         return events
 
     def _forget(
@@ -280,11 +396,17 @@ class Reassembler:
     ) -> None:
         """End both directions of a connection, in the order of first sight, and know it no more."""
         first = self._connections.pop(direction.stream)
+        if self.when_forgotten is not None:
+            self.when_forgotten(first)
         for side in (first, first.peer):
             if side.seen:
                 side.end(how, moment or Moment(side.last_ns, side.frames[-1]), events)
                 self._account(side)
             self._directions.pop(side.key, None)
+
+
+def _due_first(one: tuple[int, Direction]) -> int:
+    return one[0]
 
 
 def _open(direction: Direction) -> None:

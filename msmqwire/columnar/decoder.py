@@ -14,6 +14,7 @@ from msmqwire.capture.record import record_limit
 from msmqwire.capture.source import Buffer
 from msmqwire.columnar import walk as w
 from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
+from msmqwire.columnar.flows import FIELDS
 from msmqwire.columnar.generated import SLOTS, ping
 from msmqwire.columnar.handed import Directions
 from msmqwire.columnar.network import HEADS
@@ -49,6 +50,7 @@ class Decoder:
         self._rows = np.zeros((ROWS, w.ROW), np.int64)
         self._places = np.zeros((ROWS, SLOTS), np.int32)
         self._extras: list[Extra] = []
+        self._undo = np.zeros(FIELDS + w.STATE, np.int64)
         self._head = np.zeros(HEADS, np.int64)
         self._interfaces = np.zeros((1, w.I_FIELDS), np.int64)
         self._ping_ports = np.zeros(1 << 16, np.bool_)
@@ -72,6 +74,7 @@ class Decoder:
         name = getattr(stream, "name", None)
         buffer, is_pcapng = open_buffer(stream, name if isinstance(name, str) else "<stream>")
         state, self._first = self._state, self._dissection.records
+        self._directions.give_back_held()  # their frames are those of the file before
         state[w.POS] = state[w.END] = 0
         state[w.FRAME_NO], state[w.BEFORE] = 0, self._first
         state[w.IS_PCAPNG] = is_pcapng
@@ -94,7 +97,7 @@ class Decoder:
             own.have_room(0)
             why = walk(
                 state, self._memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
-                own.nodes, own.pend, self._head, self._rows, self._places,
+                own.nodes, own.pend, self._head, self._rows, self._places, self._undo,
             )  # fmt: skip
             self._dissection.records = self._first + int(state[w.FRAME_NO])
             if why == w.GENERIC:
@@ -157,6 +160,8 @@ class Decoder:
             if self._state[place]:
                 ignored[reason] += int(self._state[place])
                 self._state[place] = 0
+        self._dissection.tracker.reassembler.counters.repeated_bytes += int(self._state[w.REPEATED])
+        self._state[w.REPEATED] = 0
 
     # -- pcapng -------------------------------------------------------------------------------------
 

@@ -20,13 +20,15 @@ UNKNOWN: Final = 2
 
 (
     MODE, NEXT, ACKED, LAST_NS, FRAME, STREAM, PENDING, PIECES, FIRST, LAST, NEEDED, TAKEN, IGNORED, IGNORED_FRAME,
-    IGNORED_NS,
-) = range(15)  # fmt: skip
-FIELDS: Final = 15
-"""The state of a direction, by index; see `msmqwire.dissection.handover.Standing`."""
+    IGNORED_NS, LATEST, LATEST_NS, AHEAD, AHEAD_FIRST, AHEAD_LAST, AHEAD_COST, AHEAD_FROM, SINCE, DUE,
+) = range(24)  # fmt: skip
+FIELDS: Final = 24
+"""The state of a direction, by index; see `msmqwire.dissection.handover.Standing`. LATEST is the last frame of
+the pieces that are held and its time. AHEAD pieces came before those before them: their cost in memory, the
+frame that brought the first, since when nothing was delivered, and when time may decide over the hole."""
 
-NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT = range(5)
-NODE_FIELDS: Final = 5
+NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT, NODE_PLACE = range(6)
+NODE_FIELDS: Final = 6
 KEY_FIELDS: Final = 6
 
 _EMPTY, _REMOVED = -1, -2
@@ -115,17 +117,20 @@ def compact(states: Any, numbers: Any, nodes: Any, pend: Any, new_nodes: Any, ne
         flow = states[numbers[i]]
         if flow[MODE] == KEEP:
             continue
-        node = flow[FIRST]
-        for k in range(flow[PIECES]):
-            size = nodes[node, NODE_SIZE]
-            copy(pend, nodes[node, NODE_START], size, new_pend, used)
-            new_nodes[count] = nodes[node]
-            new_nodes[count, NODE_START] = used
-            new_nodes[count, NODE_NEXT] = count + 1
-            if k == 0:
-                flow[FIRST] = count
-            flow[LAST] = count
-            node = nodes[node, NODE_NEXT]
-            count += 1
-            used += size
+        for ahead in range(2):
+            first, last = (AHEAD_FIRST, AHEAD_LAST) if ahead else (FIRST, LAST)
+            node = flow[first]
+            for k in range(flow[AHEAD] if ahead else flow[PIECES]):
+                size, following = nodes[node, NODE_SIZE], nodes[node, NODE_NEXT]
+                copy(pend, nodes[node, NODE_START], size, new_pend, used)
+                for field in range(NODE_FIELDS):
+                    new_nodes[count, field] = nodes[node, field]
+                new_nodes[count, NODE_START] = used
+                new_nodes[count, NODE_NEXT] = count + 1
+                if k == 0:
+                    flow[first] = count
+                flow[last] = count
+                node = following
+                count += 1
+                used += size
     return count, used

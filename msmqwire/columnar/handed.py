@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -9,9 +10,15 @@ import numpy as np
 
 from msmqwire.capture import Datagram
 from msmqwire.capture.direction import Direction
+from msmqwire.capture.pieces import Piece
+from msmqwire.capture.tcp import BUFFERED_TOTAL_MAX
 from msmqwire.columnar import flows
 from msmqwire.columnar.flows import (
     ACKED,
+    AHEAD,
+    AHEAD_COST,
+    AHEAD_FIRST,
+    AHEAD_FROM,
     FIRST,
     FRAME,
     IGNORED,
@@ -21,6 +28,8 @@ from msmqwire.columnar.flows import (
     KNOWN,
     LAST,
     LAST_NS,
+    LATEST,
+    LATEST_NS,
     MODE,
     NEEDED,
     NEXT,
@@ -31,17 +40,21 @@ from msmqwire.columnar.flows import (
     NODE_TIME,
     PENDING,
     PIECES,
+    SINCE,
     STREAM,
     TAKEN,
     UNKNOWN,
 )
-from msmqwire.columnar.walk import HELD, IDLE_AT, NODES, NOW, PEND, SWEEP_AT, WAITING
+from msmqwire.columnar.walk import (
+    AHEAD_BYTES, BUFFERED, DEADLINE, HELD, IDLE_AT, NODES, NOW, PEND, SWEEP_AT, WAITING,
+)
 from msmqwire.dissection import Tracker
 from msmqwire.dissection.handover import Standing, give_back, take_over
 from msmqwire.dissection.tracker import HELD_MAX
 
 _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
+_NEVER: Final = (1 << 63) - 1
 _LOW: Final = (1 << 64) - 1
 
 
@@ -67,6 +80,7 @@ class Directions:
         self.states = np.zeros((1 << 10, flows.FIELDS), np.int64)
         self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
         self.pend = np.empty(1 << 22, np.uint8)
+        state[DEADLINE] = _NEVER
         tracker.reassembler.when_forgotten = self._forget
         self._read_clock()
 
@@ -77,10 +91,14 @@ class Directions:
         tracker, key = self._tracker, datagram[1:5]
         self._write_clock()
         if datagram.transport == "tcp":
-            short = tracker.held + len(datagram.payload) + _ROOM > HELD_MAX
+            size = len(datagram.payload) + _ROOM
+            short = tracker.held + size > HELD_MAX
+            full = self._state[AHEAD_BYTES] + tracker.reassembler.buffered + size > BUFFERED_TOTAL_MAX
             if short or tracker.reassembler.concerns_others(datagram):
                 self.give_all_back()
-            else:
+            elif full or datagram.time_ns >= self._state[DEADLINE]:
+                self.give_back_held()
+            if not short:
                 direction = tracker.reassembler.direction(key)
                 if direction is not None:
                     self._give_back(direction)
@@ -104,6 +122,13 @@ class Directions:
         for direction in list(self._numbers):
             self._give_back(direction)
 
+    def give_back_held(self) -> None:
+        """Has the tracker know of every direction that holds something ahead of its place."""
+        for direction, number in list(self._numbers.items()):
+            if self.states[number, AHEAD] and self.states[number, MODE] != KEEP:
+                self._give_back(direction)
+        self._state[DEADLINE] = _NEVER
+
     def _write_clock(self) -> None:
         self._tracker.held = int(self._state[HELD])
         self._tracker.reassembler.set_clock(int(self._state[NOW]), int(self._state[SWEEP_AT]))
@@ -111,8 +136,8 @@ class Directions:
     def _read_clock(self) -> None:
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (min(t, (1 << 63) - 1) for t in reassembler.clock)
-        state[WAITING] = reassembler.waiting
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (min(t, _NEVER) for t in reassembler.clock)
+        state[WAITING], state[BUFFERED] = reassembler.waiting, reassembler.buffered
 
     # -- to and fro ---------------------------------------------------------------------------------
 
@@ -127,14 +152,23 @@ class Directions:
         )  # fmt: skip
         standing.taken = int(flow[TAKEN])
         standing.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        node = int(flow[FIRST])
-        for _ in range(int(flow[PIECES])):
-            start, size, frame, time_ns, following = map(int, self.nodes[node])
-            standing.pieces.append((self.pend[start : start + size].tobytes(), frame, time_ns))
-            node = following
+        for _, size, frame, time_ns, data in self._chain(flow[FIRST], flow[PIECES]):
+            standing.pieces.append((data, frame, time_ns))
+        for place, size, frame, time_ns, data in self._chain(flow[AHEAD_FIRST], flow[AHEAD]):
+            standing.ahead.append(Piece(place, place + size, data, time_ns, frame))
+        standing.ahead_from, standing.since_ns = int(flow[AHEAD_FROM]), int(flow[SINCE])
+        self._state[AHEAD_BYTES] -= flow[AHEAD_COST]
+        flow[AHEAD] = flow[AHEAD_COST] = 0
         flow[MODE] = KEEP
         flow[PENDING] = flow[PIECES] = 0
         give_back(self._tracker, direction, standing)
+
+    def _chain(self, node: int, count: int) -> Iterator[tuple[int, int, int, int, bytes]]:
+        """Place, size, frame, time and bytes of some pieces that follow each other."""
+        for _ in range(int(count)):
+            start, size, frame, time_ns, following, place = map(int, self.nodes[node])
+            yield place, size, frame, time_ns, self.pend[start : start + size].tobytes()
+            node = following
 
     def _take(self, direction: Direction) -> None:
         standing = take_over(self._tracker, direction)
@@ -166,6 +200,8 @@ class Directions:
         flow[LAST] = node
         flow[PIECES] += 1
         flow[PENDING] += len(data)
+        if frame > flow[LATEST]:
+            flow[LATEST], flow[LATEST_NS] = frame, time_ns
         flow[NEEDED] = 0
         self._state[NODES] += 1
         self._state[PEND] += len(data)
@@ -224,7 +260,8 @@ class Directions:
             return
         numbers = np.array(sorted(self._by_number), np.int64)
         held = self.states[numbers][self.states[numbers, MODE] != KEEP]
-        pieces, total = int(held[:, PIECES].sum()), int(held[:, PENDING].sum())
+        pieces = int(held[:, PIECES].sum() + held[:, AHEAD].sum())
+        total = int(held[:, PENDING].sum() + held[:, AHEAD_COST].sum())
         nodes = np.zeros((max(len(self.nodes), 2 * pieces + 2), flows.NODE_FIELDS), np.int64)
         pend = np.empty(max(len(self.pend), 2 * (total + size)), np.uint8)
         state[NODES], state[PEND] = flows.compact(self.states, numbers, self.nodes, self.pend, nodes, pend)

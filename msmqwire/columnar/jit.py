@@ -7,20 +7,41 @@ only the first use on a machine waits for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS: Final[dict[str, Any]] = {
+    "nogil": True,
+    "error_model": "numpy",  # nothing is raised, so that calls need no way out
+    "_nrt": False,  # nothing is allocated, so that no array needs its references counted
+}
 
 
 def jit(function: F) -> F:
     """The function compiled when it is first called; without a place to keep it, in each process anew."""
     try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
+        return cast(F, numba.njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:  # no cache: the source stands where numba can't tell its age, as in an archive
-        return cast(F, numba.njit(nogil=True)(function))
+        return cast(F, numba.njit(**_OPTIONS)(function))
+
+
+@intrinsic
+def _move(context: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> Any:
+    def generate(target_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        places = []
+        for number in (0, 2):
+            array = target_context.make_array(signature.args[number])(target_context, builder, values[number])
+            places.append(builder.gep(array.data, [values[number + 1]]))
+        cgutils.raw_memmove(builder, places[0], places[1], values[4], 1)
+        return target_context.get_dummy_value()
+
+    return types.none(target, types.intp, source, types.intp, types.intp), generate
 
 
 # Unsigned places: numba then leaves out what counts negative ones from the end, and bytes become one load.
@@ -73,7 +94,7 @@ def b64(buf: Any, at: int) -> int:
 @jit
 def copy(source: Any, start: int, count: int, target: Any, at: int) -> None:
     """Copies bytes from one array to another; both have room."""
-    target[at : at + count] = source[start : start + count]
+    _move(target, at, source, start, count)
 
 
 @jit

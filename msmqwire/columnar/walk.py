@@ -8,11 +8,31 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.capture.direction import FAR
+from msmqwire.capture.pieces import PIECE_COST as MEMORY_COST
 from msmqwire.capture.tcp import ACK as ACK_FLAG
-from msmqwire.capture.tcp import FIN, IDLE_NS_MAX, RST, SWEEP_NS, SYN
+from msmqwire.capture.tcp import (
+    ACKED_BYTES,
+    ACKED_NS,
+    ACKED_SEGMENTS,
+    BUFFERED_TOTAL_MAX,
+    CLOCK_BACK_NS,
+    FIN,
+    IDLE_NS_MAX,
+    RST,
+    SWEEP_NS,
+    SYN,
+)
 from msmqwire.columnar import flows
 from msmqwire.columnar.flows import (
     ACKED,
+    AHEAD,
+    AHEAD_COST,
+    AHEAD_FIRST,
+    AHEAD_FROM,
+    AHEAD_LAST,
+    DUE,
+    FIELDS,
     FIRST,
     FRAME,
     IGNORED,
@@ -21,16 +41,20 @@ from msmqwire.columnar.flows import (
     KEEP,
     LAST,
     LAST_NS,
+    LATEST,
+    LATEST_NS,
     MODE,
     NEEDED,
     NEXT,
     NODE_FRAME,
     NODE_NEXT,
+    NODE_PLACE,
     NODE_SIZE,
     NODE_START,
     NODE_TIME,
     PENDING,
     PIECES,
+    SINCE,
     STREAM,
     TAKEN,
     UNKNOWN,
@@ -70,9 +94,11 @@ packets (of ``NEED`` bytes) or for pieces (``NEED`` bytes); a record is for the 
     POS, END, FRAME_NO, ROWS, ARENA, ARENA_END, NODES, PEND, HELD, SWEEP_AT, IDLE_AT, NOW, WAITING, NEED,
     RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT, OTHER_COUNT,
     IS_PCAPNG, BIG_ENDIAN, UNIT, HEADER_SIZE, LIMIT, LINKTYPE, INTERFACES, FILE, BEFORE,
-) = range(31)  # fmt: skip
-STATE: Final = 31
-"""The state of a walk, by index. Frames are numbered in their file; BEFORE are those of the files before."""
+    DEADLINE, BUFFERED, AHEAD_BYTES, REPEATED, EVENT_NS, EVENT_FRAME,
+) = range(37)  # fmt: skip
+STATE: Final = 37
+"""The state of a walk, by index. Frames are numbered in their file; BEFORE are those of the files before.
+EVENT is the frame whose bytes are being delivered; DEADLINE is when time may decide over a hole first."""
 
 (
     R_TIME, R_FRAME, R_STREAM, R_SRC_HIGH, R_SRC_LOW, R_DST_HIGH, R_DST_LOW, R_PORTS, R_IPV6, R_KIND, R_SIZE, R_START,
@@ -92,8 +118,8 @@ _PING_SIGNATURE_AT: Final = PLACES["Ping"]["Signature"][1]
 
 @jit
 def _row(rows: Any, r: int, st: Any, head: Any, stream: int, kind: int, start: int, size: int) -> None:
-    rows[r, R_TIME] = st[RECORD_NS]
-    rows[r, R_FRAME] = st[FRAME_NO] + 1
+    rows[r, R_TIME] = st[EVENT_NS]
+    rows[r, R_FRAME] = st[EVENT_FRAME]
     rows[r, R_STREAM] = stream
     rows[r, R_SRC_HIGH] = head[SRC_HIGH]
     rows[r, R_SRC_LOW] = head[SRC_LOW]
@@ -110,31 +136,43 @@ def _row(rows: Any, r: int, st: Any, head: Any, stream: int, kind: int, start: i
 
 
 @jit
-def _hold(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int) -> None:
-    """Holds a piece of a packet; there is room."""
+def _node(st: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int, place: int) -> int:
+    """A new piece; there is room."""
     node = st[NODES]
     st[NODES] += 1
     nodes[node, NODE_START] = st[PEND]
     nodes[node, NODE_SIZE] = size
-    nodes[node, NODE_FRAME] = st[BEFORE] + st[FRAME_NO] + 1
-    nodes[node, NODE_TIME] = st[RECORD_NS]
+    nodes[node, NODE_FRAME] = st[BEFORE] + st[EVENT_FRAME]
+    nodes[node, NODE_TIME] = st[EVENT_NS]
     nodes[node, NODE_NEXT] = -1
+    nodes[node, NODE_PLACE] = place
     copy(buf, start, size, pend, st[PEND])
     st[PEND] += size
+    return node
+
+
+@jit
+def _hold(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int) -> None:
+    """Holds a piece of a packet that is not whole; there is room."""
+    node = _node(st, nodes, pend, buf, start, size, 0)
     if flow[PIECES]:
         nodes[flow[LAST], NODE_NEXT] = node
     else:
         flow[FIRST] = node
+        flow[LATEST] = 0
     flow[LAST] = node
     flow[PIECES] += 1
     flow[PENDING] += size
     st[HELD] += size + PIECE_COST
+    if nodes[node, NODE_FRAME] > flow[LATEST]:
+        flow[LATEST], flow[LATEST_NS] = nodes[node, NODE_FRAME], nodes[node, NODE_TIME]
 
 
 @jit
-def _deliver(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, rows: Any, at: Any) -> int:
+def _deliver(
+    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, p: int, stop: int, rows: Any, at: Any
+) -> int:
     """The next bytes of a direction that is MSMQ; -1, or why nothing of them was taken."""
-    p, stop = head[START], head[STOP]
     size = stop - p
     if st[PEND] + size > pend.size or st[NODES] == nodes.shape[0]:
         st[NEED] = size
@@ -170,6 +208,8 @@ def _deliver(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, row
         if kind < 0:
             return GENERIC
         _row(rows, r, st, head, flow[STREAM], kind, arena, needed)
+        if flow[LATEST] > st[BEFORE] + st[EVENT_FRAME]:
+            rows[r, R_FRAME], rows[r, R_TIME] = flow[LATEST] - st[BEFORE], flow[LATEST_NS]
         r += 1
         arena += needed
         p += needed - have
@@ -203,9 +243,8 @@ def _deliver(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, row
 
 
 @jit
-def _ignore(st: Any, flow: Any, buf: Any, head: Any) -> int:
+def _ignore(st: Any, flow: Any, buf: Any, start: int, stop: int) -> int:
     """Bytes of a connection of which nothing is recognised; -1, or GENERIC where something might be."""
-    start, stop = head[START], head[STOP]
     if stop - start < JUDGED and buf[start] == VERSION:
         return GENERIC
     at = start + 7
@@ -217,43 +256,210 @@ def _ignore(st: Any, flow: Any, buf: Any, head: Any) -> int:
                     return GENERIC
         at += 4
     flow[IGNORED] += stop - start
-    flow[IGNORED_FRAME] = st[BEFORE] + st[FRAME_NO] + 1
-    flow[IGNORED_NS] = st[RECORD_NS]
+    flow[IGNORED_FRAME] = st[BEFORE] + st[EVENT_FRAME]
+    flow[IGNORED_NS] = st[EVENT_NS]
+    return -1
+
+
+@jit
+def _take(
+    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, start: int, stop: int, rows: Any, at: Any
+) -> int:
+    """The next bytes of a direction; -1, or why nothing of them was taken."""
+    if flow[MODE] == UNKNOWN:
+        return _ignore(st, flow, buf, start, stop)
+    return _deliver(st, flow, nodes, pend, buf, head, start, stop, rows, at)
+
+
+@jit
+def _now_due(st: Any, flow: Any, nodes: Any) -> None:
+    """When time may decide over the first hole of a direction: the receiver may have acknowledged it."""
+    flow[DUE] = max(nodes[flow[AHEAD_FIRST], NODE_TIME], flow[SINCE]) + ACKED_NS
+    st[DEADLINE] = min(st[DEADLINE], flow[DUE])
+
+
+@jit
+def _ahead(
+    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int, place: int, now: int
+) -> int:
+    """Holds bytes that came before those before them: `Direction.take`; -1, or why they were not taken."""
+    cost = size + MEMORY_COST
+    if flow[AHEAD] == ACKED_SEGMENTS or flow[AHEAD_COST] + cost > ACKED_BYTES:
+        return GENERIC
+    if st[BUFFERED] + st[AHEAD_BYTES] + cost > BUFFERED_TOTAL_MAX:
+        return GENERIC
+    if st[PEND] + size > pend.size or st[NODES] == nodes.shape[0]:
+        st[NEED] = size
+        return PEND_FULL
+    first, last = flow[AHEAD_FIRST], flow[AHEAD_LAST]
+    append = flow[AHEAD] == 0 or place >= nodes[last, NODE_PLACE] + nodes[last, NODE_SIZE]
+    if not append and place + size > nodes[first, NODE_PLACE]:
+        return GENERIC
+    node = _node(st, nodes, pend, buf, start, size, place)
+    if flow[AHEAD] == 0:
+        flow[AHEAD_FIRST] = node
+        flow[AHEAD_FROM] = st[BEFORE] + st[EVENT_FRAME]
+        flow[SINCE] = now
+    elif append:
+        nodes[last, NODE_NEXT] = node
+    else:
+        nodes[node, NODE_NEXT] = first
+        flow[AHEAD_FIRST] = node
+    if append:
+        flow[AHEAD_LAST] = node
+    flow[AHEAD] += 1
+    flow[AHEAD_COST] += cost
+    st[AHEAD_BYTES] += cost
+    _now_due(st, flow, nodes)
+    return -1
+
+
+@jit
+def _in_order(
+    st: Any,
+    flow: Any,
+    nodes: Any,
+    pend: Any,
+    buf: Any,
+    head: Any,
+    rows: Any,
+    at: Any,
+    undo: Any,
+    now: int,
+) -> int:
+    """The next bytes, and those held ahead that have become the next; -1, or why nothing was taken."""
+    size = head[STOP] - head[START]
+    if flow[AHEAD] and flow[NEXT] + size > nodes[flow[AHEAD_FIRST], NODE_PLACE]:
+        return GENERIC
+    for i in range(FIELDS):
+        undo[i] = flow[i]
+    for i in range(STATE):
+        undo[FIELDS + i] = st[i]
+    why = _take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+    place = flow[NEXT] + size
+    while why < 0 and flow[AHEAD] and nodes[flow[AHEAD_FIRST], NODE_PLACE] == place:
+        node = flow[AHEAD_FIRST]
+        count, arena = nodes[node, NODE_SIZE], st[ARENA]
+        if arena + count > st[ARENA_END]:
+            st[NEED] = count
+            why = ARENA_FULL
+            break
+        copy(pend, nodes[node, NODE_START], count, buf, arena)
+        st[ARENA] += count
+        st[EVENT_NS] = nodes[node, NODE_TIME]
+        st[EVENT_FRAME] = nodes[node, NODE_FRAME] - st[BEFORE]
+        why = _take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
+        flow[AHEAD_FIRST] = nodes[node, NODE_NEXT]
+        flow[AHEAD] -= 1
+        flow[AHEAD_COST] -= count + MEMORY_COST
+        st[AHEAD_BYTES] -= count + MEMORY_COST
+        place += count
+    if why >= 0:
+        needed = st[NEED]
+        for i in range(FIELDS):
+            flow[i] = undo[i]
+        for i in range(STATE):
+            st[i] = undo[FIELDS + i]
+        st[NEED] = needed
+        return why
+    flow[NEXT] = place - size
+    if flow[AHEAD]:
+        flow[SINCE] = now
+        _now_due(st, flow, nodes)
+    return -1
+
+
+@jit
+def _disorder(
+    st: Any,
+    flow: Any,
+    peer: Any,
+    nodes: Any,
+    pend: Any,
+    buf: Any,
+    head: Any,
+    rows: Any,
+    at: Any,
+    undo: Any,
+    offset: int,
+) -> int:
+    """A segment out of order, or of a connection of which something is held ahead; -1 when it was taken."""
+    time_ns, now, size = st[RECORD_NS], st[NOW], head[STOP] - head[START]
+    swept = time_ns >= st[SWEEP_AT]
+    if swept or (time_ns and not (now - CLOCK_BACK_NS < time_ns and time_ns < now)):
+        now = time_ns
+    if (flow[AHEAD] and now >= flow[DUE]) or (peer[AHEAD] and now >= peer[DUE]):
+        return GENERIC
+    if offset >= FAR or offset <= -FAR:
+        return GENERIC
+    why = -1
+    if size and offset < 0:
+        if offset + size > 0:
+            return GENERIC
+        st[REPEATED] += size
+    elif size and offset > 0:
+        why = _ahead(st, flow, nodes, pend, buf, head[START], size, flow[NEXT] + offset, now)
+    elif size:
+        why = _in_order(st, flow, nodes, pend, buf, head, rows, at, undo, now)
+    if why >= 0:
+        return why
+    if swept:
+        st[SWEEP_AT] = time_ns + SWEEP_NS
+    elif now != st[NOW]:
+        st[SWEEP_AT] = min(st[SWEEP_AT], time_ns + SWEEP_NS)
+    st[NOW] = now
+    if size and offset == 0:
+        flow[NEXT] += size
     return -1
 
 
 @jit
 def _segment(
-    st: Any, table: Any, keys: Any, dirs: Any, nodes: Any, pend: Any, buf: Any, head: Any, rows: Any, at: Any
+    st: Any,
+    table: Any,
+    keys: Any,
+    dirs: Any,
+    nodes: Any,
+    pend: Any,
+    buf: Any,
+    head: Any,
+    rows: Any,
+    at: Any,
+    undo: Any,
 ) -> int:
     """A TCP segment; -1 when it was taken."""
     time_ns = st[RECORD_NS]
-    if time_ns >= st[SWEEP_AT] and (st[WAITING] or time_ns >= st[IDLE_AT]):
+    swept = time_ns >= st[SWEEP_AT]
+    if swept and (st[WAITING] or time_ns >= st[IDLE_AT] or time_ns >= st[DEADLINE]):
         return GENERIC
     number = flows.find(table, keys, head)
     if number < 0:
         return GENERIC
-    flow = dirs[number]
+    flow, peer = dirs[number], dirs[number ^ 1]
     if (
         flow[MODE] == KEEP
         or head[FLAGS] & _CONTROL != ACK_FLAG
-        or (head[SEQ] - flow[NEXT]) & 0xFFFFFFFF
         or time_ns - flow[LAST_NS] >= IDLE_NS_MAX
     ):
         return GENERIC
-    size = head[STOP] - head[START]
-    if size:
-        if flow[MODE] == UNKNOWN:
-            why = _ignore(st, flow, buf, head)
-        else:
-            why = _deliver(st, flow, nodes, pend, buf, head, rows, at)
+    offset = ((head[SEQ] - flow[NEXT] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+    if offset or flow[AHEAD] or peer[AHEAD]:
+        if peer[MODE] == KEEP:
+            return GENERIC
+        why = _disorder(st, flow, peer, nodes, pend, buf, head, rows, at, undo, offset)
         if why >= 0:
             return why
-    if time_ns >= st[SWEEP_AT]:
-        st[NOW] = time_ns
-        st[SWEEP_AT] = time_ns + SWEEP_NS
-    flow[NEXT] += size
-    dirs[number ^ 1][ACKED] = head[ACK]
+    else:
+        size = head[STOP] - head[START]
+        if size:
+            why = _take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+            if why >= 0:
+                return why
+        if swept:
+            st[NOW] = time_ns
+            st[SWEEP_AT] = time_ns + SWEEP_NS
+        flow[NEXT] += size
+    peer[ACKED] = head[ACK]
     if time_ns:
         flow[LAST_NS] = time_ns
     flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
@@ -356,6 +562,7 @@ def walk(
     head: Any,
     rows: Any,
     at: Any,
+    undo: Any,
 ) -> int:
     """Goes on from record to record; why it stopped."""
     while True:
@@ -363,9 +570,10 @@ def walk(
         if following < 0:
             return MORE if st[NEED] else BLOCK
         first = st[RECORD]
+        st[EVENT_NS], st[EVENT_FRAME] = st[RECORD_NS], st[FRAME_NO] + 1
         what = datagram(buf, first, first + st[RECORD_SIZE], st[RECORD_LENGTH], st[RECORD_LINK], head)
         if what == TCP:
-            why = _segment(st, table, keys, dirs, nodes, pend, buf, head, rows, at)
+            why = _segment(st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo)
         elif what == UDP:
             why = _ping(st, ping_ports, buf, head, rows, at)
         elif what == NOT_IP:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from msmqwire.capture.direction import Direction
+from msmqwire.capture.pieces import Piece
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.tracker import Tracker
 
@@ -27,6 +28,9 @@ class Standing:
         pieces: the beginning of a packet: bytes, frame, time of each piece.
         taken: bytes that were given to the finder since the tracker had the direction last.
         ignored: bytes passed over while nothing was recognised, the last frame of them and its time.
+        ahead: what came before what is before it.
+        ahead_from: the number of the frame that brought the first of that.
+        since_ns: the time of the capture when anything of the direction was in order last.
     """
 
     known: bool
@@ -37,6 +41,9 @@ class Standing:
     pieces: list[tuple[bytes, int, int]] = field(default_factory=list)
     taken: int = 0
     ignored: tuple[int, int, int] = (0, 0, 0)
+    ahead: list[Piece] = field(default_factory=list)
+    ahead_from: int = 0
+    since_ns: int = 0
 
 
 def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
@@ -69,6 +76,8 @@ def give_back(tracker: Tracker, direction: Direction, standing: Standing) -> Non
     """Has the tracker know where a direction stands that it did not see for a while."""
     direction.next, direction.acked = standing.next, standing.acked
     direction.last_ns, direction.frames = standing.last_ns, (standing.frame,)
+    if standing.ahead:
+        tracker.reassembler.hold(direction, standing.ahead, standing.ahead_from, standing.since_ns)
     side = direction.key[:2]
     connection = tracker.connections.get(direction.stream)
     begun = connection is not None and side in connection.finders

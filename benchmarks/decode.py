@@ -1,0 +1,144 @@
+"""Captures to Arrow, side by side with what one would use instead, and with the least that must be done.
+
+    python benchmarks/decode.py [FRAMES] [--flow MEGABYTES]
+
+Makes a capture of mixed sessions (a million frames unless told; see `captures`), then reads it with each of
+`readers`, each in a process of its own that has one core. Readers that are slow read a part, a capture of its
+own with fewer frames, and are compared by frames a second. A first run over a small capture, which takes what
+starting and compiling takes, is told apart. Then a single flow of messages of 64 KiB (2000 MB unless told) is
+read with its bodies, for the memory that it takes. At the end: what was aimed at, and what was reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.captures import Made, write, write_flow
+from benchmarks.readers import measured
+
+SMALL: Final = 5000
+"""Frames of the capture for first runs."""
+FLOW_ROWS: Final = 1024
+"""Rows of its batches: 64 MiB of bodies."""
+FLOW_AIM: Final = 500
+"""MiB that reading one long flow should not exceed."""
+
+
+class Row(NamedTuple):
+    """A reader: its name here and in `readers`, which part of the capture it reads, how often."""
+
+    title: str
+    reader: str
+    part: int = 1
+    runs: int = 1
+
+
+OURS: Final = Row("msmqwire, all columns", "columnar", runs=3)
+ROWS: Final = (
+    OURS,
+    Row("msmqwire, all columns but body", "columnar_headers", runs=3),
+    Row("msmqwire, packet by packet, all columns", "generic", part=10),
+    Row("construct, packets in order only", "construct", part=10),
+    Row("scapy, PcapReader up to TCP", "scapy", part=10),
+    Row("tshark, seven TCP fields", "tshark"),
+    Row("dpkt, Ethernet, IP, TCP headers", "dpkt"),
+    Row("floor: signature and size, compiled", "floor", runs=3),
+)
+AIMS: Final = (("tshark", 40.0), ("dpkt", 14.0), ("construct", 200.0), ("generic", 50.0))
+FLOOR_AIM: Final = 8.0
+
+
+def compare(folder: Path, small: Path, frames: int) -> dict[str, float]:
+    """Prints a line for each reader; their frames a second."""
+    made: dict[int, tuple[Path, Made]] = {}
+    for part in sorted({row.part for row in ROWS}):
+        path = folder / f"mixed-{part}.part"
+        made[part] = path, write(path, max(SMALL, frames // part))
+    whole = made[1][1]
+    megabytes = whole.bytes / 1e6
+    print(f"{megabytes:.0f} MB, {whole.frames} frames, {whole.packets} packets, one core for each reader")
+    print(
+        f"{'':<41} {'frames':>9} {'seconds':>8} {'frames/s':>10} {'MB/s':>7}"
+        f" {'first s':>8} {'MiB':>6} {'ours by':>8}"
+    )
+    speeds: dict[str, float] = {}
+    for row in ROWS:
+        path, size = made[row.part]
+        found = measured(row.reader, path, first=small, runs=row.runs)
+        if "missing" in found:
+            print(f"{row.title:<41} {found['missing']} is not installed")
+            continue
+        speed = speeds[row.reader] = size.frames / found["seconds"]
+        ratio = speeds[OURS.reader] / speed
+        print(
+            f"{row.title:<41} {size.frames:>9} {found['seconds']:>8.2f} {speed:>10.0f}"
+            f" {size.bytes / 1e6 / found['seconds']:>7.1f} {found['first']:>8.2f}"
+            f" {found['memory']:>6.0f} {ratio:>8.2f}",
+            flush=True,
+        )
+    print("seconds: the best of three where the floor and columns are read, else of one run;")
+    print(f"first s: a first run, over {SMALL} frames; MiB: resident at the highest;")
+    print("ours by: how many times as fast msmqwire with all columns is")
+    for path, _ in made.values():
+        path.unlink()
+    return speeds
+
+
+def one_flow(folder: Path, small: Path, megabytes: int) -> None:
+    """Prints what reading a long flow takes."""
+    if shutil.disk_usage(folder).free < megabytes * 1.2e6:
+        print(f"no room for a flow of {megabytes} MB in {folder}")
+        return
+    path = folder / "flow.part"
+    made = write_flow(path, megabytes * 1_000_000)
+    found = measured(OURS.reader, path, first=small, batch_rows=FLOW_ROWS)
+    rate = made.bytes / 1e6 / found["seconds"]
+    verdict = "reached" if found["memory"] <= FLOW_AIM else "missed"
+    print(
+        f"one flow of {made.bytes / 1e6:.0f} MB, {made.packets} messages of 64 KiB with their bodies,"
+        f" batches of {FLOW_ROWS} rows: {found['counted']} rows, {rate:.0f} MB/s, {found['memory']:.0f} MiB"
+        f" (aim {FLOW_AIM}: {verdict})"
+    )
+
+
+def aims(speeds: dict[str, float]) -> None:
+    """Prints what was aimed at, and what was reached."""
+    ours = speeds[OURS.reader]
+    titles = {row.reader: row.title for row in ROWS}
+    print(f"{'all columns, against':<41} {'aim':>12} {'measured':>9}")
+    for reader, aim in AIMS:
+        if reader in speeds:
+            ratio = ours / speeds[reader]
+            verdict = "reached" if ratio >= aim else "missed"
+            print(f"{titles[reader]:<41} {f'{aim:.0f} times':>12} {ratio:>9.1f} {verdict}")
+    if "floor" in speeds:
+        ratio = speeds["floor"] / ours
+        verdict = "reached" if ratio <= FLOOR_AIM else "missed"
+        print(f"{titles['floor']:<41} {f'within {FLOOR_AIM:.0f}':>12} {ratio:>9.1f} {verdict}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Captures to Arrow, side by side with other readers.")
+    parser.add_argument("frames", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("--flow", type=int, default=2000, metavar="MEGABYTES")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder, small = Path(name), Path(name) / "small.part"
+        write(small, SMALL)
+        print(f"Python {sys.version.split()[0]}")
+        speeds = compare(folder, small, args.frames)
+        print()
+        one_flow(folder, small, args.flow)
+        print()
+        aims(speeds)
+
+
+if __name__ == "__main__":
+    main()
