@@ -132,6 +132,13 @@ class Reassembler:
         direction.held_from = held_from
         self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[0].held_from))
 
+    def let_go(self, direction: Direction) -> list[Piece]:
+        """What a direction holds ahead of its place, which it does not any more."""
+        pieces = direction.pieces.take(len(direction.pieces))
+        direction.plain = True
+        self._account(direction)
+        return pieces
+
     def direction(self, key: _Key) -> Direction | None:
         """The direction from one address and port to another, where it is known."""
         return self._directions.get(key)

@@ -107,7 +107,7 @@ class Decoder:
                     self._more_rows()
                 yield from self._flush()
             elif why == w.ARENA_FULL:
-                yield from self._have_arena(int(state[w.NEED]))
+                yield from self._more_arena(int(state[w.NEED]))
             elif why == w.PEND_FULL:
                 own.have_room(int(state[w.NEED]))
             elif why == w.BLOCK and isinstance(form, pcapng.Blocks) and (data := self._block()):
@@ -275,6 +275,13 @@ class Decoder:
             yield from self._flush()
         if state[w.ARENA] + size > state[w.ARENA_END]:
             self._set_memory(self._chunk, 2 * size)
+
+    def _more_arena(self, size: int) -> Iterator[Any]:
+        """More room for whole packets than there is."""
+        if self._state[w.ROWS] or self._state[w.ARENA] > self._chunk:
+            yield from self._flush()
+        else:
+            self._set_memory(self._chunk, 2 * (len(self._memory) - self._chunk) + size)
 
     def _set_memory(self, chunk: int, arena: int) -> None:
         """Larger memory, while no rows refer to it."""

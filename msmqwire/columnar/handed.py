@@ -10,8 +10,8 @@ import numpy as np
 
 from msmqwire.capture import Datagram
 from msmqwire.capture.direction import Direction
-from msmqwire.capture.pieces import Piece
-from msmqwire.capture.tcp import BUFFERED_TOTAL_MAX
+from msmqwire.capture.pieces import PIECE_COST, Piece
+from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar import flows
 from msmqwire.columnar.flows import (
     ACKED,
@@ -19,6 +19,8 @@ from msmqwire.columnar.flows import (
     AHEAD_COST,
     AHEAD_FIRST,
     AHEAD_FROM,
+    AHEAD_LAST,
+    DUE,
     FIRST,
     FRAME,
     IGNORED,
@@ -31,13 +33,8 @@ from msmqwire.columnar.flows import (
     LATEST,
     LATEST_NS,
     MODE,
-    NEEDED,
     NEXT,
-    NODE_FRAME,
     NODE_NEXT,
-    NODE_SIZE,
-    NODE_START,
-    NODE_TIME,
     PENDING,
     PIECES,
     SINCE,
@@ -46,7 +43,7 @@ from msmqwire.columnar.flows import (
     UNKNOWN,
 )
 from msmqwire.columnar.walk import (
-    AHEAD_BYTES, BUFFERED, DEADLINE, HELD, IDLE_AT, NODES, NOW, PEND, SWEEP_AT, WAITING,
+    AHEAD_BYTES, BUFFERED, DEADLINE, HELD, IDLE_AT, NODE_ROOM, NODES, NOW, PEND, SWEEP_AT, WAITING,
 )
 from msmqwire.dissection import Tracker
 from msmqwire.dissection.handover import Standing, give_back, take_over
@@ -106,8 +103,11 @@ class Directions:
         items = list(tracker.feed(datagram))
         direction = tracker.reassembler.direction(key) if datagram.transport == "tcp" else None
         if direction is not None:
-            self._take(direction)
-            self._take(direction.peer)
+            for side in (direction, direction.peer):
+                self._take(side)
+            for side in (direction, direction.peer):
+                if side.peer.holding:  # the tracker has kept that one
+                    self._give_back(side)
         self._read_clock()
         return items
 
@@ -185,24 +185,35 @@ class Directions:
         flow[LAST_NS], flow[FRAME] = standing.last_ns, standing.frame
         flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = standing.ignored
         for data, frame, time_ns in standing.pieces:
-            self._hold(flow, data, frame, time_ns)
+            self._hold(flow, (FIRST, LAST, PIECES), data, frame, time_ns, 0)
+            flow[PENDING] += len(data)
+            if frame > flow[LATEST]:
+                flow[LATEST], flow[LATEST_NS] = frame, time_ns
+        for piece in standing.ahead:
+            start, _, data, time_ns, frame = piece
+            self._hold(flow, (AHEAD_FIRST, AHEAD_LAST, AHEAD), data, frame, time_ns, start)
+            flow[AHEAD_COST] += len(data) + PIECE_COST
+        if standing.ahead:
+            flow[AHEAD_FROM], flow[SINCE] = standing.ahead_from, standing.since_ns
+            flow[DUE] = max(standing.ahead[0].time_ns, standing.since_ns) + ACKED_NS
+            self._state[DEADLINE] = min(self._state[DEADLINE], flow[DUE])
+            self._state[AHEAD_BYTES] += flow[AHEAD_COST]
 
-    def _hold(self, flow: Any, data: bytes, frame: int, time_ns: int) -> None:
+    def _hold(
+        self, flow: Any, chain: tuple[int, int, int], data: bytes, frame: int, time_ns: int, place: int
+    ) -> None:
+        """Adds a piece to one of the chains of a direction: its first, its last, how many."""
+        first, last, count = chain
         self.have_room(len(data))
         node, at = int(self._state[NODES]), int(self._state[PEND])
-        self.nodes[node, NODE_START], self.nodes[node, NODE_SIZE] = at, len(data)
-        self.nodes[node, NODE_FRAME], self.nodes[node, NODE_TIME] = frame, time_ns
+        self.nodes[node] = at, len(data), frame, time_ns, -1, place
         self.pend[at : at + len(data)] = np.frombuffer(data, np.uint8)
-        if flow[PIECES]:
-            self.nodes[flow[LAST], NODE_NEXT] = node
+        if flow[count]:
+            self.nodes[flow[last], NODE_NEXT] = node
         else:
-            flow[FIRST] = node
-        flow[LAST] = node
-        flow[PIECES] += 1
-        flow[PENDING] += len(data)
-        if frame > flow[LATEST]:
-            flow[LATEST], flow[LATEST_NS] = frame, time_ns
-        flow[NEEDED] = 0
+            flow[first] = node
+        flow[last] = node
+        flow[count] += 1
         self._state[NODES] += 1
         self._state[PEND] += len(data)
 
@@ -256,13 +267,13 @@ class Directions:
     def have_room(self, size: int) -> None:
         """Has room for a piece of this size: what is no longer held goes, and the arrays grow if need be."""
         state = self._state
-        if state[NODES] < len(self.nodes) and state[PEND] + size <= len(self.pend):
+        if state[NODES] + 2 * NODE_ROOM <= len(self.nodes) and state[PEND] + size <= len(self.pend):
             return
         numbers = np.array(sorted(self._by_number), np.int64)
         held = self.states[numbers][self.states[numbers, MODE] != KEEP]
         pieces = int(held[:, PIECES].sum() + held[:, AHEAD].sum())
         total = int(held[:, PENDING].sum() + held[:, AHEAD_COST].sum())
-        nodes = np.zeros((max(len(self.nodes), 2 * pieces + 2), flows.NODE_FIELDS), np.int64)
+        nodes = np.zeros((max(len(self.nodes), 2 * pieces + 4 * NODE_ROOM), flows.NODE_FIELDS), np.int64)
         pend = np.empty(max(len(self.pend), 2 * (total + size)), np.uint8)
         state[NODES], state[PEND] = flows.compact(self.states, numbers, self.nodes, self.pend, nodes, pend)
         self.nodes, self.pend = nodes, pend

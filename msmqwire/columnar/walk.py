@@ -97,6 +97,8 @@ packets (of ``NEED`` bytes) or for pieces (``NEED`` bytes); a record is for the 
     DEADLINE, BUFFERED, AHEAD_BYTES, REPEATED, EVENT_NS, EVENT_FRAME,
 ) = range(37)  # fmt: skip
 STATE: Final = 37
+NODE_ROOM: Final = ACKED_SEGMENTS + 2
+"""Pieces that there is always room for: those that one segment may bring about."""
 """The state of a walk, by index. Frames are numbered in their file; BEFORE are those of the files before.
 EVENT is the frame whose bytes are being delivered; DEADLINE is when time may decide over a hole first."""
 
@@ -174,7 +176,7 @@ def _deliver(
 ) -> int:
     """The next bytes of a direction that is MSMQ; -1, or why nothing of them was taken."""
     size = stop - p
-    if st[PEND] + size > pend.size or st[NODES] == nodes.shape[0]:
+    if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
         st[NEED] = size
         return PEND_FULL
     r, arena = st[ROWS], st[ARENA]
@@ -288,7 +290,7 @@ def _ahead(
         return GENERIC
     if st[BUFFERED] + st[AHEAD_BYTES] + cost > BUFFERED_TOTAL_MAX:
         return GENERIC
-    if st[PEND] + size > pend.size or st[NODES] == nodes.shape[0]:
+    if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
         st[NEED] = size
         return PEND_FULL
     first, last = flow[AHEAD_FIRST], flow[AHEAD_LAST]
@@ -331,6 +333,10 @@ def _in_order(
     size = head[STOP] - head[START]
     if flow[AHEAD] and flow[NEXT] + size > nodes[flow[AHEAD_FIRST], NODE_PLACE]:
         return GENERIC
+    room = size + flow[AHEAD_COST]
+    if st[PEND] + room > pend.size or st[NODES] + 2 * NODE_ROOM > nodes.shape[0]:
+        st[NEED] = room
+        return PEND_FULL
     for i in range(FIELDS):
         undo[i] = flow[i]
     for i in range(STATE):

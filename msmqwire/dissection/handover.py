@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from msmqwire.capture.direction import Direction
+from msmqwire.capture.direction import OPEN, Direction
 from msmqwire.capture.pieces import Piece
+from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.tracker import Tracker
 
@@ -47,8 +48,11 @@ class Standing:
 
 
 def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
-    """Where a direction stands; None when the tracker must keep it. What it held is with the caller then."""
-    if not direction.plain or direction.peer.holding:
+    """Where a direction stands; None when the tracker must keep it. What it held is with the caller then.
+
+    Its peer is to be taken over too, if it holds anything.
+    """
+    if not _can_go(direction) or (direction.peer.holding and not _can_go(direction.peer)):
         return None
     connection = tracker.connections.get(direction.stream)
     side = direction.key[:2]
@@ -69,7 +73,22 @@ def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
     if finder is not None:
         standing.pieces = finder.let_pieces_go()
     standing.ignored = ignored
+    if direction.pieces:
+        standing.ahead_from, standing.since_ns = direction.held_from, direction.since_ns
+        standing.ahead = tracker.reassembler.let_go(direction)
     return standing
+
+
+def _can_go(direction: Direction) -> bool:
+    """Whether a direction is open, and what it holds is plain and no more than may be awaited."""
+    if direction.plain:
+        return True
+    pieces = direction.pieces
+    if direction.state != OPEN or not direction.seen or direction.fin_at is not None or not pieces:
+        return False
+    if len(pieces) > ACKED_SEGMENTS or pieces.cost > ACKED_BYTES:
+        return False
+    return all(piece.end - piece.start == len(piece.data) for piece in pieces)
 
 
 def give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:
