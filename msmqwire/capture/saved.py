@@ -41,7 +41,12 @@ class Saved(NamedTuple):
 def save_side(direction: Direction) -> _Side | None:
     """The state of a direction; None when it is opening, ends, holds anything or is in doubt."""
     doubtful = direction.far_run > 0 and direction.far_from == direction.next
-    if direction.state not in (UNKNOWN, OPEN) or direction.holding or direction.fin_at is not None or doubtful:
+    if (
+        direction.state not in (UNKNOWN, OPEN)
+        or direction.holding
+        or direction.fin_at is not None
+        or doubtful
+    ):
         return None
     return tuple(getattr(direction, name) for name in _FIELDS)
 

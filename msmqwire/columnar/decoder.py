@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from msmqwire.columnar import walk as w
 from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
 from msmqwire.columnar.flows import FIELDS
 from msmqwire.columnar.generated import SLOTS, ping
-from msmqwire.columnar.handed import Directions
+from msmqwire.columnar.handed import Directions, Room
 from msmqwire.columnar.network import HEADS
 from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
 from msmqwire.columnar.rows import INT64_MAX
@@ -221,9 +221,10 @@ class Decoder:
         if self._first:
             record = record._replace(number=self._first + record.number)
         for datagram in self._dissection.decoder.feed(record):
-            yield from self._items(self._directions.feed(datagram))
+            room = Room(self._memory, self._rows, self._places)
+            yield from self._items(self._directions.feed(datagram, room))
 
-    def _items(self, items: list[Item]) -> Iterator[Any]:
+    def _items(self, items: Iterable[Item]) -> Iterator[Any]:
         for item in items:
             if self._state[w.ROWS] == len(self._rows):
                 yield from self._flush()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.capture import Datagram
+from msmqwire.capture import Data, Datagram
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.pieces import PIECE_COST, Piece
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
@@ -27,6 +27,7 @@ from msmqwire.columnar.flows import (
     IGNORED_FRAME,
     IGNORED_NS,
     KEEP,
+    KEY_FIELDS,
     KNOWN,
     LAST,
     LAST_NS,
@@ -42,10 +43,11 @@ from msmqwire.columnar.flows import (
     TAKEN,
     UNKNOWN,
 )
+from msmqwire.columnar.network import HEADS
 from msmqwire.columnar.walk import (
-    AHEAD_BYTES, BUFFERED, DEADLINE, HELD, IDLE_AT, NODE_ROOM, NODES, NOW, PEND, SWEEP_AT, WAITING,
+    AHEAD_BYTES, ARENA, ARENA_END, BEFORE, BUFFERED, DEADLINE, EVENT_FRAME, EVENT_NS, HELD, IDLE_AT, NODE_ROOM, NODES, NOW, PEND, SWEEP_AT, WAITING, take,
 )
-from msmqwire.dissection import Tracker
+from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import Standing, give_back, take_over
 from msmqwire.dissection.tracker import HELD_MAX
 
@@ -53,6 +55,14 @@ _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
 _NEVER: Final = (1 << 63) - 1
 _LOW: Final = (1 << 64) - 1
+
+
+class Room(NamedTuple):
+    """Where rows go: see `msmqwire.columnar.walk`."""
+
+    memory: Any
+    rows: Any
+    places: Any
 
 
 class Directions:
@@ -83,35 +93,76 @@ class Directions:
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
-    def feed(self, datagram: Datagram) -> list[Any]:
-        """The items of a datagram, by the tracker; the directions that it concerns are given back first."""
+    def feed(self, datagram: Datagram, room: Room) -> Iterator[Item]:
+        """The items of a datagram, by the tracker; the directions that it concerns are given back first.
+
+        What is in order in spite of all goes the quick way: its rows are there when the next item is asked
+        for.
+        """
         tracker, key = self._tracker, datagram[1:5]
         self._write_clock()
-        if datagram.transport == "tcp":
-            size = len(datagram.payload) + _ROOM
-            short = tracker.held + size > HELD_MAX
-            full = self._state[AHEAD_BYTES] + tracker.reassembler.buffered + size > BUFFERED_TOTAL_MAX
-            if short or tracker.reassembler.concerns_others(datagram):
-                self.give_all_back()
-            elif full or datagram.time_ns >= self._state[DEADLINE]:
-                self.give_back_held()
-            if not short:
-                direction = tracker.reassembler.direction(key)
-                if direction is not None:
-                    self._give_back(direction)
-                    self._give_back(direction.peer)
-        items = list(tracker.feed(datagram))
-        direction = tracker.reassembler.direction(key) if datagram.transport == "tcp" else None
-        if direction is not None:
-            for side in (direction, direction.peer):
-                self._take(side)
-            for side in (direction, direction.peer):
-                if side.peer.holding:  # the tracker has kept that one
-                    self._give_back(side)
+        if datagram.transport == "udp":
+            yield from tracker.feed(datagram)
+            return
+        reassembler = tracker.reassembler
+        size = len(datagram.payload) + _ROOM
+        full = self._state[AHEAD_BYTES] + reassembler.buffered + size > BUFFERED_TOTAL_MAX
+        if tracker.held + size > HELD_MAX or reassembler.concerns_others(datagram):
+            self.give_all_back()
+        elif full or datagram.time_ns >= self._state[DEADLINE]:
+            self.give_back_held()
+        self._give_back_both(reassembler.direction(key))
+        events = reassembler.feed(datagram)
+        direction = reassembler.direction(key)
+        sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}
+        for event in events:
+            side = sides.get(event.flow[1:5])
+            if side is not None and side.stream == event.flow.stream:
+                if isinstance(event, Data) and self._delivered(side, event, room):
+                    continue
+                self._give_back(side)
+            yield from tracker.event(event)
+        for side in sides.values():
+            self._take(side)
+        for side in sides.values():
+            if side.peer.holding:  # the tracker has kept that one
+                self._give_back(side)
         self._read_clock()
-        return items
 
-    def flush(self) -> list[Any]:
+    def _give_back_both(self, direction: Direction | None) -> None:
+        if direction is not None:
+            self._give_back(direction)
+            self._give_back(direction.peer)
+
+    def _delivered(self, direction: Direction, event: Data, room: Room) -> bool:
+        """Delivers bytes the quick way, if there is one for the direction, and room."""
+        state, size = self._state, len(event.data)
+        self._take(direction)
+        number = self._numbers.get(direction, 0)
+        start = int(state[ARENA])
+        if not self._has(direction) or event.frame <= state[BEFORE] or start + size > state[ARENA_END]:
+            return False
+        self.have_room(size)
+        head = np.zeros(HEADS, np.int64)
+        head[:KEY_FIELDS] = self.keys[number]
+        room.memory[start : start + size] = np.frombuffer(event.data, np.uint8)
+        state[ARENA] += size
+        state[EVENT_NS], state[EVENT_FRAME] = event.time_ns, event.frame - int(state[BEFORE])
+        state[HELD] = self._tracker.held
+        why = take(
+            state, self.states[number], self.nodes, self.pend, room.memory, head, start, start + size, room.rows,
+            room.places,
+        )  # fmt: skip
+        self._tracker.held = int(state[HELD])
+        if why >= 0:
+            state[ARENA] = start
+        return why < 0
+
+    def _has(self, direction: Direction) -> bool:
+        number = self._numbers.get(direction)
+        return number is not None and bool(self.states[number, MODE] != KEEP)
+
+    def flush(self) -> list[Item]:
         """The items that the end of the capture brings."""
         self._write_clock()
         self.give_all_back()
@@ -125,7 +176,7 @@ class Directions:
     def give_back_held(self) -> None:
         """Has the tracker know of every direction that holds something ahead of its place."""
         for direction, number in list(self._numbers.items()):
-            if self.states[number, AHEAD] and self.states[number, MODE] != KEEP:
+            if self.states[number, AHEAD]:
                 self._give_back(direction)
         self._state[DEADLINE] = _NEVER
 
@@ -142,10 +193,9 @@ class Directions:
     # -- to and fro ---------------------------------------------------------------------------------
 
     def _give_back(self, direction: Direction) -> None:
-        number = self._numbers.get(direction)
-        if number is None or self.states[number, MODE] == KEEP:
+        if not self._has(direction):
             return
-        flow = self.states[number]
+        flow = self.states[self._numbers[direction]]
         acked = int(flow[ACKED])
         standing = Standing(
             bool(flow[MODE] == KNOWN), int(flow[NEXT]), None if acked < 0 else acked, int(flow[LAST_NS]), int(flow[FRAME])
@@ -171,7 +221,7 @@ class Directions:
             node = following
 
     def _take(self, direction: Direction) -> None:
-        standing = take_over(self._tracker, direction)
+        standing = None if self._has(direction) else take_over(self._tracker, direction)
         if standing is None:
             return
         number = self._numbers.get(direction)

@@ -264,7 +264,7 @@ def _ignore(st: Any, flow: Any, buf: Any, start: int, stop: int) -> int:
 
 
 @jit
-def _take(
+def take(
     st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, start: int, stop: int, rows: Any, at: Any
 ) -> int:
     """The next bytes of a direction; -1, or why nothing of them was taken."""
@@ -341,7 +341,7 @@ def _in_order(
         undo[i] = flow[i]
     for i in range(STATE):
         undo[FIELDS + i] = st[i]
-    why = _take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+    why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
     place = flow[NEXT] + size
     while why < 0 and flow[AHEAD] and nodes[flow[AHEAD_FIRST], NODE_PLACE] == place:
         node = flow[AHEAD_FIRST]
@@ -354,7 +354,7 @@ def _in_order(
         st[ARENA] += count
         st[EVENT_NS] = nodes[node, NODE_TIME]
         st[EVENT_FRAME] = nodes[node, NODE_FRAME] - st[BEFORE]
-        why = _take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
+        why = take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
         flow[AHEAD_FIRST] = nodes[node, NODE_NEXT]
         flow[AHEAD] -= 1
         flow[AHEAD_COST] -= count + MEMORY_COST
@@ -458,7 +458,7 @@ def _segment(
     else:
         size = head[STOP] - head[START]
         if size:
-            why = _take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+            why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
             if why >= 0:
                 return why
         if swept:
