@@ -73,8 +73,9 @@ class CaptureError(MsmqError):
     Attributes:
         file: the name of the file.
         offset: the byte in the (uncompressed) file at which reading stopped.
+        cut: whether the file just ends too early, as one that still grows does; else it is damaged.
     """
 
-    def __init__(self, why: str, *, file: str, offset: int) -> None:
+    def __init__(self, why: str, *, file: str, offset: int, cut: bool = False) -> None:
         super().__init__(f"{file}, byte {offset}: {why}")
-        self.why, self.file, self.offset = why, file, offset
+        self.why, self.file, self.offset, self.cut = why, file, offset, cut

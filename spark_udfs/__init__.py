@@ -1,1 +1,56 @@
-"""Spark jobs, functions and the ``msmq`` data source over captures of the MSMQ protocols."""
+"""Spark jobs, functions and the ``msmq`` data source over captures of the MSMQ protocols.
+
+Importing the package sees to it that Spark finds a Java (`spark_udfs.java`); ``register`` makes the
+data source and the SQL functions known to a session::
+
+    import spark_udfs
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    spark_udfs.register(spark)
+    spark.read.format("msmq").load("captures/*.pcapng")
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from spark_udfs.java import NoJava, starts_no_jvm, use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_udfs.reassembly import packets
+
+__all__ = ["packets", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    """`spark_udfs.reassembly.packets`, without pyspark being imported before it is used."""
+    if name == "packets":
+        from spark_udfs.reassembly import packets
+
+        return packets
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def register(spark: SparkSession) -> None:
+    """Make the data source ``msmq`` and the functions ``msmq_*`` known to a session.
+
+    It also turns on ``spark.sql.python.filterPushdown.enabled`` for the session, for the option
+    ``pushdown`` of the data source.
+    """
+    from spark_udfs import functions
+    from spark_udfs.source import MsmqDataSource
+
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(MsmqDataSource)
+    functions.register(spark)
+
+
+if not starts_no_jvm():
+    try:
+        use_java()
+    except NoJava as exc:
+        warnings.warn(str(exc), stacklevel=2)

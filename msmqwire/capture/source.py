@@ -123,7 +123,9 @@ class Buffer:
 
     def cut(self, what: str, *, offset: int | None = None) -> CaptureError:
         """The error for a file that ends within ``what``, which starts at ``at`` or ``offset``."""
-        return self.error(self._broken or f"the file ends within {what}", offset=offset)
+        error = self.error(self._broken or f"the file ends within {what}", offset=offset)
+        error.cut = self._broken is None
+        return error
 
 
 def _raw(stream: BinaryIO) -> Iterator[bytes]:

@@ -185,6 +185,15 @@ class Reassembler:
             self._forget(direction, "capture", events)
         return events
 
+    def open_all(self) -> list[Event]:
+        """Have every direction that has brought data begin where that begins, as if enough had come."""
+        events: list[Event] = []
+        for direction in list(self._waiting):
+            if direction.state == OPENING:
+                _open(direction)
+                self._settle(direction, Moment(direction.last_ns, direction.frames[-1]), events)
+        return events
+
     def stream(self, datagram: Datagram) -> int | None:
         """The number of the connection that a segment belongs to, as things stand."""
         direction = self._directions.get(datagram[1:5])

@@ -11,6 +11,7 @@ import pyarrow as pa
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
 from msmqwire.dissection import Dissection, Source, dissect
+from msmqwire.errors import CaptureError
 
 __all__ = [
     "COLUMNS",
@@ -26,7 +27,15 @@ BATCH_ROWS = 65_536
 
 
 class CaptureWarning(UserWarning):
-    """A capture file could not be read to its end; its rows up to there are in the result."""
+    """A capture file could not be read to its end; its rows up to there are in the result.
+
+    Attributes:
+        error: where, and why.
+    """
+
+    def __init__(self, error: CaptureError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def chosen_columns(names: Collection[str] | None) -> list[Column]:
@@ -65,6 +74,7 @@ def read_capture(
     ports: Collection[int] = (),
     body_limit: int | None = None,
     flush: bool = True,
+    warm_up: int = 0,
 ) -> pa.Table: ...
 
 
@@ -78,6 +88,7 @@ def read_capture(
     ports: Collection[int] = (),
     body_limit: int | None = None,
     flush: bool = True,
+    warm_up: int = 0,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -90,6 +101,7 @@ def read_capture(
     ports: Collection[int] = (),
     body_limit: int | None = None,
     flush: bool = True,
+    warm_up: int = 0,
 ) -> Any:
     """Captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -101,7 +113,7 @@ def read_capture(
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body`` at the most; ``body_size`` tells the whole.
-        flush: as for `msmqwire.dissect`.
+        flush, warm_up: as for `msmqwire.dissect`.
 
     A file that breaks off or is damaged is told by a `CaptureWarning` when its end is reached.
 
@@ -110,7 +122,7 @@ def read_capture(
         ValueError: no such column or operator.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
-    dissection = dissect(sources, ports=ports, lint=False, flush=flush)
+    dissection = dissect(sources, ports=ports, lint=False, flush=flush, warm_up=warm_up)
 
     def rows() -> Iterator[Any]:
         yield from record_batches(
@@ -121,7 +133,7 @@ def read_capture(
             body_limit=body_limit,
         )
         for error in dissection.errors:
-            warnings.warn(str(error), CaptureWarning, stacklevel=3)
+            warnings.warn(CaptureWarning(error), stacklevel=3)
 
     Filter(where)  # refused now, not with the first batch
     reader = pa.RecordBatchReader.from_batches(schema, rows())

@@ -55,16 +55,23 @@ class Decoder:
         self._interfaces = np.zeros((1, w.I_FIELDS), np.int64)
         self._ping_ports = np.zeros(1 << 16, np.bool_)
         self._ping_ports[[port for port in dissection.tracker.ping_ports if 0 <= port < 1 << 16]] = True
+        self._quiet = False  # warming up: rows are not told
         self._first = 0  # frames before those of the file
 
     def batches(self) -> Iterator[Any]:
         """The record batches of all rows."""
-        for source in self._dissection.sources:
-            with self._dissection.reading(source) as stream:
+        dissection = self._dissection
+        for number, source in enumerate(dissection.sources):
+            if number == dissection.warm_up > 0:
+                yield from self._items(self._directions.pause())
+                yield from self._flush()
+                dissection.errors.clear()
+            self._quiet = number < dissection.warm_up
+            with dissection.reading(source) as stream:
                 yield from self._file(stream)
             self._count()
-        if self._dissection.flushes:
-            yield from self._items(self._directions.flush())
+        own = self._directions
+        yield from self._items(own.flush() if dissection.flushes else own.pause())
         yield from self._flush()
         yield from self._maker.finish()
 
@@ -226,6 +233,8 @@ class Decoder:
 
     def _items(self, items: Iterable[Item]) -> Iterator[Any]:
         for item in items:
+            if self._quiet:
+                continue
             if self._state[w.ROWS] == len(self._rows):
                 yield from self._flush()
             yield from self._have_arena(len(item.raw))
@@ -265,7 +274,7 @@ class Decoder:
     def _flush(self) -> Iterator[Any]:
         """Makes columns of the rows that were found."""
         state, count = self._state, int(self._state[w.ROWS])
-        if count:
+        if count and not self._quiet:
             yield from self._maker.add(self._rows[:count], self._places[:count], self._memory, self._extras)
         state[w.ROWS], state[w.ARENA] = 0, self._chunk
         self._extras = []

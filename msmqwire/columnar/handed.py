@@ -168,6 +168,14 @@ class Directions:
         self.give_all_back()
         return list(self._tracker.flush())
 
+    def pause(self) -> list[Item]:
+        """The items that come when another reader goes on: `Tracker.pause`."""
+        self._write_clock()
+        self.give_all_back()
+        items = list(self._tracker.pause())
+        self._read_clock()
+        return items
+
     def give_all_back(self) -> None:
         """Has the tracker know of every direction."""
         for direction in list(self._numbers):

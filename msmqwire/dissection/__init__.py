@@ -24,6 +24,7 @@ def dissect(
     ports: Collection[int] = (),
     lint: bool = True,
     flush: bool = True,
+    warm_up: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Dissection:
     """All MSMQ packets of captures, in the order in which they were completed.
@@ -36,12 +37,14 @@ def dissect(
         lint: whether to judge the packets.
         flush: whether the capture ends with the last source, so that what its connections leave
             unfinished is told.
+        warm_up: the first so many sources only make connections known: nothing that comes out while
+            they are read is told.
         progress: called with the number of bytes of the files read since the last call.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
     """
-    return Dissection(sources, ports=ports, lint=lint, flush=flush, progress=progress)
+    return Dissection(sources, ports=ports, lint=lint, flush=flush, warm_up=warm_up, progress=progress)
 
 
 class Dissection(Iterator[Item]):
@@ -58,6 +61,7 @@ class Dissection(Iterator[Item]):
         decoder: from frames to datagrams.
         tracker: from datagrams to items.
         flushes: whether the capture ends with the last source.
+        warm_up: how many sources only make connections known.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Dissection(Iterator[Item]):
         ports: Collection[int] = (),
         lint: bool = True,
         flush: bool = True,
+        warm_up: int = 0,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
@@ -79,6 +84,7 @@ class Dissection(Iterator[Item]):
         self.handed = 0
         self._progress = progress
         self.flushes = flush
+        self.warm_up = warm_up
         self.decoder = IpDecoder()
         self.tracker = Tracker(ports=ports, lint=lint, place=self._place)
         # Frames are numbered through all files while they are read: these are the first numbers.
@@ -96,10 +102,16 @@ class Dissection(Iterator[Item]):
     # -- records to events ---------------------------------------------------------------------
 
     def _all(self) -> Iterator[Item]:
-        for source in self.sources:
-            yield from self._one(source)
-        if self.flushes:
-            yield from self.tracker.flush()
+        for number, source in enumerate(self.sources):
+            if number == self.warm_up > 0:
+                for _ in self.tracker.pause():
+                    pass
+                self.errors.clear()
+            items = self._one(source)
+            if number < self.warm_up:
+                items = (item for item in items if False)
+            yield from items
+        yield from self.tracker.flush() if self.flushes else self.tracker.pause()
 
     def _one(self, source: Any) -> Iterator[Item]:
         with self.reading(source) as stream:

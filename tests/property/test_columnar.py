@@ -1,0 +1,223 @@
+"""The columnar decoder against the generic reader: every column of every row, whatever the capture."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from fuzz.whole import packet_bytes
+from msmqwire.columnar import COLUMNS, decoder, record_batches
+from msmqwire.columnar.rows import batches
+from msmqwire.dissection import Dissection, dissect
+from tests import captures as c
+from tests import handmade as h
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = [column.name for column in COLUMNS]
+ACK = h.session_ack()
+NAME = h.direct_name("TCP:10.0.0.2\\private$\\orders")
+PACKETS = [
+    ACK,
+    ACK * 3,
+    h.connection_parameters(),
+    h.establish_connection(),
+    h.user_message(properties=h.properties_header(label="label", body=b"body")),
+    h.user_message(session=h.session_header(), properties=h.properties_header(body=b"x" * 500)),
+    h.user_message(transaction=h.transaction_header(), flags=0),
+    h.order_ack(),
+    h.final_ack(),
+    h.user_message(properties=h.properties_header(label="Straße 😀", body=b"")),
+    h.user_message(properties=h.properties_header(body=ACK + h.connection_parameters() + ACK)),
+    h.user_message(properties=h.properties_header(body=b"y" * 9000)),
+    h.user_message(soap=h.soap_header(), properties=h.properties_header(body=b"soap")),
+]
+JUNK = [b"GET / HTTP/1.1\r\n\r\n", b"\x10", b"\x10\0LIOR", b"xxLIORyy" * 5, ACK[5:], h.base_header(3000), b"z" * 3000]
+
+pieces = st.one_of(
+    st.sampled_from(PACKETS), st.sampled_from(PACKETS), packet_bytes(), st.sampled_from(JUNK), st.binary(max_size=40)
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, data: st.SearchStrategy[bytes]) -> bytes:
+    """Bytes of which a few are changed."""
+    found = bytearray(draw(data))
+    for _ in range(draw(st.integers(0, 3)) if found else 0):
+        found[draw(st.integers(0, len(found) - 1))] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF]))
+    return bytes(found)
+
+
+@st.composite
+def conversations(draw: st.DrawFn, number: int) -> list[c.Frame]:
+    """A connection, good or bad, with the times of its own."""
+    six = draw(st.booleans())
+    client, server = (c.CLIENT_6, c.SERVER_6) if six else (c.CLIENT, c.SERVER)
+    port = draw(st.sampled_from([1801, 1801, 1801, 2000]))
+    talk = c.TcpConversation(
+        (client, 50_000 + number),
+        (server, port),
+        client_isn=draw(st.sampled_from([1000, 0xFFFF_FE00])),
+        mss=draw(st.sampled_from([7, 100, 600, 1460, 9000])),
+        start_ns=c.START_NS + number * 333,
+    )
+    if draw(st.booleans()) or draw(st.booleans()):
+        talk.handshake()
+    for _ in range(draw(st.integers(0, 6))):
+        data = draw(st.one_of(pieces, damaged(pieces)))
+        talk.send(data, by_client=draw(st.booleans()), acknowledged=draw(st.booleans()))
+        if draw(st.integers(0, 9)) == 0:
+            talk.keep_alive()
+        if draw(st.integers(0, 9)) == 0:
+            talk.wait(draw(st.sampled_from([300_000_000, 1_500_000_000, 31_000_000_000, 700_000_000_000])))
+    end = draw(st.integers(0, 3))
+    if end == 0:
+        talk.reset()
+    elif end == 1:
+        talk.close()
+    return talk.frames
+
+
+PING = bytes.fromhex("0000485507000000") + bytes(range(16))
+
+
+@st.composite
+def datagrams(draw: st.DrawFn) -> list[c.Frame]:
+    """Pings and other UDP."""
+    frames = []
+    for at in range(draw(st.integers(0, 3))):
+        data = draw(st.one_of(st.just(PING), damaged(st.just(PING)), st.binary(max_size=30)))
+        packet = c.udp_packet(data, src_port=draw(st.sampled_from([3527, 53])))
+        frames.append(c.Frame(c.START_NS + 700 * at, c.ethernet(packet)))
+    return frames
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> list[c.Frame]:
+    """Frames of several connections, in order or not, some of them cut or lost."""
+    parts = [draw(conversations(number)) for number in range(draw(st.integers(1, 3)))]
+    frames = c.merged(*parts, draw(datagrams()))
+    rng = random.Random(draw(st.integers(0, 1 << 20)))
+    if draw(st.booleans()):
+        chances = st.sampled_from([0.0, 0.0, 0.05, 0.3])
+        frames = c.disorder(
+            frames, rng, reorder=draw(chances), reach=draw(st.sampled_from([1, 4, 40])), duplicate=draw(chances),
+            resegment=draw(chances), overlap=draw(chances), drop=draw(chances), keep_control=draw(st.booleans()),
+        )  # fmt: skip
+    return frames
+
+
+def file_of(draw: st.DataObject, frames: list[c.Frame]) -> bytes:
+    """A capture file of some format, at times cut off or damaged."""
+    if draw.draw(st.booleans()):
+        order, nano = draw.draw(st.sampled_from("<>")), draw.draw(st.booleans())
+        data = c.pcap_bytes(frames, byteorder=order, nanoseconds=nano)
+    else:
+        data = c.pcapng_bytes(frames, byteorder=draw.draw(st.sampled_from("<>")))
+    harm = draw.draw(st.integers(0, 7))
+    if harm == 0:
+        data = data[: draw.draw(st.integers(4, len(data)))]
+    elif harm == 1 and len(data) > 60:
+        at = draw.draw(st.integers(24, len(data) - 1))
+        data = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+    return data
+
+
+def generic(files: list[bytes]) -> tuple[Dissection, pa.Table]:
+    dissection = dissect(streams(files), lint=False)
+    return dissection, table(batches(dissection, COLUMNS, batch_rows=1000))
+
+
+def columnar(files: list[bytes], batch_rows: int = 1000) -> tuple[Dissection, pa.Table]:
+    dissection = dissect(streams(files), lint=False)
+    return dissection, table(record_batches(dissection, columns=NAMES, batch_rows=batch_rows))
+
+
+def streams(files: list[bytes]) -> list[Any]:
+    found = []
+    for number, data in enumerate(files):
+        stream = io.BytesIO(data)
+        stream.name = f"file {number}"  # type: ignore[attr-defined]
+        found.append(stream)
+    return found
+
+
+def table(found: Iterator[Any]) -> pa.Table:
+    held = list(found)
+    for batch in held:
+        batch.validate(full=True)
+    from msmqwire.columnar import arrow_schema
+
+    return pa.Table.from_batches(held, arrow_schema())
+
+
+def same(files: list[bytes], **sizes: int) -> None:
+    """Both readers give the same rows, errors and counts."""
+    by_items, expected = generic(files)
+    with ExitStack() as stack:
+        for name, size in sizes.items():
+            stack.enter_context(mock.patch.object(decoder, name, size))
+        by_columns, found = columnar(files, batch_rows=sizes.get("ROWS", 1000))
+    assert found.num_rows == expected.num_rows
+    for name in NAMES:
+        assert found[name].to_pylist() == expected[name].to_pylist(), name
+    assert [str(error) for error in by_columns.errors] == [str(error) for error in by_items.errors]
+    assert by_columns.counters() == by_items.counters()
+    assert by_columns.records == by_items.records
+
+
+SIZES = st.sampled_from(
+    [{}, {"CHUNK": 256, "ARENA": 64, "ROWS": 3}, {"CHUNK": 5000, "ARENA": 3000, "ROWS": 1}, {"ROWS": 7}]
+)
+
+
+@given(frames=captures(), sizes=SIZES, data=st.data())
+def test_any_capture_gives_the_same_columns(
+    frames: list[c.Frame], sizes: dict[str, int], data: st.DataObject
+) -> None:
+    same([file_of(data, frames)], **sizes)
+
+
+@given(frames=captures(), cuts=st.lists(st.integers(0, 200), max_size=3), sizes=SIZES, data=st.data())
+def test_captures_in_several_files_give_the_same_columns(
+    frames: list[c.Frame], cuts: list[int], sizes: dict[str, int], data: st.DataObject
+) -> None:
+    places = [0, *sorted(min(cut, len(frames)) for cut in cuts), len(frames)]
+    parts = [frames[a:b] for a, b in zip(places, places[1:], strict=False)]
+    same([file_of(data, part) for part in parts], **sizes)
+
+
+@given(found=st.lists(packet_bytes(), min_size=1, max_size=20))
+@settings(max_examples=max(100, settings.default.max_examples))
+def test_every_packet_gives_the_same_columns(found: list[bytes]) -> None:
+    talk = c.TcpConversation().handshake()
+    for packet in found:
+        talk.send(packet)
+    same([c.pcap_bytes(talk.close().frames)])
+
+
+@pytest.mark.parametrize("link", sorted(c.LINKS))
+def test_every_link_gives_the_same_columns(link: int) -> None:
+    six = link == 229
+    ends = ((c.CLIENT_6, 50_000), (c.SERVER_6, 1801)) if six else ((c.CLIENT, 50_000), (c.SERVER, 1801))
+    talk = c.TcpConversation(*ends, link=c.LINKS[link]).handshake()
+    for packet in PACKETS:
+        talk.send(packet)
+    data = c.pcap_bytes(talk.close().frames, linktype=link)
+    same([data])
+    handed = columnar([data])[0].handed
+    assert handed < len(talk.frames) // 2  # what it is for
+
+
+@pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng"])
+def test_the_examples_give_the_same_columns(name: str) -> None:
+    same([(EXAMPLES / name).read_bytes()])

@@ -1,0 +1,267 @@
+"""Segments dealt out by flow to any number of tasks give the rows that one reader of all of them gives."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+from hypothesis import given
+
+import msmqwire
+from msmqwire.capture import Datagram, IpDecoder, open_records
+from spark_udfs.cuts import check_pieces, find_cuts, heads, without_bad
+from spark_udfs.pieces import NEEDED, Cut, Segments, pieces
+from spark_udfs.reassembly import packet_batches
+from tests import captures as c
+from tests import handmade as h
+
+EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
+PACKETS = [
+    EC,
+    CP,
+    ACK,
+    h.user_message(properties=h.properties_header(label="label", body=b"b" * 3000)),
+    h.user_message(session=h.session_header(), properties=h.properties_header(body=b"small")),
+    h.user_message(properties=h.properties_header(body=ACK + CP + ACK)),
+    h.order_ack(),
+    h.final_ack(),
+]
+MS = 1_000_000
+waits = st.sampled_from([0, 0, 0, MS, 200 * MS, 260 * MS, 900 * MS, 1100 * MS, 29_000 * MS, 31_000 * MS])
+long_waits = st.sampled_from([500_000 * MS, 590_000 * MS, 601_000 * MS, 700_000 * MS])
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[c.Frame]:
+    """A connection on few hosts and ports, so that they are used again, with pauses, loss and disorder."""
+    client = (draw(st.sampled_from(["10.0.0.1", "fd00::1"])), draw(st.sampled_from([50_000, 50_001, 1801])))
+    server = ("10.0.0.2" if "." in client[0] else "fd00::2", draw(st.sampled_from([1801, 1801, 8000])))
+    isn = draw(st.sampled_from([1000, 2**32 - 700, 5]))
+    talk = c.TcpConversation(
+        client, server, client_isn=isn, mss=draw(st.sampled_from([1460, 500])),
+        start_ns=c.START_NS + draw(st.integers(0, 3)) * 100 * MS + draw(st.integers(0, 999)),
+    )  # fmt: skip
+    if draw(st.booleans()):
+        talk.handshake()
+    for _ in range(draw(st.integers(0, 6))):
+        match draw(st.sampled_from(["send", "send", "send", "noise", "alive", "wait", "long", "lone"])):
+            case "send":
+                talk.send(draw(st.sampled_from(PACKETS)), by_client=draw(st.booleans()))
+            case "noise":
+                talk.send(draw(st.binary(min_size=1, max_size=60)), by_client=draw(st.booleans()))
+            case "alive":
+                talk.keep_alive(draw(st.booleans()))
+            case "wait":
+                talk.wait(draw(waits))
+            case "long":
+                talk.wait(draw(long_waits))
+            case "lone":
+                talk.segment(draw(st.booleans()))
+    end = draw(st.sampled_from(["close", "reset", "open"]))
+    if end == "close":
+        talk.close(draw(st.booleans()))
+    elif end == "reset":
+        talk.reset(draw(st.booleans()))
+    rng = random.Random(draw(st.integers(0, 1 << 16)))
+    share = st.sampled_from([0.0, 0.0, 0.1, 0.3])
+    frames = talk.frames
+    if draw(st.booleans()):
+        times = sorted(frame.time_ns for frame in frames)
+        frames = c.disorder(
+            frames, rng, reorder=draw(share), duplicate=draw(share), resegment=draw(share),
+            overlap=draw(share), drop=draw(share), keep_control=draw(st.booleans()),
+        )  # fmt: skip
+        # The pauses stay about where they were, instead of being dealt out.
+        places = [times[min(number, len(times) - 1)] for number in range(len(frames))]
+        frames = [c.Frame(t, frame.data, frame.segment) for t, frame in zip(places, frames, strict=True)]
+    return frames
+
+
+pings = st.builds(
+    lambda ping, port, at: [c.Frame(c.START_NS + at, c.ethernet(c.udp_packet(ping, "10.0.0.7", port)))],
+    st.sampled_from([h.ping(), h.ping()[:-1], b"other"]),
+    st.sampled_from([3527, 4000]),
+    st.integers(0, 10**9),
+)
+hostile = st.builds(
+    lambda at, seq, ack, flags, payload, client: [
+        c.Frame(
+            c.START_NS + at,
+            c.ethernet(
+                c.ipv4(c.tcp(payload, dst="10.0.0.2", src_port=client, seq=seq, ack=ack, flags=flags))
+            ),
+        )
+    ],
+    st.integers(0, 10**9),
+    st.one_of(st.integers(900, 5000), st.integers(0, 2**32 - 1)),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 63),
+    st.one_of(st.sampled_from(PACKETS), st.binary(max_size=30)),
+    st.sampled_from([50_000, 50_001]),
+)
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> list[bytes]:
+    """The files of a rotating capture, its frames in the order of their times."""
+    parts = draw(st.lists(st.one_of(conversations(), conversations(), pings, hostile), max_size=6))
+    frames = c.merged(*parts)
+    cuts = sorted(draw(st.lists(st.integers(0, len(frames)), max_size=2)))
+    snaplen = draw(st.sampled_from([0, 0, 0, 300]))
+    return [
+        c.pcapng_bytes(frames[start:stop], snaplen=snaplen)
+        for start, stop in zip([0, *cuts], [*cuts, len(frames)], strict=True)
+    ]
+
+
+def segments(files: Iterable[bytes]) -> Iterator[tuple[int, Datagram]]:
+    """The datagrams of files, with the index of their file."""
+    decoder = IpDecoder()
+    for index, data in enumerate(files):
+        for record in open_records(named(index, data)):
+            for datagram in decoder.feed(record):
+                yield index, datagram
+
+
+def named(index: int, data: bytes) -> io.BytesIO:
+    stream = io.BytesIO(data)
+    stream.name = f"part-{index}"  # type: ignore[misc]
+    return stream
+
+
+def flow_of(datagram: Datagram, flows: int) -> int:
+    """A number for both directions; few of them, so that connections share one."""
+    ends = sorted([(datagram.src, datagram.src_port), (datagram.dst, datagram.dst_port)])
+    return sum(map(ord, repr(ends))) % flows
+
+
+def rows_of(batches: Iterable[Any]) -> list[tuple[object, ...]]:
+    """All rows in a fixed order: all columns but the numbers of streams; frames or what stands for them."""
+    rows = []
+    for batch in batches:
+        kept = [name for name in batch.schema.names if name not in ("stream", "frame", "frame_offset")]
+        kept.append("frame_offset" if "frame_offset" in batch.schema.names else "frame")
+        columns = [batch.column(name) for name in kept]
+        columns[kept.index("time")] = columns[kept.index("time")].cast(pa.int64())
+        rows += zip(*(column.to_pylist() for column in columns), strict=True)
+    return sorted(rows, key=repr)
+
+
+def single(files: Iterable[bytes]) -> list[tuple[object, ...]]:
+    """What one reader gives for the files."""
+    return rows_of(msmqwire.read_capture([named(*one) for one in enumerate(files)]).to_batches())
+
+
+def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=SEGMENTS)
+
+
+SEGMENTS = pa.schema(
+    {
+        **dict.fromkeys(NEEDED, pa.int64()),
+        **dict.fromkeys(["file", "transport", "src", "dst"], pa.string()),
+        "payload": pa.binary(),
+    }
+)
+
+
+def dealt(files: Iterable[bytes], *, flows: int, tasks: int, rng: random.Random) -> tuple[list[Any], int]:
+    """The batches of each task: flows in any order, each in the order of the capture; and when it ended.
+    The number of a frame stands in for its offset."""
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    end = 0
+    for index, one in segments(files):
+        flow = flow_of(one, flows)
+        end = max(end, one.time_ns if one.transport == "tcp" else 0)
+        values = one._asdict() | {"flow": flow, "file_index": index, "offset": one.frames[-1]}
+        found[flow].append(values)
+    shuffled = list(found.values())
+    rng.shuffle(shuffled)
+    shares: list[list[dict[str, Any]]] = [[] for _ in range(tasks)]
+    for rows in shuffled:
+        rng.choice(shares).extend(rows)
+    size = rng.randint(1, 50)
+    return [[batch_of(share[at : at + size]) for at in range(0, len(share), size)] for share in shares], end
+
+
+@given(captures(), st.integers(1, 4), st.sampled_from([2, 7, 1 << 30]), st.randoms())
+def test_any_partitioning_gives_the_rows_of_one_reader(files, tasks, flows, rng):
+    shares, end = dealt(files, flows=flows, tasks=tasks, rng=rng)
+    found = [batch for share in shares for batch in packet_batches(share, end_ns=end)]
+    assert rows_of(found) == single(files)
+
+
+@st.composite
+def long_flows(draw: st.DrawFn) -> list[bytes]:
+    """The files of one long connection whose packets often begin a segment, in bad order here and there."""
+    talk = c.TcpConversation(client_isn=2**32 - 3000, mss=draw(st.sampled_from([1460, 700])))
+    if draw(st.booleans()):
+        talk.handshake()
+    for _ in range(draw(st.integers(10, 40))):
+        by_client = draw(st.sampled_from([True, True, False]))
+        if draw(st.sampled_from([False] * 9 + [True])):
+            talk.send(draw(st.binary(min_size=1, max_size=30)), by_client=by_client)
+        talk.send(draw(st.sampled_from(PACKETS)), by_client=by_client)
+        if draw(st.sampled_from([False] * 9 + [True])):
+            # A packet that begins with the bytes of others: cuts within it are none.
+            body = (ACK + CP + EC) * 3 + PACKETS[3]
+            outer = h.user_message(properties=h.properties_header(body=body))
+            at = outer.index(ACK)
+            talk.send(outer[:at]).send(outer[at:])
+    share = st.sampled_from([0.0, 0.0, 0.02, 0.1])
+    frames = c.disorder(
+        talk.close().frames, random.Random(draw(st.integers(0, 1 << 16))), reorder=draw(share),
+        duplicate=draw(share), resegment=draw(share), overlap=draw(share), drop=draw(share),
+    )  # fmt: skip
+    cut = draw(st.integers(0, len(frames)))
+    return [c.pcapng_bytes(frames[:cut]), c.pcapng_bytes(frames[cut:])]
+
+
+def planned(share: list[Any], piece_size: int) -> dict[int, list[Cut]]:
+    """The cuts of a task's flows that all checks confirm."""
+    cuts: dict[int, list[Cut]] = defaultdict(list)
+    for flow, cut in find_cuts(heads(share), piece_size):
+        cuts[flow].append(cut)
+    while True:
+        bad = defaultdict(set)
+        for flow, piece, good in check_pieces(share, cuts):
+            if not good:
+                bad[flow].add(piece)
+        if not bad:
+            return cuts
+        cuts = without_bad(cuts, bad)
+
+
+def piecewise(share: list[Any], cuts: dict[int, list[Cut]], rng: random.Random) -> list[Any]:
+    """The batches of the pieces, in any order."""
+    rows = [row for batch in share for row in batch.to_pylist()]
+    places = iter(rows)
+    parts = [[next(places) for _ in datagrams] for _, _, _, _, datagrams in pieces(Segments(share), cuts)]
+    assert not list(places)
+    rng.shuffle(parts)
+    return [batch_of(part) for part in parts]
+
+
+@given(long_flows(), st.sampled_from([1, 2000, 8000]), st.sampled_from([1, 1 << 30]), st.randoms())
+def test_pieces_of_a_flow_give_the_rows_of_the_whole(files, piece_size, flows, rng):
+    (share,), end = dealt(files, flows=flows, tasks=1, rng=rng)
+    cuts = planned(share, piece_size)
+    parts = piecewise(share, cuts, rng)
+    assert len(parts) == 1 + sum(map(len, cuts.values()))
+    found = [batch for part in parts for batch in packet_batches([part], end_ns=end, cuts=cuts)]
+    assert rows_of(found) == single(files)
+
+
+def test_a_flow_in_order_is_cut_about_every_so_many_bytes():
+    talk = c.TcpConversation().handshake().send(EC).send(EC, by_client=False)
+    for _ in range(100):
+        talk.send(PACKETS[3]).send(ACK, by_client=False)
+    files = [c.pcapng_bytes(talk.close().frames)]
+    (share,), _ = dealt(files, flows=1, tasks=1, rng=random.Random(1))
+    cuts = planned(share, 20_000)
+    assert len(cuts[0]) == sum(map(len, talk.sent.values())) // 20_000 - 1

@@ -1,0 +1,171 @@
+"""The windows of a capture file, read one after the other, give what the whole file gives."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msmqwire.capture import Record, open_records
+from msmqwire.capture.splits import CutShort, Index, Window, plan
+from msmqwire.errors import CaptureError
+from tests.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
+
+Reading = tuple[list[Record], tuple[str, int] | None]
+
+
+def whole(path: Path) -> Reading:
+    """The records of a file and its error, with its place."""
+    records: list[Record] = []
+    try:
+        for record in open_records(path):
+            records.append(record._replace(number=0))
+    except CaptureError as error:
+        return records, (error.why, error.offset)
+    return records, None
+
+
+def through_windows(windows: list[Window]) -> Reading:
+    """The same of its windows; the error must be in the last one."""
+    records: list[Record] = []
+    for number, window in enumerate(windows):
+        try:
+            with window.open() as stream:
+                for record in open_records(stream):
+                    records.append(record._replace(number=0))
+        except CaptureError as error:
+            assert number == len(windows) - 1
+            return records, (error.why, window.place(error.offset))
+    return records, None
+
+
+def adjoin(windows: list[Window], size: int) -> bool:
+    """Whether the windows are the file, in order and each byte once."""
+    edges = [0, *(window.end for window in windows)]
+    return [window.start for window in windows] == edges[:-1] and edges[-1] == size
+
+
+@st.composite
+def frames(draw: st.DrawFn, max_size: int = 300) -> list[Frame]:
+    """Frames of random bytes, of zeros, and with whole captures inside."""
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    result = []
+    for number in range(draw(st.integers(0, 40))):
+        kind, size = rng.randrange(4), rng.randrange(max_size)
+        inner = [Frame(1_700_000_000_000_000_000 + n, rng.randbytes(rng.randrange(40))) for n in range(3)]
+        data = (
+            bytes(size) if kind == 0
+            else pcap_bytes(inner)[rng.choice((0, 24)) :] if kind == 1
+            else pcapng_bytes(inner) if kind == 2
+            else rng.randbytes(size)
+        )  # fmt: skip
+        result.append(Frame(1_700_000_000_000_000_000 + number * 1_000_000, data))
+    return result
+
+
+@st.composite
+def pcaps(draw: st.DrawFn) -> bytes:
+    nanoseconds = draw(st.booleans())
+    return pcap_bytes(
+        draw(frames()),
+        byteorder=draw(st.sampled_from("<>")),
+        nanoseconds=nanoseconds,
+        modified=not nanoseconds and draw(st.booleans()),
+        snaplen=draw(st.sampled_from([0, 64, 0x40000, 0x7FFFFFFF])),
+    )
+
+
+@st.composite
+def pcapngs(draw: st.DrawFn) -> bytes:
+    """Several sections in both byte orders, interfaces described in between, blocks of all kinds."""
+    data = b""
+    left = draw(frames())
+    for _ in range(draw(st.integers(1, 3))):
+        file = PcapNg(draw(st.sampled_from("<>"))).section()
+        file.interface(1, snaplen=draw(st.sampled_from([0, 100])))
+        for _ in range(draw(st.integers(0, 15))):
+            action = draw(st.integers(0, 6))
+            frame = left.pop() if left else Frame(1, b"last")
+            if action == 0:
+                file.interface(
+                    draw(st.sampled_from([1, 101, 113])), tsresol=draw(st.sampled_from([3, 9, 0x8A]))
+                )
+            elif action == 1:
+                file.block(0x0BAD, frame.data)
+            elif action == 2:
+                file.simple_packet(frame)
+            elif action == 3:
+                file.old_packet(frame, len(file.interfaces) - 1)
+            else:
+                file.packet(frame, draw(st.integers(0, len(file.interfaces) - 1)))
+        data += file.data
+    return data
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, files: st.SearchStrategy[bytes]) -> bytes:
+    """A file as it is, cut, or with some bytes changed."""
+    data = draw(files)
+    how = draw(st.sampled_from(["intact", "intact", "cut", "changed"]))
+    if how == "cut":
+        return data[: draw(st.integers(0, len(data)))]
+    if how == "changed" and data:
+        at = draw(st.integers(0, len(data) - 1))
+        return data[:at] + draw(st.binary(min_size=1, max_size=8)) + data[at + 8 :]
+    return data
+
+
+@given(spoiled(st.one_of(pcaps(), pcapngs())), st.integers(1, 3000))
+def test_windows_are_the_file(data: bytes, split_size: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.cap")
+        path.write_bytes(data)
+        windows = plan(str(path), split_size)
+        assert adjoin(windows, len(data))
+        assert through_windows(windows) == whole(path)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_windows_of_a_file_that_is_searched(data: st.DataObject) -> None:
+    """Records are found near the cuts only; the largest a record can be is 256 KiB."""
+    rng = random.Random(data.draw(st.integers(0, 2**32)))
+    inner = pcap_bytes([Frame(n, rng.randbytes(rng.randrange(200))) for n in range(400)])
+    contents = [bytes(2000), inner, rng.randbytes(60_000), inner[24:], bytes(range(256)) * 4]
+    packets = [Frame(1_700_000_000_000_000_000 + n, rng.choice(contents)) for n in range(60)]
+    file = pcap_bytes(packets, byteorder=data.draw(st.sampled_from("<>")), modified=data.draw(st.booleans()))
+    if data.draw(st.booleans()):
+        file = file[: data.draw(st.integers(24, len(file)))]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.pcap")
+        path.write_bytes(file)
+        windows = plan(str(path), data.draw(st.integers(50_000, 800_000)), search=True)
+        assert adjoin(windows, len(file))
+        assert through_windows(windows) == whole(path)
+
+
+@given(st.one_of(pcaps(), pcapngs()), st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(1, 2000))
+def test_a_file_that_grows(data: bytes, parts: list[float], step: int) -> None:
+    """What stands between two ends of a growing file is its records in between, once each."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.cap")
+        path.touch()
+        index, read, ends = Index(str(path), step), list[Record](), [0]
+        for part in [*sorted(parts), 1.0]:
+            path.write_bytes(data[: int(len(data) * part)])
+            index.refresh()
+            again = Index(str(path), step)
+            again.refresh()
+            assert again.end == index.end
+            assert index.error is None or isinstance(index.error, CutShort)
+            if index.end > ends[-1]:
+                window = index.window(ends[-1], index.end)
+                assert window == again.window(ends[-1], index.end)
+                found = through_windows([window])
+                assert found[1] is None
+                read += found[0]
+                ends.append(index.end)
+        assert (read, None) == whole(path)

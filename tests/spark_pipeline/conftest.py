@@ -1,0 +1,177 @@
+"""A real cluster for the tests: a master and two workers as processes on this machine.
+
+What the executors know of the library is what is shipped to them as a zip file, as on any cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKERS = 2
+START_SECONDS = 60
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where tests are shared among processes (``--dist loadgroup``), one has the cluster for all."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if "cluster" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running standalone cluster.
+
+    Attributes:
+        master: its address for Spark, ``spark://...``.
+        package: the zip file with the library, to be shipped.
+        folder: where its processes write.
+    """
+
+    master: str
+    package: Path
+    folder: Path
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def package(folder: Path) -> Path:
+    """The library as a zip file for ``--py-files``."""
+    path = folder / "msmqwire.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("msmqwire", "spark_udfs"):
+            for file in sorted((ROOT / name).rglob("*.py")):
+                archive.write(file, file.relative_to(ROOT))
+    return path
+
+
+def start(java: Path, folder: Path, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    scala = next(home.glob("jars/scala-library-*.jar")).name.split("-")[2].rpartition(".")[0]
+    opened = [f"--add-opens=java.base/{part}=ALL-UNNAMED" for part in ("java.nio", "sun.nio.ch", "java.lang")]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
+        "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": scala,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_PUBLIC_DNS": "127.0.0.1",
+    }
+    work = folder / name
+    work.mkdir()
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [java / "bin" / "java", "-Xmx256m", *opened, "-cp", str(home / "jars" / "*"),
+             f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *arguments],
+            stdout=log, stderr=subprocess.STDOUT, cwd=work, env=environment,
+        )  # fmt: skip
+
+
+def wait_for_workers(status: str, processes: list[subprocess.Popen[bytes]], folder: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if any(process.poll() is not None for process in processes):
+            break
+        try:
+            with urllib.request.urlopen(status, timeout=5) as answer:
+                if json.load(answer)["aliveworkers"] == WORKERS:
+                    return
+        except OSError:
+            pass
+        time.sleep(0.2)
+    logs = "\n".join(path.read_text(errors="replace")[-2000:] for path in sorted(folder.glob("*.log")))
+    raise RuntimeError(f"the cluster did not start:\n{logs}")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers of one core and 1 GiB each, stopped at the end."""
+    pytest.importorskip("pyspark")
+    from spark_udfs.java import use_java
+
+    java, folder = use_java(), tmp_path_factory.mktemp("cluster")
+    port, web = free_port(), free_port()
+    master = f"spark://127.0.0.1:{port}"
+    processes = [
+        start(java, folder, "master", "master.Master", "--port", str(port), "--webui-port", str(web))
+    ]
+    try:
+        for number in range(WORKERS):
+            name = f"worker{number}"
+            processes.append(
+                start(
+                    java, folder, name, "worker.Worker", "--cores", "1", "--memory", "1g",
+                    "--webui-port", str(free_port()), "--work-dir", str(folder / name), master,
+                )
+            )  # fmt: skip
+        wait_for_workers(f"http://127.0.0.1:{web}/json/", processes, folder)
+        yield Cluster(master, package(folder), folder)
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def settings(cluster: Cluster) -> dict[str, str]:
+    """What a driver of the cluster is configured with."""
+    return {
+        "spark.master": cluster.master,
+        "spark.submit.pyFiles": str(cluster.package),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "768m",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.task.maxFailures": "1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(cluster.folder / "warehouse"),
+        "spark.local.dir": str(cluster.folder / "local"),
+    }
+
+
+@pytest.fixture(scope="session")
+def spark(cluster: Cluster) -> Iterator[Any]:
+    """A session on the cluster that knows the data source and the functions."""
+    from pyspark.sql import SparkSession
+
+    import spark_udfs
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # for the planning processes and the executors
+        builder = SparkSession.builder.appName("tests")
+        for key, value in settings(cluster).items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        try:
+            spark_udfs.register(session)
+            yield session
+        finally:
+            session.stop()

@@ -1,0 +1,136 @@
+"""The functions on columns of raw bytes: over arrays, and from SQL on a cluster."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import msmqwire
+from msmqwire.columnar import COLUMNS
+from msmqwire.lint import lint
+from spark_udfs import functions as f
+from tests import handmade as h
+
+BODY = "<string>hé</string>"
+MESSAGE = h.user_message(
+    session=h.session_header(), properties=h.properties_header(label="label", body=BODY.encode(), body_type=0)
+)
+RAW = [MESSAGE, h.establish_connection(), h.ping(), MESSAGE[:100], b"", None]
+
+
+def test_parse_gives_the_columns_of_a_capture():
+    found = f.parse_raw(pa.array(RAW)).to_pylist()
+    assert found[5] is None
+    assert [row["kind"] for row in found[:5]] == ["UserMessage", "EstablishConnection"] + ["Malformed"] * 3
+    assert [row["size"] for row in found[:5]] == [len(raw) for raw in RAW[:5]]
+    fields = msmqwire.parse(MESSAGE)
+    assert found[0]["label"] == "label"
+    assert found[0]["body"] == BODY.encode()
+    assert found[0]["message_id"] == fields.UserHeader.MessageID
+    assert found[0]["user_sequence"] == fields.SessionHeader.UserMsgSequenceNumber
+    assert found[0]["error"] is None
+    with pytest.raises(msmqwire.MalformedPacket) as raised:
+        msmqwire.parse(MESSAGE[:100])
+    error = raised.value
+    assert (found[3]["error"], found[3]["error_path"], found[3]["error_offset"]) == (
+        error.why, error.path, error.offset,
+    )  # fmt: skip
+    assert found[3]["label"] is None
+
+
+def test_the_struct_has_all_columns_but_those_of_a_capture():
+    names = [field.name for field in f.FUNCTIONS["msmq_parse"][1]]
+    assert names[:5] == ["kind", "size", "error", "error_path", "error_offset"]
+    assert names[5:] == [column.name for column in COLUMNS if column.group != "where"]
+
+
+def test_parse_of_another_protocol():
+    raw = pa.array([h.ping(cookie=7), h.remote_read_message(), MESSAGE, h.ping()])
+    found = f.parse_raw(raw, pa.array(["ping", "remote_read", None, "smtp"])).to_pylist()
+    assert [row["kind"] for row in found] == ["Ping", "RemoteReadMessage", "UserMessage", "Malformed"]
+    assert found[0]["ping_cookie"] == 7
+    assert found[3]["error"] == "'smtp' is none of session, ping, remote_read"
+
+
+def test_kinds():
+    kinds = ["UserMessage", "EstablishConnection", "Malformed", "Malformed", "Malformed", None]
+    assert f.kind_of_raw(pa.array(RAW)).to_pylist() == kinds
+
+
+def test_pings():
+    found = f.ping_raw(pa.array([h.ping(cookie=9), h.ping()[:-1], None])).to_pylist()
+    assert found[0] == {
+        "ping_cookie": 9, "ping_refused": False, "qm_guid": "557358d1-9150-9595-4997-b6e611ea26c6",
+        "error": None, "error_path": None, "error_offset": None,
+    }  # fmt: skip
+    assert found[1]["ping_cookie"] is None
+    assert found[1]["error_offset"] == 23
+    assert found[2] is None
+
+
+def test_findings():
+    found = f.lint_raw(pa.array(RAW)).to_pylist()
+    assert found == [None if raw is None else [one.to_json() for one in lint(raw)] for raw in RAW]
+    assert found[0]
+    assert found[3]
+
+
+def test_body_texts():
+    bodies = [BODY.encode(), "wide".encode("utf-16-le"), b"\xff\xfe\x00\xd8", b"\x07\0\0\0", None, b""]
+    types = [0, 8, 8, 3, 3, None]
+    found = f.body_text(pa.array(bodies), pa.array(types, pa.int64())).to_pylist()
+    assert found == ["hé", "wide", "\ufeff\ufffd", "7", None, ""]
+
+
+def test_format_names():
+    names = [
+        "DIRECT=os:host\\private$\\orders;JOURNAL",
+        "PRIVATE=557358d1-9150-9595-4997-b6e611ea26c6\\f",
+        "DIRECT=TCP:10.0.0.5\\q,PUBLIC=557358d1-9150-9595-4997-b6e611ea26c6",
+        "MULTICAST=234.1.1.1:8001",
+        "nonsense",
+        None,
+    ]
+    found = f.format_name(pa.array(names)).to_pylist()
+    direct, private, multiple, multicast, wrong, nothing = found
+    assert {name: value for name, value in direct.items() if value is not None} == {
+        "kind": "direct", "protocol": "OS", "address": "host", "host": "host", "queue": "orders",
+        "private": True, "journal": True, "canonical": "DIRECT=OS:host\\PRIVATE$\\orders;JOURNAL",
+    }  # fmt: skip
+    assert (private["kind"], private["number"], private["guid"]) == (
+        "private", 15, "557358d1-9150-9595-4997-b6e611ea26c6",
+    )  # fmt: skip
+    assert multiple["elements"] == names[2].split(",")
+    assert (multicast["address"], multicast["port"]) == ("234.1.1.1", 8001)
+    assert (wrong["kind"], wrong["error_offset"]) == (None, 0)
+    assert wrong["error"]
+    assert nothing is None
+
+
+def test_from_sql(spark):
+    spark.createDataFrame([(raw,) for raw in RAW], "raw binary").createOrReplaceTempView("packets")
+    rows = spark.sql(
+        "SELECT p.label, p.kind, msmq_kind(raw) AS same, msmq_body_text(p.body, p.body_type) AS text,"
+        " size(msmq_lint(raw)) AS findings, msmq_ping(raw).qm_guid AS ping,"
+        " msmq_parse(raw, 'ping').kind AS other, p.sent_time IS NOT NULL AS sent"
+        " FROM (SELECT raw, msmq_parse(raw) AS p FROM packets)"
+    ).collect()
+    found = [tuple(row) for row in rows]
+    guid = "557358d1-9150-9595-4997-b6e611ea26c6"
+    counts = [len(lint(raw)) for raw in RAW[:5]]
+    assert found == [
+        ("label", "UserMessage", "UserMessage", "hé", counts[0], None, "Malformed", True),
+        (None, "EstablishConnection", "EstablishConnection", None, counts[1], None, "Malformed", False),
+        (None, "Malformed", "Malformed", None, counts[2], guid, "Ping", False),
+        (None, "Malformed", "Malformed", None, counts[3], None, "Malformed", False),
+        (None, "Malformed", "Malformed", None, counts[4], None, "Malformed", False),
+        (None, None, None, None, None, None, None, False),
+    ]
+
+
+def test_from_python(spark):
+    from pyspark.sql import functions as F
+
+    names = spark.createDataFrame([("DIRECT=OS:a\\b",), ("?",)], "name string")
+    rows = names.select(F.call_function("msmq_format_name", "name").alias("n")).select("n.queue").collect()
+    assert [row.queue for row in rows] == ["b", None]

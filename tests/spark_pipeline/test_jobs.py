@@ -1,0 +1,142 @@
+"""The jobs: what they write, what they tell, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import msmqwire
+from spark_udfs import decode, findings, sessions
+from tests import captures as c
+from tests import handmade as h
+
+EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
+SMALL = h.user_message(session=h.session_header(), properties=h.properties_header(label="a", body=b"small"))
+DAY = 86_400 * 10**9
+
+
+def talk(port: int, days: int = 0) -> c.TcpConversation:
+    made = c.TcpConversation(("10.0.0.1", port), start_ns=c.START_NS + days * DAY).handshake()
+    return made.send(EC).send(EC, by_client=False).send(SMALL).send(ACK, by_client=False).close()
+
+
+@pytest.fixture
+def captures(tmp_path: Path) -> Path:
+    """Two files, of two days."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for day in range(2):
+        frames = c.merged(talk(5000, day).frames, talk(5001, day).frames)
+        (folder / f"day-{day}.pcapng").write_bytes(c.pcapng_bytes(frames))
+    return folder
+
+
+def told(text: str) -> dict[str, object]:
+    """The last line on standard error, which has the counts."""
+    found: dict[str, object] = json.loads(text.splitlines()[-1])
+    return found
+
+
+def test_decode(spark, captures, tmp_path, capsys):
+    out = tmp_path / "table"
+    assert decode.main([str(captures), "--out", str(out), "--by-kind", "--partitions", "3"]) == 0
+    counts = {"packets": 16, "malformed": 0, "skipped_bytes": 0, "damaged_files": 0}
+    assert told(capsys.readouterr().err) == counts
+    assert sorted(path.name for path in out.glob("date=*")) == ["date=2023-11-14", "date=2023-11-15"]
+    table = pq.read_table(out)
+    expected = msmqwire.read_capture([str(path) for path in sorted(captures.iterdir())])
+    assert Counter(map(str, table.column("kind").to_pylist())) == Counter(expected.column("kind").to_pylist())
+    columns = ["src", "src_port", "label", "body", "client_guid"]
+    rows, same = (Counter(map(repr, one.select(columns).to_pylist())) for one in (table, expected))
+    assert rows == same
+    assert decode.main([str(captures), "--out", str(out)]) == 2  # it is there already
+
+
+def test_decode_tells_what_was_lost(spark, captures, tmp_path, capsys):
+    bad = c.TcpConversation(("10.0.0.1", 6000)).handshake().send(SMALL).send(b"noise").send(SMALL).close()
+    (captures / "bad.pcapng").write_bytes(c.pcapng_bytes(bad.frames))
+    with (captures / "day-1.pcapng").open("rb+") as file:
+        file.truncate(file.seek(0, os.SEEK_END) - 7)
+    out = tmp_path / "table"
+    arguments = [str(captures), "--out", str(out), "--columns", "time,kind,error"]
+    assert decode.main(arguments) == 65
+    err = capsys.readouterr().err
+    counts = {"packets": 18, "malformed": 0, "skipped_bytes": 5, "damaged_files": 1}
+    assert told(err) == counts
+    assert "day-1.pcapng, byte" in err
+    skipped = pq.read_table(out).filter(pc.field("kind") == "Skipped")
+    errors = sorted(skipped.column("error").to_pylist())
+    assert errors[0].startswith("byte ")
+    assert errors[1].startswith("no packet begins here")
+
+
+def test_a_malformed_packet_is_no_loss(spark, tmp_path, capsys):
+    wrong = SMALL[:60] + b"\xff\xff\xff\xff" + SMALL[64:]
+    frames = c.TcpConversation().handshake().send(wrong).send(SMALL).close().frames
+    (tmp_path / "one.pcapng").write_bytes(c.pcapng_bytes(frames))
+    assert decode.main([str(tmp_path / "one.pcapng"), "--out", str(tmp_path / "table")]) == 0
+    assert told(capsys.readouterr().err) == {
+        "packets": 1, "malformed": 1, "skipped_bytes": 0, "damaged_files": 0,
+    }  # fmt: skip
+
+
+def test_sessions(spark, captures, tmp_path, capsys):
+    out = tmp_path / "table"
+    assert sessions.main([str(captures / "day-*.pcapng"), "--out", str(out)]) == 0
+    assert told(capsys.readouterr().err)["packets"] == 16
+    table = pq.read_table(out)
+    assert sorted(table.column("client_port").to_pylist()) == [5000, 5000, 5001, 5001]
+    assert set(table.column("handshake").to_pylist()) == {"incomplete"}
+
+
+def test_findings(spark, captures, tmp_path, capsys):
+    out = tmp_path / "table"
+    assert findings.main([str(captures), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert told(said.err)["packets"] == 16
+    items = msmqwire.dissect([str(path) for path in sorted(captures.iterdir())])
+    expected = Counter(finding.id for item in items for finding in item.findings)
+    assert expected
+    assert Counter(pq.read_table(out).column("id").to_pylist()) == expected
+    summary = {line.split()[2]: int(line.split()[0]) for line in said.out.splitlines()}
+    assert summary == expected
+
+
+def test_a_missing_capture_and_wrong_usage(tmp_path, capsys):
+    out = str(tmp_path / "table")
+    assert decode.main([str(tmp_path / "none.pcap"), "--out", out]) == 66
+    assert "none.pcap" in told(capsys.readouterr().err)["error"]
+    for arguments in ([], ["a.pcap"], ["a.pcap", "--out", out, "--columns", "colour"]):
+        with pytest.raises(SystemExit) as ended:
+            decode.main(arguments)
+        assert ended.value.code == 2
+    with pytest.raises(SystemExit) as ended:
+        sessions.main(["a.pcap", "--out", out, "--ports", "70000"])
+    assert ended.value.code == 2
+
+
+def test_spark_submit_runs_a_job_as_it_is(cluster, captures, tmp_path):
+    """With no more than what is shipped: the script runs where the package is not installed."""
+    import pyspark
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    script = Path(decode.__file__)
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"}
+    ran = subprocess.run(
+        [submit, "--master", "local[1]", "--py-files", cluster.package, "--conf", "spark.ui.enabled=false",
+         "--conf", "spark.sql.shuffle.partitions=2", script, captures, "--out", tmp_path / "table"],
+        capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=180, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    # spark-submit joins both streams of a script.
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("{")]
+    assert json.loads(lines[-1])["packets"] == 16
+    assert pq.read_table(tmp_path / "table").num_rows == 16

@@ -1,0 +1,111 @@
+"""Reassembly on a cluster: the packets of one reader, whatever is split, rotated or cut where."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import msmqwire
+from tests import captures as c
+from tests import handmade as h
+from tests.capture_files import Frame
+
+EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
+MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"b" * 3000))
+SMALL = h.user_message(session=h.session_header(), properties=h.properties_header(body=b"small"))
+
+
+def frames() -> list[Frame]:
+    """A long connection, many short ones on ports that are used again, and pings; in bad order, with loss."""
+    long = c.TcpConversation().handshake().send(EC).send(EC, by_client=False)
+    for _ in range(60):
+        long.send(MESSAGE).send(ACK, by_client=False)
+    talks = [
+        c.TcpConversation(("10.0.0.3", 4000 + number % 7), client_isn=number * 77_000, start_ns=start)
+        for number, start in enumerate(range(c.START_NS, c.START_NS + 10**9, 10**8))
+    ]
+    for talk in talks:
+        talk.handshake().send(EC).send(SMALL).send(b"noise").send(SMALL).close()
+    pings = [Frame(c.START_NS + n, c.ethernet(c.udp_packet(h.ping(cookie=n)))) for n in range(5)]
+    merged = c.merged(long.close().frames, *(talk.frames for talk in talks))
+    mixed = c.disorder(merged, random.Random(4), reorder=0.05, duplicate=0.05, drop=0.01, overlap=0.02)
+    return c.merged(mixed, pings)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Three files of one rotating capture, one of them pcap and two pcapng."""
+    folder, found = tmp_path_factory.mktemp("captures"), frames()
+    third = len(found) // 3
+    parts = [found[:third], found[third : 2 * third], found[2 * third :]]
+    for number, part in enumerate(parts):
+        data = c.pcap_bytes(part, nanoseconds=True) if number == 1 else c.pcapng_bytes(part)
+        (folder / f"part-{number}.pcap").write_bytes(data)
+    return [str(path) for path in sorted(folder.iterdir())]
+
+
+def rows_of(batches: Iterator[Any] | list[Any]) -> list[tuple[object, ...]]:
+    """All rows in a fixed order, times in microseconds; without what numbers connections and frames."""
+    rows: list[tuple[object, ...]] = []
+    for batch in batches:
+        names = [name for name in batch.schema.names if name not in ("stream", "frame", "frame_offset")]
+        columns = [batch.column(name) for name in names]
+        at = names.index("time")
+        columns[at] = columns[at].cast(pa.timestamp("us", "UTC"), safe=False)
+        rows += zip(*(column.to_pylist() for column in columns), strict=True)
+    return sorted(rows, key=repr)
+
+
+def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
+    from spark_udfs.reassembly import packets
+
+    found = packets(spark, files, partitions=5, split_size=40_000).toArrow()
+    assert rows_of(found.to_batches()) == rows_of(msmqwire.read_capture(files).to_batches())
+    assert found.column("frame").null_count == found.num_rows
+    is_ping = pa.compute.equal(found.column("kind"), "Ping")
+    assert pa.compute.sum(is_ping).as_py() == 5
+    assert found.column("stream").null_count == 5
+    offsets = set(zip(*(found.column(name).to_pylist() for name in ("file", "frame_offset")), strict=True))
+    for file, offset in offsets:
+        head = Path(file).read_bytes()[offset : offset + 4]
+        # A record of pcap begins with its time in seconds, a block of pcapng with its type.
+        assert int.from_bytes(head, "little") == (1_700_000_000 if "part-1" in file else 6)
+
+
+def test_a_long_connection_is_many_tasks_with_the_same_packets(spark, files):
+    from spark_udfs.arrange import arrange
+    from spark_udfs.reassembly import packets_of
+
+    found = arrange(spark, files, piece_size=20_000)
+    (cuts,) = found.cuts.values()
+    assert len(cuts) >= 3
+    columns = ["time", "src", "kind", "size", "label", "error", "body"]
+    rows = packets_of(found, columns=columns, body_limit=10, partitions=4).toArrow()
+    expected = msmqwire.read_capture(files, columns=columns, body_limit=10)
+    assert rows.schema.names == columns
+    assert rows_of(rows.to_batches()) == rows_of(expected.to_batches())
+    pieces = found.arranged(4).groupBy("flow").agg({"piece": "max"}).collect()
+    assert sorted(row["max(piece)"] for row in pieces)[-1] == len(cuts)
+
+
+def test_a_damaged_file_is_told(spark, files, tmp_path):
+    from spark_udfs.reassembly import packets
+
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(Path(files[0]).read_bytes()[:-5])
+    rows = packets(spark, [cut], columns=["file", "kind", "error"])
+    told = [tuple(row) for row in rows.collect() if row.kind == "Skipped" and row.error.startswith("byte ")]
+    assert [row[0] for row in told] == [str(cut)]
+    assert "the file ends within" in told[0][2]
+
+
+def test_a_column_that_there_is_not(spark, files):
+    from spark_udfs.reassembly import packets
+
+    with pytest.raises(ValueError, match="no column colour"):
+        packets(spark, files, columns=["kind", "colour"])

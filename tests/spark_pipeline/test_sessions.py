@@ -1,0 +1,173 @@
+"""The table of sessions: what a row says, and that it says the same whoever makes it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from msmqwire.capture.tcp import IDLE_NS_MAX
+from msmqwire.columnar import CaptureWarning
+from spark_udfs.sessions import SESSION_SCHEMA, session_batches, session_rows
+from tests import captures as c
+from tests import handmade as h
+from tests.property.test_spark_reassembly import captures, dealt
+
+EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
+EXPRESS = h.user_message(flags=0, properties=h.properties_header(body=b"x" * 3000))
+TRANSACTIONAL = h.user_message(transaction=h.transaction_header(), flags=0)
+
+
+def table(path: Path, *files: bytes, ports: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    """The sessions of files, first to last."""
+    paths = []
+    for number, data in enumerate(files):
+        paths.append(str(path / f"part-{number}.pcapng"))
+        Path(paths[-1]).write_bytes(data)
+    return shown(session_batches(paths, ports))
+
+
+def shown(batches: Iterable[Any]) -> list[dict[str, Any]]:
+    rows = []
+    for batch in batches:
+        assert batch.schema == SESSION_SCHEMA
+        times = [pa.array(batch.column(name).cast(pa.int64())) for name in ("first", "last")]
+        rest = batch.drop_columns(["first", "last"]).to_pylist()
+        first, last = (column.to_pylist() for column in times)
+        rows += [{"first": f, "last": e, **row} for f, e, row in zip(first, last, rest, strict=True)]
+    return sorted(rows, key=lambda row: (row["first"], row["flow"]))
+
+
+def handshake(talk: c.TcpConversation) -> c.TcpConversation:
+    talk.handshake().send(EC).send(EC, by_client=False).send(CP)
+    return talk.send(CP, by_client=False)
+
+
+def test_a_whole_session(tmp_path):
+    talk = handshake(c.TcpConversation())
+    talk.send(EXPRESS).send(TRANSACTIONAL).send(ACK, by_client=False).close()
+    (row,) = table(tmp_path, c.pcapng_bytes(talk.frames))
+    assert (row["client"], row["client_port"]) == ("10.0.0.1", 50_000)
+    assert (row["server"], row["server_port"]) == ("10.0.0.2", 1801)
+    assert (row["first"], row["last"]) == (talk.frames[0].time_ns, talk.frames[-1].time_ns)
+    assert row["duration_ns"] == row["last"] - row["first"]
+    assert (row["handshake"], row["ended"], row["opening_seen"]) == ("complete", "fin", True)
+    assert row["client_guid"] == "557358d1-9150-9595-4997-b6e611ea26c6"
+    assert row["server_guid"] == "43cd8907-394c-8f11-4445-9078909ea0fc"
+    assert (row["window_size"], row["ack_timeout_ms"], row["recoverable_ack_timeout_ms"]) == (
+        64,
+        120_000,
+        500,
+    )
+    assert row["client_packets"] == 4
+    assert row["client_express_messages"] == row["client_transactional_messages"] == 1
+    assert row["server_session_ack_packets"] == 1
+    assert row["client_payload_bytes"] == len(talk.sent[True])
+    assert row["server_payload_bytes"] == len(talk.sent[False])
+    segments = [frame.segment for frame in talk.frames]
+    assert row["client_segments"] == sum(one is not None and one.src[1] == 50_000 for one in segments)
+    zero = ["malformed_packets", "skipped_bytes", "repeated_bytes", "conflicting_bytes", "lost_bytes"]
+    assert {row[f"{side}_{name}"] for side in ("client", "server") for name in zero} == {0}
+
+
+def test_what_is_sent_again_lost_or_wrong(tmp_path):
+    talk = handshake(c.TcpConversation()).send(EXPRESS).send(b"noise!").send(EXPRESS).close()
+    frames, data = [], 0
+    for frame in talk.frames:
+        size = len(frame.segment.payload) if frame.segment else 0
+        data += size == 1460
+        if size == 1460 and data == 3:
+            continue  # lost
+        frames += [frame, frame] if size == 1460 and data == 1 else [frame]
+    (row,) = table(tmp_path, c.pcapng_bytes(frames))
+    assert (row["client_repeated_bytes"], row["client_lost_bytes"]) == (1460, 1460)
+    assert row["client_payload_bytes"] == len(talk.sent[True])
+    assert row["client_express_messages"] == 1
+    assert row["client_skipped_bytes"] + row["client_malformed_packets"] > 6
+
+
+@pytest.mark.parametrize(
+    "ending, ended",
+    [
+        (lambda talk: talk.reset(), "rst"),
+        (lambda talk: talk.segment(True, flags=c.FIN | c.ACK), "half-fin"),
+        (lambda talk: talk, "capture"),
+    ],
+    ids=["rst", "half-fin", "capture"],
+)
+def test_how_it_ends(tmp_path, ending, ended):
+    talk = ending(handshake(c.TcpConversation()))
+    (row,) = table(tmp_path, c.pcapng_bytes(talk.frames))
+    assert row["ended"] == ended
+
+
+def test_a_silent_connection_and_one_on_the_same_ports(tmp_path):
+    talk = handshake(c.TcpConversation()).wait(IDLE_NS_MAX).segment(True).close()
+    again = handshake(c.TcpConversation(client_isn=90_000_000, start_ns=talk.time_ns))
+    rows = table(tmp_path, c.pcapng_bytes(talk.frames), c.pcapng_bytes(again.frames))
+    assert [row["ended"] for row in rows] == ["idle", "fin", "capture"]
+    assert [row["handshake"] for row in rows] == ["complete", "none seen", "complete"]
+    assert [Path(row["file"]).name for row in rows] == ["part-0.pcapng"] * 2 + ["part-1.pcapng"]
+
+
+def test_handshakes(tmp_path):
+    refused = h.establish_connection(internal=2 | 0x10)
+    talks = [c.TcpConversation(("10.0.0.1", 5000 + number)).handshake() for number in range(3)]
+    talks[0].send(EC).send(refused, by_client=False)
+    talks[1].send(EC)
+    rows = table(tmp_path, c.pcapng_bytes(c.merged(*(talk.close().frames for talk in talks))))
+    found = {row["client_port"]: row["handshake"] for row in rows}
+    assert found == {5000: "refused", 5001: "incomplete", 5002: "none seen"}
+
+
+def test_connections_on_other_ports(tmp_path):
+    web = c.TcpConversation(("10.0.0.1", 6000), ("10.0.0.2", 80)).handshake().send(b"GET /").close()
+    other = c.TcpConversation(("10.0.0.1", 6001), ("10.0.0.2", 8000)).handshake().send(EC).close()
+    data = c.pcapng_bytes(c.merged(web.frames, other.frames))
+    assert [row["server_port"] for row in table(tmp_path, data)] == [8000]
+    assert sorted(row["server_port"] for row in table(tmp_path, data, ports=(80,))) == [80, 8000]
+
+
+def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
+    data = c.pcapng_bytes(handshake(c.TcpConversation()).frames)
+    with pytest.warns(CaptureWarning, match="the file ends within"):
+        (row,) = table(tmp_path, data[:-3])
+    assert (row["ended"], row["server_packets"]) == ("capture", 2)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files=captures(), tasks=st.integers(1, 4), rng=st.randoms())
+def test_any_partitioning_gives_the_same_sessions(tmp_path, files, tasks, rng):
+    shares, end = dealt(files, flows=1 << 30, tasks=tasks, rng=rng)
+    rows = [row for share in shares for row in session_rows(share, end_ns=end)]
+    assert without_names(rows) == without_names(table(tmp_path, *files))
+
+
+def without_names(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Rows in a fixed order, without what the two readers number and name in their own ways."""
+    kept = [name for name in SESSION_SCHEMA.names if name not in ("flow", "file")]
+    return sorted(repr([row.get(name) for name in kept]) for row in rows)
+
+
+def test_on_a_cluster(spark, tmp_path):
+    from spark_udfs.arrange import arrange
+    from spark_udfs.sessions import sessions_of
+
+    talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(9)]
+    frames = c.merged(*(talk.send(EXPRESS).close().frames for talk in talks))
+    frames = c.disorder(frames, random.Random(3), reorder=0.1, drop=0.02, duplicate=0.1)
+    half = len(frames) // 2
+    one = table(tmp_path, c.pcapng_bytes(frames[:half]), c.pcapng_bytes(frames[half:]))
+    rows = sessions_of(arrange(spark, tmp_path, piece_size=None), partitions=4).collect()
+    assert len(rows) == 9
+    found = sorted((row.asDict() for row in rows), key=lambda row: row["client_port"])
+    for row, same in zip(found, sorted(one, key=lambda row: row["client_port"]), strict=True):
+        assert {name: row[name] for name in row if name not in ("first", "last")} == {
+            name: same[name] for name in same if name not in ("first", "last")
+        }
