@@ -115,9 +115,22 @@ class Reassembler:
         return self._now, self._sweep_at, self._idle_at
 
     @property
+    def streams(self) -> int:
+        """How many connections have been seen: the number of the next one."""
+        return self._streams
+
+    @streams.setter
+    def streams(self, number: int) -> None:
+        self._streams = number
+
+    @property
     def waiting(self) -> bool:
         """Whether any direction holds something, or is not decided where it starts."""
         return bool(self._waiting)
+
+    def holders(self) -> list[Direction]:
+        """The directions that hold something, or are not decided where they start."""
+        return list(self._waiting)
 
     def set_clock(self, now: int, sweep_at: int) -> None:
         """Have it know that time went on while it was not asked."""
@@ -138,6 +151,22 @@ class Reassembler:
         direction.plain = True
         self._account(direction)
         return pieces
+
+    def adopt(self, stream: int, key: _Key) -> Direction:
+        """Know a connection of this number, of which the direction with this key was seen first."""
+        src, src_port, dst, dst_port = key
+        back = (dst, dst_port, src, src_port)
+        direction = Direction(stream, key, self.counters)
+        direction.peer = Direction(stream, back, self.counters)
+        direction.peer.peer = direction
+        self._directions[back] = direction.peer
+        self._directions[key] = direction
+        self._connections[stream] = direction
+        return direction
+
+    def in_order(self) -> list[Direction]:
+        """The connections that are known, by their numbers."""
+        return [self._connections[stream] for stream in sorted(self._connections)]
 
     def direction(self, key: _Key) -> Direction | None:
         """The direction from one address and port to another, where it is known."""
@@ -181,7 +210,7 @@ class Reassembler:
         latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
         self._now = max(self._now, time_ns, *latest, 0)
         events = self._settle_waiting()
-        for direction in list(self._connections.values()):
+        for direction in self.in_order():
             self._forget(direction, "capture", events)
         return events
 
@@ -314,20 +343,12 @@ class Reassembler:
     def _connect(self, key: _Key, events: list[Event]) -> Direction:
         if len(self._connections) >= self._max_flows:
             # A sixteenth at once, so that the order need not be kept up with every segment.
-            ranked = sorted(self._connections.values(), key=_rank)
+            ranked = sorted(self.in_order(), key=_rank)
             for direction in islice(ranked, max(1, self._max_flows // 16)):
                 self._forget(direction, "idle", events)
                 self.counters.evicted += 1
-        src, src_port, dst, dst_port = key
-        back = (dst, dst_port, src, src_port)
-        direction = Direction(self._streams, key, self.counters)
-        direction.peer = Direction(self._streams, back, self.counters)
-        direction.peer.peer = direction
-        self._directions[back] = direction.peer
-        self._directions[key] = direction
-        self._connections[self._streams] = direction
         self._streams += 1
-        return direction
+        return self.adopt(self._streams - 1, key)
 
     def _reset(self, direction: Direction, seq: int, moment: Moment, events: list[Event]) -> None:
         if direction.state == OPEN and not 0 <= distance(seq, direction.next) < FAR:
@@ -395,7 +416,7 @@ class Reassembler:
         events = self._settle_waiting()
         if time_ns >= self._idle_at:
             self._idle_at = time_ns + self._idle_ns // 8
-            for direction in list(self._connections.values()):
+            for direction in self.in_order():
                 if self._silent(direction, time_ns):
                     self._forget(direction, "idle", events)
         return events

@@ -52,7 +52,6 @@ class WindowStream(RawIOBase):
     Attributes:
         name: the file.
         window: the window.
-        begun: whether a reader has asked for anything.
         ended: whether a reader has asked for more than there is.
     """
 
@@ -60,7 +59,7 @@ class WindowStream(RawIOBase):
         super().__init__()
         self.name = window.path
         self.window = window
-        self.begun = self.ended = False
+        self.ended = False
         self._head = window.head
         self._left = window.end - window.start
         self._file = open(window.path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
@@ -75,7 +74,6 @@ class WindowStream(RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        self.begun = True
         view = memoryview(buffer).cast("B")
         if self._head:
             size = min(len(view), len(self._head))

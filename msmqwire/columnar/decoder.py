@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -53,8 +53,8 @@ class Decoder:
         self._undo = np.zeros(FIELDS + w.STATE, np.int64)
         self._head = np.zeros(HEADS, np.int64)
         self._interfaces = np.zeros((1, w.I_FIELDS), np.int64)
-        self._ping_ports = np.zeros(1 << 16, np.bool_)
-        self._ping_ports[[port for port in dissection.tracker.ping_ports if 0 <= port < 1 << 16]] = True
+        self._tcp_ports = _ports(dissection.tracker.tcp_ports)
+        self._ping_ports = _ports(dissection.tracker.ping_ports)
         self._quiet = False  # warming up: rows are not told
         self._first = 0  # frames before those of the file
 
@@ -105,6 +105,7 @@ class Decoder:
             why = walk(
                 state, self._memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
                 own.nodes, own.pend, self._head, self._rows, self._places, self._undo,
+                self._tcp_ports, own.free, own.born,
             )  # fmt: skip
             self._dissection.records = self._first + int(state[w.FRAME_NO])
             if why == w.GENERIC:
@@ -303,3 +304,9 @@ class Decoder:
     def _more_rows(self) -> None:
         self._rows = np.zeros((2 * len(self._rows), w.ROW), np.int64)
         self._places = np.zeros((len(self._rows), SLOTS), np.int32)
+
+
+def _ports(numbers: Collection[int]) -> Any:
+    found = np.zeros(1 << 16, np.bool_)
+    found[[number for number in numbers if 0 <= number < 1 << 16]] = True
+    return found

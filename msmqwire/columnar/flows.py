@@ -16,16 +16,20 @@ from msmqwire.columnar.network import DST_HIGH, DST_LOW, HEADS, IS_IPV6, PORTS, 
 KEEP: Final = 0
 KNOWN: Final = 1
 UNKNOWN: Final = 2
-"""Modes: the tracker keeps the direction; it is MSMQ; nothing of it is recognised as MSMQ so far."""
+FRESH: Final = 3
+ENDED: Final = 4
+"""Modes: the tracker keeps the direction; it is MSMQ; nothing of it is recognised as MSMQ so far; nothing
+of it was seen, only its peer; it has ended with a FIN, and all of it was delivered."""
 
 (
     MODE, NEXT, ACKED, LAST_NS, FRAME, STREAM, PENDING, PIECES, FIRST, LAST, NEEDED, TAKEN, IGNORED, IGNORED_FRAME,
-    IGNORED_NS, LATEST, LATEST_NS, AHEAD, AHEAD_FIRST, AHEAD_LAST, AHEAD_COST, AHEAD_FROM, SINCE, DUE,
-) = range(24)  # fmt: skip
-FIELDS: Final = 24
+    IGNORED_NS, LATEST, LATEST_NS, AHEAD, AHEAD_FIRST, AHEAD_LAST, AHEAD_COST, AHEAD_FROM, SINCE, DUE, ISN,
+) = range(25)  # fmt: skip
+FIELDS: Final = 25
 """The state of a direction, by index; see `msmqwire.dissection.handover.Standing`. LATEST is the last frame of
 the pieces that are held and its time. AHEAD pieces came before those before them: their cost in memory, the
-frame that brought the first, since when nothing was delivered, and when time may decide over the hole."""
+frame that brought the first, since when nothing was delivered, and when time may decide over the hole. ISN is
+the initial sequence number of a direction whose SYN the walk has seen."""
 
 NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT, NODE_PLACE = range(6)
 NODE_FIELDS: Final = 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,11 +21,14 @@ from msmqwire.columnar.flows import (
     AHEAD_FROM,
     AHEAD_LAST,
     DUE,
+    ENDED,
     FIRST,
     FRAME,
+    FRESH,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
+    ISN,
     KEEP,
     KEY_FIELDS,
     KNOWN,
@@ -45,11 +48,11 @@ from msmqwire.columnar.flows import (
 )
 from msmqwire.columnar.network import HEADS
 from msmqwire.columnar.walk import (
-    AHEAD_BYTES, ARENA, ARENA_END, BEFORE, BUFFERED, DEADLINE, EVENT_FRAME, EVENT_NS, HELD, IDLE_AT, NODE_ROOM, NODES, NOW, PEND, SWEEP_AT, WAITING, take,
+    AHEAD_BYTES, ARENA, ARENA_END, BEFORE, BORN, BUFFERED, DEADLINE, EVENT_FRAME, EVENT_NS, FLOWS, FREE, HELD, IDLE_AT, NODE_ROOM, NODES, NOW, PEND, STREAMS, SWEEP_AT, WAITING, take,
 )
 from msmqwire.dissection import Item, Tracker
-from msmqwire.dissection.handover import Standing, give_back, take_over
-from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.dissection.handover import Begun, Standing, adopt, give_back, take_over
+from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
 _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
@@ -74,19 +77,24 @@ class Directions:
         states: the state of each number.
         nodes: pieces of packets that are not whole.
         pend: the bytes of these.
+        free: numbers that no direction has, as many as the state says.
+        born: connections that the walk has seen begin since the tracker was asked last.
     """
 
     def __init__(self, tracker: Tracker, state: Any) -> None:
         self._tracker, self._state = tracker, state
         self._numbers: dict[Direction, int] = {}
         self._by_number: dict[int, Direction] = {}
-        self._free: list[int] = []
+        self._unknown: set[int] = set()  # connections that the tracker has not heard of
         self._removed = 0
         self.table = np.full(1 << 12, -1, np.int32)
         self.keys = np.zeros((1 << 10, flows.KEY_FIELDS), np.int64)
         self.states = np.zeros((1 << 10, flows.FIELDS), np.int64)
         self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
         self.pend = np.empty(1 << 22, np.uint8)
+        self.free = np.arange(len(self.keys) - 2, -1, -2, np.int64)
+        self.born = np.zeros(CONNECTIONS_MAX, np.int64)
+        state[FREE] = len(self.free)
         state[DEADLINE] = _NEVER
         tracker.reassembler.when_forgotten = self._forget
         self._read_clock()
@@ -105,12 +113,17 @@ class Directions:
             yield from tracker.feed(datagram)
             return
         reassembler = tracker.reassembler
+        self._adopt_one(datagram)
         size = len(datagram.payload) + _ROOM
         full = self._state[AHEAD_BYTES] + reassembler.buffered + size > BUFFERED_TOTAL_MAX
-        if tracker.held + size > HELD_MAX or reassembler.concerns_others(datagram):
+        crowded = reassembler.connections + len(self._unknown) + 1 >= CONNECTIONS_MAX
+        if tracker.held + size > HELD_MAX or crowded or reassembler.concerns_others(datagram):
             self.give_all_back()
         elif full or datagram.time_ns >= self._state[DEADLINE]:
             self.give_back_held()
+        if datagram.time_ns >= self._state[SWEEP_AT]:
+            for holder in reassembler.holders():
+                self._tell_acked(holder)
         self._give_back_both(reassembler.direction(key))
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
@@ -178,17 +191,26 @@ class Directions:
 
     def give_all_back(self) -> None:
         """Has the tracker know of every direction."""
+        for number in sorted(self._unknown):
+            self._adopt(number)
         for direction in list(self._numbers):
             self._give_back(direction)
 
     def give_back_held(self) -> None:
         """Has the tracker know of every direction that holds something ahead of its place."""
+        for number in sorted(self._unknown):
+            if self.states[number, AHEAD] or self.states[number + 1, AHEAD]:
+                self._adopt(number)
         for direction, number in list(self._numbers.items()):
             if self.states[number, AHEAD]:
                 self._give_back(direction)
         self._state[DEADLINE] = _NEVER
 
     def _write_clock(self) -> None:
+        count = int(self._state[BORN])
+        self._unknown.update(map(int, self.born[:count]))
+        self._state[BORN] = 0
+        self._tracker.reassembler.streams = int(self._state[STREAMS])
         self._tracker.held = int(self._state[HELD])
         self._tracker.reassembler.set_clock(int(self._state[NOW]), int(self._state[SWEEP_AT]))
 
@@ -196,17 +218,25 @@ class Directions:
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
         state[NOW], state[SWEEP_AT], state[IDLE_AT] = (min(t, _NEVER) for t in reassembler.clock)
+        state[STREAMS] = reassembler.streams
+        state[FLOWS] = reassembler.connections + len(self._unknown)
         state[WAITING], state[BUFFERED] = reassembler.waiting, reassembler.buffered
 
     # -- to and fro ---------------------------------------------------------------------------------
 
     def _give_back(self, direction: Direction) -> None:
         if not self._has(direction):
+            self._tell_acked(direction)
             return
         flow = self.states[self._numbers[direction]]
+        if flow[MODE] == FRESH:
+            flow[MODE] = KEEP
+            self._tell_acked(direction)
+            return
         acked = int(flow[ACKED])
+        flow[ACKED] = -1
         standing = Standing(
-            bool(flow[MODE] == KNOWN), int(flow[NEXT]), None if acked < 0 else acked, int(flow[LAST_NS]), int(flow[FRAME])
+            self._is_known(direction, flow), int(flow[NEXT]), None if acked < 0 else acked, int(flow[LAST_NS]), int(flow[FRAME])
         )  # fmt: skip
         standing.taken = int(flow[TAKEN])
         standing.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
@@ -215,11 +245,25 @@ class Directions:
         for place, size, frame, time_ns, data in self._chain(flow[AHEAD_FIRST], flow[AHEAD]):
             standing.ahead.append(Piece(place, place + size, data, time_ns, frame))
         standing.ahead_from, standing.since_ns = int(flow[AHEAD_FROM]), int(flow[SINCE])
+        standing.ended = bool(flow[MODE] == ENDED)
         self._state[AHEAD_BYTES] -= flow[AHEAD_COST]
         flow[AHEAD] = flow[AHEAD_COST] = 0
         flow[MODE] = KEEP
         flow[PENDING] = flow[PIECES] = 0
         give_back(self._tracker, direction, standing)
+
+    def _tell_acked(self, direction: Direction) -> None:
+        """Has a direction that the tracker keeps know what its peer, which the walk has, acknowledged."""
+        number = self._numbers.get(direction)
+        if number is not None and self.states[number, ACKED] >= 0:
+            direction.acked = int(self.states[number, ACKED])
+            self.states[number, ACKED] = -1
+
+    def _is_known(self, direction: Direction, flow: Any) -> bool:
+        """Whether a direction is MSMQ, one that has ended too."""
+        if flow[MODE] != ENDED:
+            return bool(flow[MODE] == KNOWN)
+        return not flow[IGNORED]
 
     def _chain(self, node: int, count: int) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Place, size, frame, time and bytes of some pieces that follow each other."""
@@ -279,31 +323,57 @@ class Directions:
 
     def _add(self, direction: Direction) -> int:
         """Numbers for a direction and its peer."""
-        if not self._free:
+        if not self._state[FREE]:
             self._more_numbers()
-        number = self._free.pop()
+        self._state[FREE] -= 1
+        number = int(self.free[self._state[FREE]])
         for one, at in ((direction, number), (direction.peer, number + 1)):
-            src, src_port, dst, dst_port = one.key
-            source, target = ip_address(src), ip_address(dst)
-            halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
-            self.keys[at] = [*np.array(halves, np.uint64).view(np.int64), src_port << 16 | dst_port, source.version == 6]
-            self.states[at, MODE] = KEEP
+            self.keys[at] = _key(*one.key)
+            self.states[at, MODE], self.states[at, ACKED] = KEEP, -1
             self._numbers[one] = at
             self._by_number[at] = one
             flows.insert(self.table, self.keys, at)
         return number
 
+    def _adopt_one(self, datagram: Datagram) -> None:
+        """Has the tracker know of the connection of a segment, where the walk saw it begin."""
+        if self._unknown and self._tracker.reassembler.direction(datagram[1:5]) is None:
+            number = flows.find(self.table, self.keys, np.array(_key(*datagram[1:5]), np.int64)) & -2
+            if number in self._unknown:
+                self._adopt(number)
+
+    def _adopt(self, number: int) -> None:
+        self._unknown.discard(number)
+        src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.keys[number])
+        source, target = _address(src_high, src_low, ipv6), _address(dst_high, dst_low, ipv6)
+        sides = tuple(
+            None if flow[ISN] < 0 else Begun(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
+            for flow in self.states[number : number + 2]
+        )
+        key = source, ports >> 16, target, ports & 0xFFFF
+        direction = adopt(self._tracker, int(self.states[number, STREAM]), key, (sides[0], sides[1]))
+        for one, at in ((direction, number), (direction.peer, number + 1)):
+            self._numbers[one] = at
+            self._by_number[at] = one
+
     def _more_numbers(self) -> None:
-        used = len(self._numbers)
-        if used == len(self.keys):
-            self.keys = np.concatenate([self.keys, np.zeros_like(self.keys)])
-            self.states = np.concatenate([self.states, np.zeros_like(self.states)])
-        self._free = [n for n in range(len(self.keys) - 2, -1, -2) if n not in self._by_number]
+        used = len(self.keys)
+        self.keys = np.concatenate([self.keys, np.zeros_like(self.keys)])
+        self.states = np.concatenate([self.states, np.zeros_like(self.states)])
+        self.free = np.concatenate([self.free, np.zeros_like(self.free)])
+        self.free[: used // 2] = np.arange(len(self.keys) - 2, used - 2, -2, np.int64)
+        self._state[FREE] = used // 2
         self._rebuild()
+
+    def _all_numbers(self) -> Any:
+        """The numbers of all directions."""
+        unknown = [number + side for number in self._unknown for side in (0, 1)]
+        fresh = [int(number) + side for number in self.born[: self._state[BORN]] for side in (0, 1)]
+        return np.array(sorted([*self._by_number, *unknown, *fresh]), np.int64)
 
     def _rebuild(self) -> None:
         self.table = np.full(4 * len(self.keys), -1, np.int32)
-        flows.rebuild(self.table, self.keys, np.array(sorted(self._by_number), np.int64))
+        flows.rebuild(self.table, self.keys, self._all_numbers())
         self._removed = 0
 
     def _forget(self, direction: Direction) -> None:
@@ -315,7 +385,8 @@ class Directions:
             del self._by_number[at]
             flows.remove(self.table, self.keys, at)
             self.states[at, MODE] = KEEP
-        self._free.append(min(number, number ^ 1))
+        self.free[self._state[FREE]] = min(number, number ^ 1)
+        self._state[FREE] += 1
         self._removed += 2
         if self._removed > len(self.table) // 4:
             self._rebuild()
@@ -327,7 +398,7 @@ class Directions:
         state = self._state
         if state[NODES] + 2 * NODE_ROOM <= len(self.nodes) and state[PEND] + size <= len(self.pend):
             return
-        numbers = np.array(sorted(self._by_number), np.int64)
+        numbers = self._all_numbers()
         held = self.states[numbers][self.states[numbers, MODE] != KEEP]
         pieces = int(held[:, PIECES].sum() + held[:, AHEAD].sum())
         total = int(held[:, PENDING].sum() + held[:, AHEAD_COST].sum())
@@ -335,3 +406,15 @@ class Directions:
         pend = np.empty(max(len(self.pend), 2 * (total + size)), np.uint8)
         state[NODES], state[PEND] = flows.compact(self.states, numbers, self.nodes, self.pend, nodes, pend)
         self.nodes, self.pend = nodes, pend
+
+
+def _key(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
+    source, target = ip_address(src), ip_address(dst)
+    halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
+    signed = np.array(halves, np.uint64).view(np.int64)
+    return (*map(int, signed), src_port << 16 | dst_port, int(source.version == 6))
+
+
+def _address(high: int, low: int, ipv6: int) -> str:
+    number = (high & _LOW) << 64 | low & _LOW
+    return str(IPv6Address(number) if ipv6 else IPv4Address(number))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.capture.direction import FAR
+from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.pieces import PIECE_COST as MEMORY_COST
 from msmqwire.capture.tcp import ACK as ACK_FLAG
 from msmqwire.capture.tcp import (
@@ -32,13 +32,17 @@ from msmqwire.columnar.flows import (
     AHEAD_FROM,
     AHEAD_LAST,
     DUE,
+    ENDED,
     FIELDS,
     FIRST,
     FRAME,
+    FRESH,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
+    ISN,
     KEEP,
+    KNOWN,
     LAST,
     LAST_NS,
     LATEST,
@@ -82,7 +86,7 @@ from msmqwire.columnar.network import (
 )
 from msmqwire.columnar.packet import JUDGED, PING_KIND, packet_length, session_packet
 from msmqwire.dissection.finder import PIECE_COST
-from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 from msmqwire.headers.base import SIGNATURE, VERSION
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
@@ -95,12 +99,14 @@ packets (of ``NEED`` bytes) or for pieces (``NEED`` bytes); a record is for the 
     RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT, OTHER_COUNT,
     IS_PCAPNG, BIG_ENDIAN, UNIT, HEADER_SIZE, LIMIT, LINKTYPE, INTERFACES, FILE, BEFORE,
     DEADLINE, BUFFERED, AHEAD_BYTES, REPEATED, EVENT_NS, EVENT_FRAME,
-) = range(37)  # fmt: skip
-STATE: Final = 37
+    FREE, FLOWS, STREAMS, BORN,
+) = range(41)  # fmt: skip
+STATE: Final = 41
 NODE_ROOM: Final = ACKED_SEGMENTS + 2
 """Pieces that there is always room for: those that one segment may bring about."""
 """The state of a walk, by index. Frames are numbered in their file; BEFORE are those of the files before.
-EVENT is the frame whose bytes are being delivered; DEADLINE is when time may decide over a hole first."""
+EVENT is the frame whose bytes are being delivered; DEADLINE is when time may decide over a hole first. FREE numbers are left for connections that the walk sees
+begin, FLOWS are known, STREAMS have been seen, and BORN are those that the tracker has not heard of."""
 
 (
     R_TIME, R_FRAME, R_STREAM, R_SRC_HIGH, R_SRC_LOW, R_DST_HIGH, R_DST_LOW, R_PORTS, R_IPV6, R_KIND, R_SIZE, R_START,
@@ -376,6 +382,105 @@ def _in_order(
 
 
 @jit
+def _now(st: Any, time_ns: int) -> int:
+    """The time of the capture with a segment that is not plainly in order: `Reassembler._segment`."""
+    now = st[NOW]
+    if time_ns >= st[SWEEP_AT] or (time_ns and not (now - CLOCK_BACK_NS < time_ns and time_ns < now)):
+        return time_ns
+    return now
+
+
+@jit
+def _set_now(st: Any, time_ns: int, now: int) -> None:
+    if time_ns >= st[SWEEP_AT]:
+        st[SWEEP_AT] = time_ns + SWEEP_NS
+    elif now != st[NOW]:
+        st[SWEEP_AT] = min(st[SWEEP_AT], time_ns + SWEEP_NS)
+    st[NOW] = now
+
+
+@jit
+def _begin(
+    st: Any, tcp_ports: Any, table: Any, keys: Any, dirs: Any, free: Any, born: Any, head: Any
+) -> int:
+    """The SYN of a connection that is not known; -1 when it was taken."""
+    plain = head[FLAGS] & _CONTROL == SYN and head[STOP] == head[START]
+    if not plain or st[FREE] == 0 or st[FLOWS] + 1 >= CONNECTIONS_MAX:
+        return GENERIC
+    st[FREE] -= 1
+    number = free[st[FREE]]
+    port, other = head[PORTS] >> 16, head[PORTS] & 0xFFFF
+    mode = KNOWN if tcp_ports[port] or tcp_ports[other] else UNKNOWN
+    for side in range(2):
+        flow, key = dirs[number + side], keys[number + side]
+        for i in range(FIELDS):
+            flow[i] = 0
+        flow[MODE], flow[ACKED], flow[ISN] = FRESH, -1, -1
+        flow[STREAM] = st[STREAMS]
+        key[SRC_HIGH if side == 0 else DST_HIGH] = head[SRC_HIGH]
+        key[SRC_LOW if side == 0 else DST_LOW] = head[SRC_LOW]
+        key[DST_HIGH if side == 0 else SRC_HIGH] = head[DST_HIGH]
+        key[DST_LOW if side == 0 else SRC_LOW] = head[DST_LOW]
+        key[PORTS] = port << 16 | other if side == 0 else other << 16 | port
+        key[IS_IPV6] = head[IS_IPV6]
+        flows.insert(table, keys, number + side)
+    _open(st, dirs[number], head, mode)
+    st[STREAMS] += 1
+    st[FLOWS] += 1
+    born[st[BORN]] = number
+    st[BORN] += 1
+    return -1
+
+
+@jit
+def _open(st: Any, flow: Any, head: Any, mode: int) -> None:
+    """A direction begins with its SYN."""
+    time_ns = st[RECORD_NS]
+    flow[MODE], flow[ISN] = mode, head[SEQ]
+    flow[NEXT] = (head[SEQ] + 1) & 0xFFFFFFFF
+    flow[LAST_NS] = time_ns
+    flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
+    _set_now(st, time_ns, _now(st, time_ns))
+
+
+@jit
+def _answer(st: Any, flow: Any, peer: Any, head: Any) -> int:
+    """The answer to the SYN of a connection that the walk has seen begin; -1 when it was taken."""
+    if head[FLAGS] & _CONTROL != SYN | ACK_FLAG or head[STOP] != head[START]:
+        return GENERIC
+    if peer[AHEAD] or peer[MODE] == KEEP or peer[MODE] == ENDED:
+        return GENERIC
+    if flow[ACKED] >= 0:
+        start = ((flow[ACKED] - head[SEQ] - 1 + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+        if not (0 <= start and start < START_WINDOW):
+            return GENERIC
+    _open(st, flow, head, peer[MODE])
+    peer[ACKED] = head[ACK]
+    return -1
+
+
+@jit
+def _end(st: Any, flow: Any, peer: Any, head: Any) -> int:
+    """A segment without data that ends a direction, or comes after its end; -1 when it was taken."""
+    if head[STOP] != head[START] or flow[AHEAD] or peer[AHEAD] or peer[MODE] == KEEP:
+        return GENERIC
+    control = head[FLAGS] & _CONTROL
+    if flow[MODE] == ENDED:
+        if control != ACK_FLAG:
+            return GENERIC
+    elif control != FIN | ACK_FLAG or flow[PENDING] or (head[SEQ] - flow[NEXT]) & 0xFFFFFFFF:
+        return GENERIC
+    flow[MODE] = ENDED
+    peer[ACKED] = head[ACK]
+    time_ns = st[RECORD_NS]
+    if time_ns:
+        flow[LAST_NS] = time_ns
+    flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
+    _set_now(st, time_ns, _now(st, time_ns))
+    return -1
+
+
+@jit
 def _disorder(
     st: Any,
     flow: Any,
@@ -390,10 +495,8 @@ def _disorder(
     offset: int,
 ) -> int:
     """A segment out of order, or of a connection of which something is held ahead; -1 when it was taken."""
-    time_ns, now, size = st[RECORD_NS], st[NOW], head[STOP] - head[START]
-    swept = time_ns >= st[SWEEP_AT]
-    if swept or (time_ns and not (now - CLOCK_BACK_NS < time_ns and time_ns < now)):
-        now = time_ns
+    time_ns, size = st[RECORD_NS], head[STOP] - head[START]
+    now = _now(st, time_ns)
     if (flow[AHEAD] and now >= flow[DUE]) or (peer[AHEAD] and now >= peer[DUE]):
         return GENERIC
     if offset >= FAR or offset <= -FAR:
@@ -409,11 +512,7 @@ def _disorder(
         why = _in_order(st, flow, nodes, pend, buf, head, rows, at, undo, now)
     if why >= 0:
         return why
-    if swept:
-        st[SWEEP_AT] = time_ns + SWEEP_NS
-    elif now != st[NOW]:
-        st[SWEEP_AT] = min(st[SWEEP_AT], time_ns + SWEEP_NS)
-    st[NOW] = now
+    _set_now(st, time_ns, now)
     if size and offset == 0:
         flow[NEXT] += size
     return -1
@@ -432,6 +531,9 @@ def _segment(
     rows: Any,
     at: Any,
     undo: Any,
+    tcp_ports: Any,
+    free: Any,
+    born: Any,
 ) -> int:
     """A TCP segment; -1 when it was taken."""
     time_ns = st[RECORD_NS]
@@ -440,14 +542,14 @@ def _segment(
         return GENERIC
     number = flows.find(table, keys, head)
     if number < 0:
-        return GENERIC
+        return _begin(st, tcp_ports, table, keys, dirs, free, born, head)
     flow, peer = dirs[number], dirs[number ^ 1]
-    if (
-        flow[MODE] == KEEP
-        or head[FLAGS] & _CONTROL != ACK_FLAG
-        or time_ns - flow[LAST_NS] >= IDLE_NS_MAX
-    ):
+    if flow[MODE] == KEEP or time_ns - max(flow[LAST_NS], peer[LAST_NS]) >= IDLE_NS_MAX:
         return GENERIC
+    if flow[MODE] == FRESH:
+        return _answer(st, flow, peer, head)
+    if flow[MODE] == ENDED or head[FLAGS] & _CONTROL != ACK_FLAG:
+        return _end(st, flow, peer, head)
     offset = ((head[SEQ] - flow[NEXT] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     if offset or flow[AHEAD] or peer[AHEAD]:
         if peer[MODE] == KEEP:
@@ -569,6 +671,9 @@ def walk(
     rows: Any,
     at: Any,
     undo: Any,
+    tcp_ports: Any,
+    free: Any,
+    born: Any,
 ) -> int:
     """Goes on from record to record; why it stopped."""
     while True:
@@ -579,7 +684,7 @@ def walk(
         st[EVENT_NS], st[EVENT_FRAME] = st[RECORD_NS], st[FRAME_NO] + 1
         what = datagram(buf, first, first + st[RECORD_SIZE], st[RECORD_LENGTH], st[RECORD_LINK], head)
         if what == TCP:
-            why = _segment(st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo)
+            why = _segment(st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo, tcp_ports, free, born)
         elif what == UDP:
             why = _ping(st, ping_ports, buf, head, rows, at)
         elif what == NOT_IP:

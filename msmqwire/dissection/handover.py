@@ -8,8 +8,10 @@ anything else comes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msmqwire.capture.direction import OPEN, Direction
+from msmqwire.capture.events import Event, Moment
 from msmqwire.capture.pieces import Piece
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.connection import Connection
@@ -32,6 +34,7 @@ class Standing:
         ahead: what came before what is before it.
         ahead_from: the number of the frame that brought the first of that.
         since_ns: the time of the capture when anything of the direction was in order last.
+        ended: whether it has ended with a FIN, all of it delivered.
     """
 
     known: bool
@@ -45,6 +48,7 @@ class Standing:
     ahead: list[Piece] = field(default_factory=list)
     ahead_from: int = 0
     since_ns: int = 0
+    ended: bool = False
 
 
 def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
@@ -93,6 +97,43 @@ def _can_go(direction: Direction) -> bool:
 
 def give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:
     """Has the tracker know where a direction stands that it did not see for a while."""
+    _give_back(tracker, direction, standing)
+    if standing.ended:
+        direction.fin_at = direction.next
+        events: list[Event] = []
+        direction.end("fin", Moment(standing.last_ns, standing.frame), events)
+        for event in events:
+            for item in tracker.event(event):
+                raise AssertionError(f"{item.kind} at the end of a direction of which all was delivered")
+
+
+def adopt(
+    tracker: Tracker, stream: int, key: tuple[str, int, str, int], sides: tuple[Begun | None, Begun | None]
+) -> Direction:
+    """Has the tracker know of a connection that began while it was not asked; the direction first seen.
+
+    Args:
+        stream: the number of the connection.
+        key: source and destination of the direction first seen.
+        sides: how the two directions began; None for one that has not.
+    """
+    direction = tracker.reassembler.adopt(stream, key)
+    for side, begun in zip((direction, direction.peer), sides, strict=True):
+        if begun is not None:
+            side.seen, side.last_ns, side.frames = True, begun.last_ns, (begun.frame,)
+            side.set_isn(begun.isn)
+    return direction
+
+
+class Begun(NamedTuple):
+    """A direction whose SYN was seen: its initial sequence number, its last segment and the frame of that."""
+
+    isn: int
+    last_ns: int
+    frame: int
+
+
+def _give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:
     direction.next, direction.acked = standing.next, standing.acked
     direction.last_ns, direction.frames = standing.last_ns, (standing.frame,)
     if standing.ahead:
