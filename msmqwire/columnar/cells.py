@@ -14,6 +14,8 @@ from msmqwire.columnar.extract import ASK, DONE
 from msmqwire.columnar.rows import value_of_packet
 
 _LEAST: Final = 1 << 16
+_NEAR: Final = 256
+"""Rows whose packets and places are in the caches of a core together."""
 
 Block = tuple[Any, Any, int, Any]
 """Rows, the places of their fields, how many there are, the memory that their bytes stand in."""
@@ -111,6 +113,7 @@ class Integers:
         self.columns = columns
         self._capacity = capacity
         self._plan, self._counts = plans.integer_plan(columns)
+        self._chosen = np.zeros(_NEAR, np.int64)
         self._numbers = {column.name: number for number, column in enumerate(columns)}
         self.clear()
 
@@ -127,8 +130,9 @@ class Integers:
         """The cells of some rows, from row ``to`` of the batch on."""
         rows, at, n, buf = block
         extract.integers(
-            self._plan, self._counts, rows, at, n, buf, self._bools, self._int32s, self._int64s, self._valid, to
-        )
+            self._plan, self._counts, rows, at, n, buf, self._bools, self._int32s, self._int64s, self._valid, to,
+            self._chosen,
+        )  # fmt: skip
 
     def array(self, column: Column, n: int) -> Any:
         """The first ``n`` cells of a column."""

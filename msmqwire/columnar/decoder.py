@@ -16,7 +16,7 @@ from msmqwire.columnar import walk as w
 from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
 from msmqwire.columnar.flows import FIELDS
 from msmqwire.columnar.generated import SLOTS, ping
-from msmqwire.columnar.handed import Directions, Room
+from msmqwire.columnar.handed import Directions
 from msmqwire.columnar.network import HEADS
 from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
 from msmqwire.columnar.rows import INT64_MAX
@@ -44,11 +44,11 @@ class Decoder:
         maker.files = dissection.files
         self._state = np.zeros(w.STATE, np.int64)
         self._directions = Directions(dissection.tracker, self._state)
-        self._memory = np.empty(CHUNK + ARENA, np.uint8)
+        self.memory = np.empty(CHUNK + ARENA, np.uint8)
         self._chunk = CHUNK
         self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
-        self._rows = np.zeros((ROWS, w.ROW), np.int64)
-        self._places = np.zeros((ROWS, SLOTS), np.int32)
+        self.rows = np.zeros((ROWS, w.ROW), np.int64)
+        self.places = np.zeros((ROWS, SLOTS), np.int32)
         self._extras: list[Extra] = []
         self._undo = np.zeros(FIELDS + w.STATE, np.int64)
         self._head = np.zeros(HEADS, np.int64)
@@ -103,8 +103,8 @@ class Decoder:
         while True:
             own.have_room(0)
             why = walk(
-                state, self._memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
-                own.nodes, own.pend, self._head, self._rows, self._places, self._undo,
+                state, self.memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
+                own.nodes, own.pend, self._head, self.rows, self.places, self._undo,
                 self._tcp_ports, own.free, own.born,
             )  # fmt: skip
             self._dissection.records = self._first + int(state[w.FRAME_NO])
@@ -129,12 +129,12 @@ class Decoder:
 
     def _read(self, buffer: Buffer) -> bool:
         """More bytes of the file, as many as are needed; False where it ends before."""
-        state, memory = self._state, self._memory
+        state, memory = self._state, self.memory
         need, have = int(state[w.NEED]), int(state[w.END] - state[w.POS])
         kept = memory[state[w.POS] : state[w.END]].copy()
         if need > self._chunk:
             self._set_memory(need, len(memory) - self._chunk)
-            memory = self._memory
+            memory = self.memory
         memory[:have] = kept
         view = memoryview(memory)
         while have < need or not have:
@@ -148,7 +148,7 @@ class Decoder:
     def _rest(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
         """What is left of a file that the walk can't go on with: its end, or what is wrong with it."""
         state = self._state
-        buffer.put_back(self._memory[state[w.POS] : state[w.END]].tobytes())
+        buffer.put_back(self.memory[state[w.POS] : state[w.END]].tobytes())
         state[w.POS] = state[w.END] = 0
         if isinstance(form, pcapng.Blocks):
             form.number = int(state[w.FRAME_NO])
@@ -178,13 +178,13 @@ class Decoder:
         state = self._state
         pos, end = int(state[w.POS]), int(state[w.END])
         order = "big" if state[w.BIG_ENDIAN] else "little"
-        head = self._memory[pos : pos + 12].tobytes()
+        head = self.memory[pos : pos + 12].tobytes()
         if head[:4] == pcapng.MAGIC:
             order = "big" if head[8:12] == b"\x1a\x2b\x3c\x4d" else "little"
         size = int.from_bytes(head[4:8], order)  # type: ignore[arg-type]
         if len(head) < 12 or size < 12 or size % 4 or size > end - pos:
             return b""
-        return self._memory[pos : pos + size].tobytes()
+        return self.memory[pos : pos + size].tobytes()
 
     def _generic_block(self, buffer: Buffer, blocks: pcapng.Blocks, data: bytes) -> Iterator[Any]:
         state = self._state
@@ -221,7 +221,7 @@ class Decoder:
         start, size = int(state[w.RECORD]), int(state[w.RECORD_SIZE])
         return Record(
             file, int(state[w.FRAME_NO]), int(state[w.RECORD_NS]), int(state[w.RECORD_LINK]),
-            self._memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]), int(state[w.RECORD_INTERFACE]),
+            self.memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]), int(state[w.RECORD_INTERFACE]),
         )  # fmt: skip
 
     def _hand(self, record: Record) -> Iterator[Any]:
@@ -229,14 +229,13 @@ class Decoder:
         if self._first:
             record = record._replace(number=self._first + record.number)
         for datagram in self._dissection.decoder.feed(record):
-            room = Room(self._memory, self._rows, self._places)
-            yield from self._items(self._directions.feed(datagram, room))
+            yield from self._items(self._directions.feed(datagram, self))
 
     def _items(self, items: Iterable[Item]) -> Iterator[Any]:
         for item in items:
             if self._quiet:
                 continue
-            if self._state[w.ROWS] == len(self._rows):
+            if self._state[w.ROWS] == len(self.rows):
                 yield from self._flush()
             yield from self._have_arena(len(item.raw))
             self._add(item)
@@ -244,10 +243,10 @@ class Decoder:
     def _add(self, item: Item) -> None:
         state, row = self._state, int(self._state[w.ROWS])
         kind, start, size = KINDS.index(item.kind), int(state[w.ARENA]), len(item.raw)
-        self._memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
+        self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
         if item.packet is not None:
             judge = ping if kind == PING_KIND else session_packet
-            found = judge(self._memory, start, start + size, self._places, row, True)
+            found = judge(self.memory, start, start + size, self.places, row, True)
             assert found == (start + size if kind == PING_KIND else kind), f"{item.kind} of frame {item.frames}"
         extra = -1
         if kind in (BAD, SKIPPED):
@@ -256,7 +255,7 @@ class Decoder:
             self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
         source, target = ip_address(item.src), ip_address(item.dst)
         halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
-        cells = self._rows[row]
+        cells = self.rows[row]
         cells[w.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
         cells[w.R_FRAME] = item.frames[-1] if item.frames else -1
         cells[w.R_STREAM] = -1 if item.stream is None else item.stream
@@ -276,7 +275,7 @@ class Decoder:
         """Makes columns of the rows that were found."""
         state, count = self._state, int(self._state[w.ROWS])
         if count and not self._quiet:
-            yield from self._maker.add(self._rows[:count], self._places[:count], self._memory, self._extras)
+            yield from self._maker.add(self.rows[:count], self.places[:count], self.memory, self._extras)
         state[w.ROWS], state[w.ARENA] = 0, self._chunk
         self._extras = []
 
@@ -292,18 +291,18 @@ class Decoder:
         if self._state[w.ROWS] or self._state[w.ARENA] > self._chunk:
             yield from self._flush()
         else:
-            self._set_memory(self._chunk, 2 * (len(self._memory) - self._chunk) + size)
+            self._set_memory(self._chunk, 2 * (len(self.memory) - self._chunk) + size)
 
     def _set_memory(self, chunk: int, arena: int) -> None:
         """Larger memory, while no rows refer to it."""
         memory = np.empty(chunk + arena, np.uint8)
-        memory[: self._state[w.END]] = self._memory[: self._state[w.END]]
-        self._memory, self._chunk = memory, chunk
+        memory[: self._state[w.END]] = self.memory[: self._state[w.END]]
+        self.memory, self._chunk = memory, chunk
         self._state[w.ARENA], self._state[w.ARENA_END] = chunk, chunk + arena
 
     def _more_rows(self) -> None:
-        self._rows = np.zeros((2 * len(self._rows), w.ROW), np.int64)
-        self._places = np.zeros((len(self._rows), SLOTS), np.int32)
+        self.rows = np.zeros((2 * len(self.rows), w.ROW), np.int64)
+        self.places = np.zeros((len(self.rows), SLOTS), np.int32)
 
 
 def _ports(numbers: Collection[int]) -> Any:

@@ -52,34 +52,66 @@ _SID_MOST: Final = 4096
 
 @jit
 def integers(
-    plan: Any, counts: Any, rows: Any, at: Any, n: int, buf: Any, bools: Any, int32s: Any, int64s: Any, valid: Any, to: int
+    plan: Any,
+    counts: Any,
+    rows: Any,
+    at: Any,
+    n: int,
+    buf: Any,
+    bools: Any,
+    int32s: Any,
+    int64s: Any,
+    valid: Any,
+    to: int,
+    chosen: Any,
 ) -> None:
-    """The fields of fixed size: ``plan[kind, :counts[kind]]`` are those of a kind."""
-    for i in range(n):
-        kind, start, row = rows[i, R_KIND], rows[i, R_START], to + i
-        if kind >= counts.size:
+    """The fields of fixed size: ``plan[kind, :counts[kind]]`` are those of a kind.
+
+    Some rows at a time, so that their packets stay near, and of them those of one kind: `chosen` has room
+    for their numbers.
+    """
+    for first in range(0, n, chosen.size):
+        stop = min(n, first + chosen.size)
+        for kind in range(counts.size):
+            count = 0
+            for i in range(first, stop):
+                if rows[i, R_KIND] == kind:
+                    chosen[count] = i
+                    count += 1
+            if count:
+                for j in range(counts[kind]):
+                    field = plan[kind, j]
+                    column = field[P_COLUMN]
+                    form = field[P_TYPE]
+                    if form == INT32:
+                        _integer(field, rows, at, chosen, count, buf, int32s[column], valid[column], to)
+                    elif form == INT64:
+                        _integer(field, rows, at, chosen, count, buf, int64s[column], valid[column], to)
+                    else:
+                        _integer(field, rows, at, chosen, count, buf, bools[column], valid[column], to)
+
+
+@jit
+def _integer(
+    field: Any, rows: Any, at: Any, chosen: Any, count: int, buf: Any, cells: Any, valid: Any, to: int
+) -> None:
+    """One field of some rows of a kind."""
+    slot, plus, size = field[P_SLOT], field[P_PLUS], field[P_SIZE]
+    shift, mask = field[P_SHIFT], field[P_MASK]
+    for k in range(count):
+        i = chosen[k]
+        place = at[i, slot]
+        if place < 0:
             continue
-        for j in range(counts[kind]):
-            place = at[i, plan[kind, j, P_SLOT]]
-            if place < 0:
-                continue
-            p = start + place + plan[kind, j, P_PLUS]
-            size = plan[kind, j, P_SIZE]
-            if size == 4:
-                value = u32(buf, p)
-            elif size == 2:
-                value = u16(buf, p)
-            else:
-                value = u8(buf, p)
-            value = value >> plan[kind, j, P_SHIFT] & plan[kind, j, P_MASK]
-            column, form = plan[kind, j, P_COLUMN], plan[kind, j, P_TYPE]
-            valid[column, row] = 1
-            if form == INT32:
-                int32s[column, row] = value
-            elif form == INT64:
-                int64s[column, row] = value
-            else:
-                bools[column, row] = value != 0
+        p = rows[i, R_START] + place + plus
+        if size == 4:
+            value = u32(buf, p)
+        elif size == 2:
+            value = u16(buf, p)
+        else:
+            value = u8(buf, p)
+        cells[to + i] = value >> shift & mask
+        valid[to + i] = 1
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -56,12 +56,14 @@ from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
 _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
+_WILD: Final = 1 << 62
+"""Nanoseconds since 1970 that no true time has: the year 2116."""
 _NEVER: Final = (1 << 63) - 1
 _LOW: Final = (1 << 64) - 1
 
 
-class Room(NamedTuple):
-    """Where rows go: see `msmqwire.columnar.walk`."""
+class Room(Protocol):
+    """Where rows go: see `msmqwire.columnar.walk`. The arrays may be replaced by larger ones."""
 
     memory: Any
     rows: Any
@@ -85,6 +87,7 @@ class Directions:
         self._tracker, self._state = tracker, state
         self._numbers: dict[Direction, int] = {}
         self._by_number: dict[int, Direction] = {}
+        self._wild = False  # times are beyond what the arrays can hold: the tracker keeps all
         self._unknown: set[int] = set()  # connections that the tracker has not heard of
         self._removed = 0
         self.table = np.full(1 << 12, -1, np.int32)
@@ -109,6 +112,9 @@ class Directions:
         """
         tracker, key = self._tracker, datagram[1:5]
         self._write_clock()
+        if abs(datagram.time_ns) >= _WILD and not self._wild:
+            self.give_all_back()
+            self._wild, self._state[FREE] = True, 0
         if datagram.transport == "udp":
             yield from tracker.feed(datagram)
             return
@@ -212,12 +218,14 @@ class Directions:
         self._state[BORN] = 0
         self._tracker.reassembler.streams = int(self._state[STREAMS])
         self._tracker.held = int(self._state[HELD])
+        if self._wild:
+            return
         self._tracker.reassembler.set_clock(int(self._state[NOW]), int(self._state[SWEEP_AT]))
 
     def _read_clock(self) -> None:
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (min(t, _NEVER) for t in reassembler.clock)
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock)
         state[STREAMS] = reassembler.streams
         state[FLOWS] = reassembler.connections + len(self._unknown)
         state[WAITING], state[BUFFERED] = reassembler.waiting, reassembler.buffered
@@ -273,7 +281,7 @@ class Directions:
             node = following
 
     def _take(self, direction: Direction) -> None:
-        standing = None if self._has(direction) else take_over(self._tracker, direction)
+        standing = None if self._wild or self._has(direction) else take_over(self._tracker, direction)
         if standing is None:
             return
         number = self._numbers.get(direction)
