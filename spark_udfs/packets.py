@@ -11,12 +11,10 @@ from typing import Any, BinaryIO, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture.window import Window, WindowStream
-from msmqwire.columnar import CaptureWarning, Condition, arrow_schema
+from msmqwire.capture.window import Window
+from msmqwire.columnar import CaptureWarning, Condition, arrow_schema, record_batches
 from msmqwire.columnar.columns import BY_NAME
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.rows import batches
-from msmqwire.dissection import Dissection, Item, dissect
+from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError, MsmqError
 from spark_udfs.flows import FlowNumbers
 from spark_udfs.options import Options
@@ -57,13 +55,23 @@ class PacketReader:
         needed = self._needed(part)
         flows = None if part.alone else FlowNumbers()
         with ExitStack() as stack:
-            before = [stack.enter_context(window.open()) for window in part.before()]
-            own = [stack.enter_context(window.open()) for window in part.windows]
+            before = part.before()
+            streams = [stack.enter_context(window.open()) for window in (*before, *part.windows)]
             dissection = dissect(
-                cast(list[BinaryIO], before + own), ports=self.options.ports, lint=False, flush=part.last
+                cast(list[BinaryIO], streams),
+                ports=self.options.ports,
+                lint=False,
+                flush=part.last,
+                warm_up=len(before),
             )
-            items = _after_warm_up(dissection, before, own)
-            yield from self._delivered(self._batches(items, needed), part, flows)
+            batches = record_batches(
+                dissection,
+                columns=needed,
+                where=[*self.where, *self._kept()],
+                batch_rows=BATCH_ROWS,
+                body_limit=self.options.body_limit,
+            )
+            yield from self._delivered(batches, part, flows)
             for error in dissection.errors:
                 located = _own_error(error, part.windows)
                 if located is not None:
@@ -81,15 +89,6 @@ class PacketReader:
         if "stream" in needed and not part.alone:
             needed += _ENDPOINTS
         return list(dict.fromkeys(needed))
-
-    def _batches(self, items: Iterator[Item], needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        test = Filter([*self.where, *self._kept()])
-        columns = [BY_NAME[name] for name in needed]
-        more = [column for column in test.columns if column not in columns]
-        passed = (item for item in items if test.lets_through(item))
-        limit = self.options.body_limit
-        for batch in batches(passed, columns + more, batch_rows=BATCH_ROWS, body_limit=limit):
-            yield test.rest(batch)
 
     def _kept(self) -> list[Condition]:
         if self.options.mode != "DROPMALFORMED":
@@ -121,7 +120,7 @@ class PacketReader:
         """The row that tells of a file that can't be read on, if it is asked for."""
         if self.options.mode == "FAILFAST":
             raise MalformedCapture(str(error))
-        warnings.warn(str(error), CaptureWarning, stacklevel=2)
+        warnings.warn(CaptureWarning(error), stacklevel=2)
         row = {"file": error.file, "kind": "Skipped", "error": f"byte {error.offset}: {error.why}"}
         names = list(dict.fromkeys(["file", "kind", "error", *(name for name, _, _ in self.where)]))
         columns = [BY_NAME[name] for name in names]
@@ -130,15 +129,6 @@ class PacketReader:
             yield as_spark(
                 [pa.array([row.get(field.name)], field.type) for field in self.schema], self.schema
             )
-
-
-def _after_warm_up(
-    dissection: Dissection, before: Sequence[WindowStream], own: Sequence[WindowStream]
-) -> Iterator[Item]:
-    """What comes out of a dissection once the first stream that is the task's own is being read."""
-    for item in dissection:
-        if not before or own[0].begun:
-            yield item
 
 
 def _own_error(error: CaptureError, windows: Sequence[Window]) -> CaptureError | None:

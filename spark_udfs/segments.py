@@ -126,7 +126,7 @@ def segment_batches(part: Part, *, strict: bool = False) -> Iterator[pa.RecordBa
         for error in errors:
             if strict:
                 raise MalformedCapture(str(error))
-            warnings.warn(str(error), CaptureWarning, stacklevel=2)
+            warnings.warn(CaptureWarning(error), stacklevel=2)
             rows.append(_damaged(error, index))
     if rows:
         yield _batch(rows)

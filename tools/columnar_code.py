@@ -31,7 +31,6 @@ from msmqwire.packets import (  # noqa: E402
 from msmqwire.ping import PING  # noqa: E402
 from msmqwire.schema.nodes import (  # noqa: E402
     REST,
-    TO_NULL,
     Align,
     Choice,
     Close,
@@ -71,7 +70,7 @@ ALSO: Final = {  # fields that packets are told by, and that columns are made fr
 }
 WANTED: Final = ALSO | {path for column in COLUMNS for path in column.paths}
 
-HEAD: Final = '''"""Where the fields of packets stand. Made by tools/columnar_code.py from the schemas: not to be edited.
+HEAD: Final = '''"""Where the fields of packets stand. Made by tools/columnar_code.py: not to be edited.
 
 Each function looks at the bytes from ``p0`` to ``e0`` and notes in row ``r`` of ``at``, relative to
 ``p0``, where the parts begin and end that have no constant place; -1 for what is not there. It returns
@@ -83,7 +82,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.jit import ends_on_null, find_null, jit, u8, u16, u32
+from msmqwire.columnar.jit import ends_on_null, jit, u8, u16, u32
 
 MALFORMED: Final = -1
 UNSURE: Final = -2
@@ -214,7 +213,8 @@ class Source:
         value = self.lookup(ref.path)
         if ref.over is not None:
             return f"max(0, {value} - {self.lookup(ref.over)})"
-        assert ref.per == 1 and ref.plus >= 0, "not needed so far"
+        assert ref.per == 1, "not needed so far"
+        assert ref.plus >= 0, "not needed so far"
         expression = f"{value} * {ref.times}" if ref.times != 1 else value
         return f"{expression} + {ref.plus}" if ref.plus else expression
 
@@ -337,12 +337,7 @@ class Source:
 
     def bytes(self, part: Raw | Text) -> None:
         start = self.here
-        if part.length is TO_NULL:
-            null = self.new("n")
-            self.emit(f"{null} = find_null(buf, {start}, {self.end})")
-            self.refuse_if(f"{null} < 0")
-            self.move(f"{null} + 2")
-        elif part.length is REST:
+        if part.length is REST:
             self.refuse_if(f"{start} > {self.end}")
             self.move(self.end)
         else:
@@ -467,7 +462,7 @@ def generated() -> str:
         blocks.append("    },")
     blocks.append("}")
     blocks.append(
-        '"""Of each field: slot, distance, size; of one of variable size: slot, distance, slot of the end, distance."""'
+        '"""Of each field: slot, distance, size; of one of variable size: slot and distance of both ends."""'
     )
     queues = {}
     for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):

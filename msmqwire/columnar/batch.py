@@ -14,7 +14,7 @@ from msmqwire.columnar.cells import Block, Integers, Spans, bitmap
 from msmqwire.columnar.columns import BY_NAME, Column, arrow_schema
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.packet import KINDS, PING_KIND
-from msmqwire.columnar.walk import (
+from msmqwire.columnar.state import (
     R_DST_HIGH,
     R_DST_LOW,
     R_EXTRA,
@@ -104,7 +104,9 @@ class BatchMaker:
         self._forms = forms
         self._names = {c.name for c in self._columns}
         needed = self._names | test.names
-        self._coded = {name for name in ("file", "transport", "src", "dst", "kind") if name in needed}
+        self._coded: set[str] = {
+            name for name in ("file", "transport", "src", "dst", "kind") if name in needed
+        }
         self._addresses = Addresses()
         self.files: list[str] = []
         self._clear()
@@ -112,10 +114,12 @@ class BatchMaker:
     def _clear(self) -> None:
         capacity = self._capacity
         self._n = 0
-        self._numbers = {
+        self._numbers: dict[str, Any] = {
             name: np.empty(capacity, np.int64) for name in _DIRECT_NUMBERS if name in self._names
         }
-        self._codes = {name: np.empty(capacity, np.int32) for name in self._coded & self._names}
+        self._codes: dict[str, Any] = {
+            name: np.empty(capacity, np.int32) for name in self._coded & self._names
+        }
         self._extras: dict[int, Extra] = {}
         self._integers.clear()
         for spans in self._spans.values():
@@ -130,7 +134,7 @@ class BatchMaker:
             yield from self._add(rows[first : first + step], at[first : first + step], buf, extras)
 
     def _add(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra]) -> Iterator[Any]:
-        codes = {name: self._codes_of(name, rows) for name in self._coded}
+        codes: dict[str, Any] = {name: self._codes_of(name, rows) for name in self._coded}
         if self._test.names:
             kept = self._test.mask(len(rows), lambda name: self._found(name, rows, codes))
             rows, at = rows[kept], at[kept]
@@ -149,8 +153,8 @@ class BatchMaker:
 
     def _take(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra], codes: dict[str, Any]) -> None:
         to, n = self._n, len(rows)
-        for name, cells in self._numbers.items():
-            cells[to : to + n] = _number(name, rows)
+        for name, numbers in self._numbers.items():
+            numbers[to : to + n] = _number(name, rows)
         for name, cells in self._codes.items():
             cells[to : to + n] = codes[name]
         for i in np.flatnonzero(rows[:, R_EXTRA] >= 0):

@@ -130,14 +130,15 @@ class Integers:
         """The cells of some rows, from row ``to`` of the batch on."""
         rows, at, n, buf = block
         extract.integers(
-            self._plan, self._counts, rows, at, n, buf, self._bools, self._int32s, self._int64s, self._valid, to,
-            self._chosen,
+            self._plan, self._counts, rows, at, n, buf, self._bools, self._int32s, self._int64s, self._valid,
+            to, self._chosen,
         )  # fmt: skip
 
     def array(self, column: Column, n: int) -> Any:
         """The first ``n`` cells of a column."""
         number = self._numbers[column.name]
         valid = bitmap(self._valid[number, :n])
+        data: Any
         if column.type == pa.bool_():
             data = np.packbits(self._bools[number, :n], bitorder="little")
         elif column.type == pa.int32():

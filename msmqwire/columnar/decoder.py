@@ -12,7 +12,7 @@ from msmqwire.capture import Record, pcap, pcapng
 from msmqwire.capture.files import open_buffer
 from msmqwire.capture.record import record_limit
 from msmqwire.capture.source import Buffer
-from msmqwire.columnar import walk as w
+from msmqwire.columnar import state as w
 from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
 from msmqwire.columnar.flows import FIELDS
 from msmqwire.columnar.generated import SLOTS, ping
@@ -44,7 +44,7 @@ class Decoder:
         maker.files = dissection.files
         self._state = np.zeros(w.STATE, np.int64)
         self._directions = Directions(dissection.tracker, self._state)
-        self.memory = np.empty(CHUNK + ARENA, np.uint8)
+        self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
         self._chunk = CHUNK
         self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
         self.rows = np.zeros((ROWS, w.ROW), np.int64)
@@ -184,7 +184,8 @@ class Decoder:
         size = int.from_bytes(head[4:8], order)  # type: ignore[arg-type]
         if len(head) < 12 or size < 12 or size % 4 or size > end - pos:
             return b""
-        return self.memory[pos : pos + size].tobytes()
+        data: bytes = self.memory[pos : pos + size].tobytes()
+        return data
 
     def _generic_block(self, buffer: Buffer, blocks: pcapng.Blocks, data: bytes) -> Iterator[Any]:
         state = self._state
@@ -200,7 +201,7 @@ class Decoder:
             yield from self._hand(record)
 
     def _describe(self, blocks: pcapng.Blocks) -> None:
-        """Has the walk know the interfaces of the section. One whose times it can't compute has no link type."""
+        """Has the walk know the interfaces of the section; one whose times it can't compute has no link."""
         self._state[w.BIG_ENDIAN] = blocks.mark == ">"
         if self._state[w.INTERFACES] == len(blocks.interfaces) > 0:
             return
@@ -210,7 +211,9 @@ class Decoder:
             plain = one.divisor < 1 << 31 and one.multiplier < 1 << 31 and abs(one.offset_ns) < 1 << 61
             limit = record_limit(one.snaplen)
             rows.append(
-                (one.linktype, limit, one.multiplier, one.divisor, one.offset_ns) if plain else (-1, 0, 1, 1, 0)
+                (one.linktype, limit, one.multiplier, one.divisor, one.offset_ns)
+                if plain
+                else (-1, 0, 1, 1, 0)
             )
         self._interfaces = np.array(rows or [(-1, 0, 1, 1, 0)], np.int64)
 
@@ -221,7 +224,8 @@ class Decoder:
         start, size = int(state[w.RECORD]), int(state[w.RECORD_SIZE])
         return Record(
             file, int(state[w.FRAME_NO]), int(state[w.RECORD_NS]), int(state[w.RECORD_LINK]),
-            self.memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]), int(state[w.RECORD_INTERFACE]),
+            self.memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]),
+            int(state[w.RECORD_INTERFACE]),
         )  # fmt: skip
 
     def _hand(self, record: Record) -> Iterator[Any]:
@@ -247,7 +251,9 @@ class Decoder:
         if item.packet is not None:
             judge = ping if kind == PING_KIND else session_packet
             found = judge(self.memory, start, start + size, self.places, row, True)
-            assert found == (start + size if kind == PING_KIND else kind), f"{item.kind} of frame {item.frames}"
+            assert found == (start + size if kind == PING_KIND else kind), (
+                f"{item.kind} of frame {item.frames}"
+            )
         extra = -1
         if kind in (BAD, SKIPPED):
             extra = len(self._extras)

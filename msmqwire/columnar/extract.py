@@ -14,7 +14,7 @@ import numpy as np
 
 from msmqwire.columnar.generated import QUEUE
 from msmqwire.columnar.jit import copy, is_text, jit, u8, u16, u32
-from msmqwire.columnar.walk import R_KIND, R_LENGTH, R_START
+from msmqwire.columnar.state import R_KIND, R_LENGTH, R_START
 from msmqwire.names.wire import (
     AT_DESTINATION,
     AT_SOURCE,
@@ -31,7 +31,18 @@ BOOL, INT32, INT64 = range(3)
 SLOT, PLUS, END_SLOT, END_PLUS = range(4)
 P_COLUMN, P_TYPE, P_SLOT, P_PLUS, P_SIZE, P_SHIFT, P_MASK = range(7)
 PLAN_FIELDS: Final = 7
-Q_FLAGS_SLOT, Q_FLAGS, Q_SOURCE, Q_TARGET, Q_SHIFT, Q_SLOT, Q_PLUS, Q_ADMIN_SHIFT, Q_ADMIN_SLOT, Q_ADMIN_PLUS = range(10)
+(
+    Q_FLAGS_SLOT,
+    Q_FLAGS,
+    Q_SOURCE,
+    Q_TARGET,
+    Q_SHIFT,
+    Q_SLOT,
+    Q_PLUS,
+    Q_ADMIN_SHIFT,
+    Q_ADMIN_SLOT,
+    Q_ADMIN_PLUS,
+) = range(10)
 
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _GUID_ORDER: Final = np.array([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15])
@@ -191,7 +202,17 @@ def _guid(buf: Any, p: int, data: Any, pos: int) -> int:
 
 @jit
 def guid_cells(
-    plan: Any, rows: Any, at: Any, i: int, n: int, buf: Any, offsets: Any, valid: Any, to: int, data: Any, pos: int
+    plan: Any,
+    rows: Any,
+    at: Any,
+    i: int,
+    n: int,
+    buf: Any,
+    offsets: Any,
+    valid: Any,
+    to: int,
+    data: Any,
+    pos: int,
 ) -> tuple[int, int, int]:
     """GUIDs as text."""
     while i < n:
@@ -237,7 +258,17 @@ def _utf8(buf: Any, start: int, stop: int, data: Any, pos: int) -> int:
 
 @jit
 def text_cells(
-    plan: Any, rows: Any, at: Any, i: int, n: int, buf: Any, offsets: Any, valid: Any, to: int, data: Any, pos: int
+    plan: Any,
+    rows: Any,
+    at: Any,
+    i: int,
+    n: int,
+    buf: Any,
+    offsets: Any,
+    valid: Any,
+    to: int,
+    data: Any,
+    pos: int,
 ) -> tuple[int, int, int]:
     """Texts; one of size 0 is null."""
     while i < n:
@@ -274,7 +305,17 @@ def _private(buf: Any, guid: int, number: int, data: Any, pos: int) -> int:
 
 @jit
 def queue_cells(
-    plan: Any, rows: Any, at: Any, i: int, n: int, buf: Any, offsets: Any, valid: Any, to: int, data: Any, pos: int
+    plan: Any,
+    rows: Any,
+    at: Any,
+    i: int,
+    n: int,
+    buf: Any,
+    offsets: Any,
+    valid: Any,
+    to: int,
+    data: Any,
+    pos: int,
 ) -> tuple[int, int, int]:
     """Queues of the UserHeader as format names."""
     while i < n:
@@ -320,7 +361,7 @@ def queue_cells(
 
 
 @jit
-def _decimal(value: int, data: Any, pos: int) -> int:
+def _decimal(value: Any, data: Any, pos: int) -> int:
     size, rest = 1, value
     while rest >= 10:
         rest //= 10

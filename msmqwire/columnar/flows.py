@@ -22,14 +22,15 @@ ENDED: Final = 4
 of it was seen, only its peer; it has ended with a FIN, and all of it was delivered."""
 
 (
-    MODE, NEXT, ACKED, LAST_NS, FRAME, STREAM, PENDING, PIECES, FIRST, LAST, NEEDED, TAKEN, IGNORED, IGNORED_FRAME,
-    IGNORED_NS, LATEST, LATEST_NS, AHEAD, AHEAD_FIRST, AHEAD_LAST, AHEAD_COST, AHEAD_FROM, SINCE, DUE, ISN,
+    MODE, NEXT, ACKED, LAST_NS, FRAME, STREAM, PENDING, PIECES, FIRST, LAST, NEEDED, TAKEN, IGNORED,
+    IGNORED_FRAME, IGNORED_NS, LATEST, LATEST_NS, AHEAD, AHEAD_FIRST, AHEAD_LAST, AHEAD_COST, AHEAD_FROM,
+    SINCE, DUE, ISN,
 ) = range(25)  # fmt: skip
 FIELDS: Final = 25
-"""The state of a direction, by index; see `msmqwire.dissection.handover.Standing`. LATEST is the last frame of
-the pieces that are held and its time. AHEAD pieces came before those before them: their cost in memory, the
-frame that brought the first, since when nothing was delivered, and when time may decide over the hole. ISN is
-the initial sequence number of a direction whose SYN the walk has seen."""
+"""The state of a direction, by index; see `msmqwire.dissection.handover.Standing`. LATEST is the last frame
+of the pieces that are held and its time. AHEAD pieces came before those before them: their cost in memory,
+the frame that brought the first, since when nothing was delivered, and when time may decide over the hole.
+ISN is the initial sequence number of a direction whose SYN the walk has seen."""
 
 NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT, NODE_PLACE = range(6)
 NODE_FIELDS: Final = 6
@@ -39,7 +40,7 @@ _EMPTY, _REMOVED = -1, -2
 
 
 @jit
-def _slot(key: Any, mask: int) -> int:
+def _slot(key: Any, mask: int) -> Any:
     mixed = np.uint64(0x9E3779B97F4A7C15)
     for i in range(5):
         mixed = (mixed ^ np.uint64(key[i])) * np.uint64(0xBF58476D1CE4E5B9)
@@ -110,11 +111,14 @@ def gather(flow: Any, nodes: Any, pend: Any, target: Any, at: int, most: int) ->
     return done
 
 
-assert (SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6) == tuple(range(KEY_FIELDS)) and HEADS > KEY_FIELDS
+assert tuple(range(KEY_FIELDS)) == (SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6)
+assert HEADS > KEY_FIELDS
 
 
 @jit
-def compact(states: Any, numbers: Any, nodes: Any, pend: Any, new_nodes: Any, new_pend: Any) -> tuple[int, int]:
+def compact(
+    states: Any, numbers: Any, nodes: Any, pend: Any, new_nodes: Any, new_pend: Any
+) -> tuple[int, int]:
     """Moves all pieces that are still held to new arrays; how many there are, and how many bytes."""
     count, used = 0, 0
     for i in range(numbers.size):

@@ -1,4 +1,4 @@
-"""Where the fields of packets stand. Made by tools/columnar_code.py from the schemas: not to be edited.
+"""Where the fields of packets stand. Made by tools/columnar_code.py: not to be edited.
 
 Each function looks at the bytes from ``p0`` to ``e0`` and notes in row ``r`` of ``at``, relative to
 ``p0``, where the parts begin and end that have no constant place; -1 for what is not there. It returns
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.jit import ends_on_null, find_null, jit, u8, u16, u32
+from msmqwire.columnar.jit import ends_on_null, jit, u8, u16, u32
 
 MALFORMED: Final = -1
 UNSURE: Final = -2
@@ -107,7 +107,7 @@ PLACES: Final[dict[str, dict[str, tuple[int, ...]]]] = {
         "QMGuid": (0, 8, 16),
     },
 }
-"""Of each field: slot, distance, size; of one of variable size: slot, distance, slot of the end, distance."""
+"""Of each field: slot, distance, size; of one of variable size: slot and distance of both ends."""
 QUEUE: Final = {
     "PrivateQueueFormatNameId.PrivateQueueIdentifier": 0,
     "PublicQueueFormatName.PublicQueueIdentifier": 0,

@@ -13,6 +13,7 @@ from msmqwire.capture.direction import Direction
 from msmqwire.capture.pieces import PIECE_COST, Piece
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar import flows
+from msmqwire.columnar.delivery import take
 from msmqwire.columnar.flows import (
     ACKED,
     AHEAD,
@@ -47,8 +48,27 @@ from msmqwire.columnar.flows import (
     UNKNOWN,
 )
 from msmqwire.columnar.network import HEADS
-from msmqwire.columnar.walk import (
-    AHEAD_BYTES, ARENA, ARENA_END, BEFORE, BORN, BUFFERED, DEADLINE, EVENT_FRAME, EVENT_NS, FLOWS, FREE, HELD, IDLE_AT, NODE_ROOM, NODES, NOW, PEND, STREAMS, SWEEP_AT, WAITING, take,
+from msmqwire.columnar.state import (
+    AHEAD_BYTES,
+    ARENA,
+    ARENA_END,
+    BEFORE,
+    BORN,
+    BUFFERED,
+    DEADLINE,
+    EVENT_FRAME,
+    EVENT_NS,
+    FLOWS,
+    FREE,
+    HELD,
+    IDLE_AT,
+    NODE_ROOM,
+    NODES,
+    NOW,
+    PEND,
+    STREAMS,
+    SWEEP_AT,
+    WAITING,
 )
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import Begun, Standing, adopt, give_back, take_over
@@ -95,7 +115,7 @@ class Directions:
         self.states = np.zeros((1 << 10, flows.FIELDS), np.int64)
         self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
         self.pend = np.empty(1 << 22, np.uint8)
-        self.free = np.arange(len(self.keys) - 2, -1, -2, np.int64)
+        self.free = np.arange(len(self.keys) - 2, -1, -2, dtype=np.int64)
         self.born = np.zeros(CONNECTIONS_MAX, np.int64)
         state[FREE] = len(self.free)
         state[DEADLINE] = _NEVER
@@ -169,8 +189,8 @@ class Directions:
         state[EVENT_NS], state[EVENT_FRAME] = event.time_ns, event.frame - int(state[BEFORE])
         state[HELD] = self._tracker.held
         why = take(
-            state, self.states[number], self.nodes, self.pend, room.memory, head, start, start + size, room.rows,
-            room.places,
+            state, self.states[number], self.nodes, self.pend, room.memory, head, start, start + size,
+            room.rows, room.places,
         )  # fmt: skip
         self._tracker.held = int(state[HELD])
         if why >= 0:
@@ -225,7 +245,9 @@ class Directions:
     def _read_clock(self) -> None:
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock)
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (
+            max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock
+        )
         state[STREAMS] = reassembler.streams
         state[FLOWS] = reassembler.connections + len(self._unknown)
         state[WAITING], state[BUFFERED] = reassembler.waiting, reassembler.buffered
@@ -244,11 +266,12 @@ class Directions:
         acked = int(flow[ACKED])
         flow[ACKED] = -1
         standing = Standing(
-            self._is_known(direction, flow), int(flow[NEXT]), None if acked < 0 else acked, int(flow[LAST_NS]), int(flow[FRAME])
+            self._is_known(direction, flow), int(flow[NEXT]), None if acked < 0 else acked,
+            int(flow[LAST_NS]), int(flow[FRAME]),
         )  # fmt: skip
         standing.taken = int(flow[TAKEN])
         standing.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        for _, size, frame, time_ns, data in self._chain(flow[FIRST], flow[PIECES]):
+        for _, _, frame, time_ns, data in self._chain(flow[FIRST], flow[PIECES]):
             standing.pieces.append((data, frame, time_ns))
         for place, size, frame, time_ns, data in self._chain(flow[AHEAD_FIRST], flow[AHEAD]):
             standing.ahead.append(Piece(place, place + size, data, time_ns, frame))
@@ -369,7 +392,7 @@ class Directions:
         self.keys = np.concatenate([self.keys, np.zeros_like(self.keys)])
         self.states = np.concatenate([self.states, np.zeros_like(self.states)])
         self.free = np.concatenate([self.free, np.zeros_like(self.free)])
-        self.free[: used // 2] = np.arange(len(self.keys) - 2, used - 2, -2, np.int64)
+        self.free[: used // 2] = np.arange(len(self.keys) - 2, used - 2, -2, dtype=np.int64)
         self._state[FREE] = used // 2
         self._rebuild()
 

@@ -38,7 +38,9 @@ def _move(context: Any, target: Any, at: Any, source: Any, start: Any, count: An
         for number in (0, 2):
             array = target_context.make_array(signature.args[number])(target_context, builder, values[number])
             places.append(builder.gep(array.data, [values[number + 1]]))
-        cgutils.raw_memmove(builder, places[0], places[1], values[4], 1)
+        cgutils.raw_memmove(  # type: ignore[no-untyped-call]
+            builder, places[0], places[1], values[4], 1
+        )
         return target_context.get_dummy_value()
 
     return types.none(target, types.intp, source, types.intp, types.intp), generate
@@ -48,20 +50,20 @@ def _move(context: Any, target: Any, at: Any, source: Any, start: Any, count: An
 
 
 @jit
-def u8(buf: Any, at: int) -> int:
+def u8(buf: Any, at: int) -> Any:
     """The byte at a place."""
     return int(buf[np.uint64(at)])
 
 
 @jit
-def u16(buf: Any, at: int) -> int:
+def u16(buf: Any, at: int) -> Any:
     """The little-endian integer of 16 bits at a place."""
     i = np.uint64(at)
     return np.int64(buf[i]) | np.int64(buf[i + np.uint64(1)]) << 8
 
 
 @jit
-def u32(buf: Any, at: int) -> int:
+def u32(buf: Any, at: int) -> Any:
     """The little-endian integer of 32 bits at a place."""
     i = np.uint64(at)
     return (
@@ -73,20 +75,20 @@ def u32(buf: Any, at: int) -> int:
 
 
 @jit
-def b16(buf: Any, at: int) -> int:
+def b16(buf: Any, at: int) -> Any:
     """The big-endian integer of 16 bits at a place."""
     i = np.uint64(at)
     return np.int64(buf[i]) << 8 | np.int64(buf[i + np.uint64(1)])
 
 
 @jit
-def b32(buf: Any, at: int) -> int:
+def b32(buf: Any, at: int) -> Any:
     """The big-endian integer of 32 bits at a place."""
     return b16(buf, at) << 16 | b16(buf, at + 2)
 
 
 @jit
-def b64(buf: Any, at: int) -> int:
+def b64(buf: Any, at: int) -> Any:
     """The big-endian 64 bits at a place, as a signed integer."""
     return np.int64(b32(buf, at)) << 32 | np.int64(b32(buf, at + 4))
 
@@ -94,7 +96,7 @@ def b64(buf: Any, at: int) -> int:
 @jit
 def copy(source: Any, start: int, count: int, target: Any, at: int) -> None:
     """Copies bytes from one array to another; both have room."""
-    _move(target, at, source, start, count)
+    _move(target, at, source, start, count)  # type: ignore[call-arg]
 
 
 @jit
@@ -102,17 +104,6 @@ def ends_on_null(buf: Any, start: int, stop: int) -> bool:
     """Whether the bytes are whole characters of UTF-16 of which the last is a null."""
     size = stop - start
     return size >= 2 and size & 1 == 0 and u16(buf, stop - 2) == 0
-
-
-@jit
-def find_null(buf: Any, start: int, stop: int) -> int:
-    """Where the first null character stands, whole characters from the start; -1 if there is none."""
-    at = start
-    while at + 2 <= stop:
-        if u16(buf, at) == 0:
-            return at
-        at += 2
-    return -1
 
 
 @jit

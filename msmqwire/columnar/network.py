@@ -52,7 +52,13 @@ def _of_link(buf: Any, at: int, stop: int, linktype: int) -> int:
     """Where the IP packet starts; -NOT_IP where there is none, GENERIC where that is not plain."""
     if linktype == _ETHERNET:
         return _of_type(buf, at + 14, stop, b16(buf, at + 12)) if at + 14 <= stop else GENERIC
-    if linktype == _RAW_0 or linktype == _RAW_1 or linktype == _RAW_2 or linktype == _IPV4 or linktype == _IPV6:
+    if (
+        linktype == _RAW_0
+        or linktype == _RAW_1
+        or linktype == _RAW_2
+        or linktype == _IPV4
+        or linktype == _IPV6
+    ):
         return at
     if linktype == _COOKED:
         return _of_type(buf, at + 16, stop, b16(buf, at + 14)) if at + 16 <= stop else GENERIC

@@ -42,7 +42,7 @@ _FORMS: Final[dict[Any, Form]] = {
     class_name: "class",
 }
 _SENDER: Final = "SecurityHeader.SecurityData.SecurityID"
-_QUEUES: Final = {
+_QUEUES: Final[dict[Any, tuple[str, str]]] = {
     destination: ("DestinationQueue", "Flags.DQ"),
     admin_queue: ("AdminQueue", "Flags.AQ"),
     response_queue: ("ResponseQueue", "Flags.RQ"),

@@ -92,7 +92,8 @@ def _can_go(direction: Direction) -> bool:
         return False
     if len(pieces) > ACKED_SEGMENTS or pieces.cost > ACKED_BYTES:
         return False
-    return all(piece.end - piece.start == len(piece.data) for piece in pieces)
+    whole = (pieces[i].end - pieces[i].start == len(pieces[i].data) for i in range(len(pieces)))
+    return all(whole)
 
 
 def give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:

@@ -6,6 +6,7 @@ import io
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -41,10 +42,22 @@ PACKETS = [
     h.user_message(properties=h.properties_header(body=b"y" * 9000)),
     h.user_message(soap=h.soap_header(), properties=h.properties_header(body=b"soap")),
 ]
-JUNK = [b"GET / HTTP/1.1\r\n\r\n", b"\x10", b"\x10\0LIOR", b"xxLIORyy" * 5, ACK[5:], h.base_header(3000), b"z" * 3000]
+JUNK = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x10",
+    b"\x10\0LIOR",
+    b"xxLIORyy" * 5,
+    ACK[5:],
+    h.base_header(3000),
+    b"z" * 3000,
+]
 
 pieces = st.one_of(
-    st.sampled_from(PACKETS), st.sampled_from(PACKETS), packet_bytes(), st.sampled_from(JUNK), st.binary(max_size=40)
+    st.sampled_from(PACKETS),
+    st.sampled_from(PACKETS),
+    packet_bytes(),
+    st.sampled_from(JUNK),
+    st.binary(max_size=40),
 )
 
 
@@ -110,8 +123,9 @@ def captures(draw: st.DrawFn) -> list[c.Frame]:
     if draw(st.booleans()):
         chances = st.sampled_from([0.0, 0.0, 0.05, 0.3])
         frames = c.disorder(
-            frames, rng, reorder=draw(chances), reach=draw(st.sampled_from([1, 4, 40])), duplicate=draw(chances),
-            resegment=draw(chances), overlap=draw(chances), drop=draw(chances), keep_control=draw(st.booleans()),
+            frames, rng, reorder=draw(chances), reach=draw(st.sampled_from([1, 4, 40])),
+            duplicate=draw(chances), resegment=draw(chances), overlap=draw(chances), drop=draw(chances),
+            keep_control=draw(st.booleans()),
         )  # fmt: skip
     return frames
 
@@ -192,7 +206,7 @@ def test_captures_in_several_files_give_the_same_columns(
     frames: list[c.Frame], cuts: list[int], sizes: dict[str, int], data: st.DataObject
 ) -> None:
     places = [0, *sorted(min(cut, len(frames)) for cut in cuts), len(frames)]
-    parts = [frames[a:b] for a, b in zip(places, places[1:], strict=False)]
+    parts = [frames[a:b] for a, b in pairwise(places)]
     same([file_of(data, part) for part in parts], **sizes)
 
 

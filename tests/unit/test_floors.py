@@ -31,6 +31,7 @@ SIDEWAYS = {
     ("packets", "headers"),
     ("packets", "ping"),
     ("framing", "packets"),
+    ("columnar", "capture"),
     ("columnar", "dissection"),
     ("dissection", "capture"),
     ("dissection", "lint"),
@@ -43,7 +44,7 @@ EXEMPT = {Path("msmqwire/__init__.py"), Path("msmqwire/__main__.py")}
 SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 PURE = ("msmqwire/qm/model", "msmqwire/qm/engines")  # protocol rules without I/O, clock or chance
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
-HEAVY = {"aiohttp", "cryptography", "hypothesis", "lxml", "numpy", "pyarrow", "pyspark", "scapy"}
+HEAVY = {"aiohttp", "cryptography", "hypothesis", "lxml", "numba", "numpy", "pyarrow", "pyspark", "scapy"}
 
 MODULES = sorted(
     path.relative_to(ROOT) for package in PACKAGES for path in ROOT.joinpath(package).rglob("*.py")

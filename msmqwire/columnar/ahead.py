@@ -1,0 +1,216 @@
+"""Segments out of order, compiled: the plain cases of `Direction.take` and `Reassembler._settle`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msmqwire.capture.direction import FAR
+from msmqwire.capture.pieces import PIECE_COST as MEMORY_COST
+from msmqwire.capture.tcp import (
+    ACKED_BYTES,
+    ACKED_NS,
+    ACKED_SEGMENTS,
+    BUFFERED_TOTAL_MAX,
+    CLOCK_BACK_NS,
+    SWEEP_NS,
+)
+from msmqwire.columnar.delivery import new_node, take
+from msmqwire.columnar.flows import (
+    AHEAD,
+    AHEAD_COST,
+    AHEAD_FIRST,
+    AHEAD_FROM,
+    AHEAD_LAST,
+    DUE,
+    FIELDS,
+    NEXT,
+    NODE_FRAME,
+    NODE_NEXT,
+    NODE_PLACE,
+    NODE_SIZE,
+    NODE_START,
+    NODE_TIME,
+    SINCE,
+)
+from msmqwire.columnar.jit import copy, jit
+from msmqwire.columnar.network import START, STOP
+from msmqwire.columnar.state import (
+    AHEAD_BYTES,
+    ARENA,
+    ARENA_END,
+    ARENA_FULL,
+    BEFORE,
+    BUFFERED,
+    DEADLINE,
+    EVENT_FRAME,
+    EVENT_NS,
+    GENERIC,
+    NEED,
+    NODE_ROOM,
+    NODES,
+    NOW,
+    PEND,
+    PEND_FULL,
+    RECORD_NS,
+    REPEATED,
+    STATE,
+    SWEEP_AT,
+)
+
+
+@jit
+def now_with(st: Any, time_ns: int) -> int:
+    """The time of the capture with a segment that is not plainly in order: `Reassembler._segment`."""
+    now = st[NOW]
+    if time_ns >= st[SWEEP_AT] or (time_ns and not (now - CLOCK_BACK_NS < time_ns < now)):
+        return time_ns
+    return now
+
+
+@jit
+def set_now(st: Any, time_ns: int, now: int) -> None:
+    if time_ns >= st[SWEEP_AT]:
+        st[SWEEP_AT] = time_ns + SWEEP_NS
+    elif now != st[NOW]:
+        st[SWEEP_AT] = min(st[SWEEP_AT], time_ns + SWEEP_NS)
+    st[NOW] = now
+
+
+@jit
+def now_due(st: Any, flow: Any, nodes: Any) -> None:
+    """When time may decide over the first hole of a direction: the receiver may have acknowledged it."""
+    flow[DUE] = max(nodes[flow[AHEAD_FIRST], NODE_TIME], flow[SINCE]) + ACKED_NS
+    st[DEADLINE] = min(st[DEADLINE], flow[DUE])
+
+
+@jit
+def take_ahead(
+    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int, place: int, now: int
+) -> int:
+    """Holds bytes that came before those before them: `Direction.take`; -1, or why they were not taken."""
+    cost = size + MEMORY_COST
+    if flow[AHEAD] == ACKED_SEGMENTS or flow[AHEAD_COST] + cost > ACKED_BYTES:
+        return GENERIC
+    if st[BUFFERED] + st[AHEAD_BYTES] + cost > BUFFERED_TOTAL_MAX:
+        return GENERIC
+    if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
+        st[NEED] = size
+        return PEND_FULL
+    first, last = flow[AHEAD_FIRST], flow[AHEAD_LAST]
+    append = flow[AHEAD] == 0 or place >= nodes[last, NODE_PLACE] + nodes[last, NODE_SIZE]
+    if not append and place + size > nodes[first, NODE_PLACE]:
+        return GENERIC
+    node = new_node(st, nodes, pend, buf, start, size, place)
+    if flow[AHEAD] == 0:
+        flow[AHEAD_FIRST] = node
+        flow[AHEAD_FROM] = st[BEFORE] + st[EVENT_FRAME]
+        flow[SINCE] = now
+    elif append:
+        nodes[last, NODE_NEXT] = node
+    else:
+        nodes[node, NODE_NEXT] = first
+        flow[AHEAD_FIRST] = node
+    if append:
+        flow[AHEAD_LAST] = node
+    flow[AHEAD] += 1
+    flow[AHEAD_COST] += cost
+    st[AHEAD_BYTES] += cost
+    now_due(st, flow, nodes)
+    return -1
+
+
+@jit
+def take_in_order(
+    st: Any,
+    flow: Any,
+    nodes: Any,
+    pend: Any,
+    buf: Any,
+    head: Any,
+    rows: Any,
+    at: Any,
+    undo: Any,
+    now: int,
+) -> int:
+    """The next bytes, and those held ahead that have become the next; -1, or why nothing was taken."""
+    size = head[STOP] - head[START]
+    if flow[AHEAD] and flow[NEXT] + size > nodes[flow[AHEAD_FIRST], NODE_PLACE]:
+        return GENERIC
+    room = size + flow[AHEAD_COST]
+    if st[PEND] + room > pend.size or st[NODES] + 2 * NODE_ROOM > nodes.shape[0]:
+        st[NEED] = room
+        return PEND_FULL
+    for i in range(FIELDS):
+        undo[i] = flow[i]
+    for i in range(STATE):
+        undo[FIELDS + i] = st[i]
+    why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+    place = flow[NEXT] + size
+    while why < 0 and flow[AHEAD] and nodes[flow[AHEAD_FIRST], NODE_PLACE] == place:
+        node = flow[AHEAD_FIRST]
+        count, arena = nodes[node, NODE_SIZE], st[ARENA]
+        if arena + count > st[ARENA_END]:
+            st[NEED] = count
+            why = ARENA_FULL
+            break
+        copy(pend, nodes[node, NODE_START], count, buf, arena)
+        st[ARENA] += count
+        st[EVENT_NS] = nodes[node, NODE_TIME]
+        st[EVENT_FRAME] = nodes[node, NODE_FRAME] - st[BEFORE]
+        why = take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
+        flow[AHEAD_FIRST] = nodes[node, NODE_NEXT]
+        flow[AHEAD] -= 1
+        flow[AHEAD_COST] -= count + MEMORY_COST
+        st[AHEAD_BYTES] -= count + MEMORY_COST
+        place += count
+    if why >= 0:
+        needed = st[NEED]
+        for i in range(FIELDS):
+            flow[i] = undo[i]
+        for i in range(STATE):
+            st[i] = undo[FIELDS + i]
+        st[NEED] = needed
+        return why
+    flow[NEXT] = place - size
+    if flow[AHEAD]:
+        flow[SINCE] = now
+        now_due(st, flow, nodes)
+    return -1
+
+
+@jit
+def disorder(
+    st: Any,
+    flow: Any,
+    peer: Any,
+    nodes: Any,
+    pend: Any,
+    buf: Any,
+    head: Any,
+    rows: Any,
+    at: Any,
+    undo: Any,
+    offset: int,
+) -> int:
+    """A segment out of order, or of a connection of which something is held ahead; -1 when it was taken."""
+    time_ns, size = st[RECORD_NS], head[STOP] - head[START]
+    now = now_with(st, time_ns)
+    if (flow[AHEAD] and now >= flow[DUE]) or (peer[AHEAD] and now >= peer[DUE]):
+        return GENERIC
+    if offset >= FAR or offset <= -FAR:
+        return GENERIC
+    why = -1
+    if size and offset < 0:
+        if offset + size > 0:
+            return GENERIC
+        st[REPEATED] += size
+    elif size and offset > 0:
+        why = take_ahead(st, flow, nodes, pend, buf, head[START], size, flow[NEXT] + offset, now)
+    elif size:
+        why = take_in_order(st, flow, nodes, pend, buf, head, rows, at, undo, now)
+    if why >= 0:
+        return why
+    set_now(st, time_ns, now)
+    if size and offset == 0:
+        flow[NEXT] += size
+    return -1
