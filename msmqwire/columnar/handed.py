@@ -154,6 +154,8 @@ class Directions:
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
         sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}
+        if direction is not None and direction not in self._numbers and not self._wild:
+            self._add(direction)  # so that the walk does not take it for a new one
         for event in events:
             side = sides.get(event.flow[1:5])
             if side is not None and side.stream == event.flow.stream:
@@ -307,10 +309,7 @@ class Directions:
         standing = None if self._wild or self._has(direction) else take_over(self._tracker, direction)
         if standing is None:
             return
-        number = self._numbers.get(direction)
-        if number is None:
-            number = self._add(direction)
-        flow = self.states[number]
+        flow = self.states[self._numbers[direction]]
         flow[:] = 0
         flow[MODE] = KNOWN if standing.known else UNKNOWN
         flow[NEXT], flow[STREAM] = standing.next, direction.stream
