@@ -88,6 +88,14 @@ class Way:
         return frame.ljust(_LEAST, b"\0") if self._padded else frame
 
 
+GOOD: Final = 0.02
+"""Trouble of a good network: of 10,000 segments two overtaken, two sent again, one late or lost to the capture;
+of a million packets 20 malformed."""
+BAD: Final = 1.0
+"""Trouble of a bad one: of 1,000 segments ten overtaken, ten sent again, five late, one lost to the capture; of
+a thousand packets one malformed."""
+
+
 class Talk:
     """A TCP connection; every call appends the frames it brings about to `frames`.
 
@@ -95,9 +103,9 @@ class Talk:
     order, twice, late or not at all.
     """
 
-    def __init__(self, client: Side, server: Side, rng: random.Random) -> None:
+    def __init__(self, client: Side, server: Side, rng: random.Random, trouble: float = BAD) -> None:
         self.frames: list[bytes] = []
-        self._rng = rng
+        self._rng, self._trouble = rng, trouble
         self._ways = {
             True: Way(client, server, rng.getrandbits(32), padded=True),
             False: Way(server, client, rng.getrandbits(32), padded=False),
@@ -129,7 +137,7 @@ class Talk:
             part = data[at : at + MSS]
             flags = ACK | PSH if at + MSS >= len(data) else ACK
             frame = way.frame(flags, way.seq, self._acknowledged(by_client), part)
-            fate = random_()
+            fate = random_() / self._trouble
             if fate > 0.026:
                 frames.append(frame)
             elif fate < 0.01:  # overtaken
@@ -161,8 +169,8 @@ class Talk:
 class Sessions:
     """MSMQ sessions from one seed, each as bursts of frames."""
 
-    def __init__(self, seed: int) -> None:
-        self._rng = random.Random(seed)
+    def __init__(self, seed: int, trouble: float) -> None:
+        self._rng, self._trouble = random.Random(seed), trouble
         self._packets = Packets(seed)
         self._count = 0
         self._message_id = 0
@@ -187,7 +195,7 @@ class Sessions:
         net = "fd00::1:" if number % 20 == 7 else "10.1.0."
         far = "fd00::2:" if number % 20 == 7 else "10.2.0."
         client = f"{net}{1 + number % 250}", 49_152 + number % 16_000
-        talk = Talk(client, (f"{far}{1 + number % 8}", MSMQ), rng)
+        talk = Talk(client, (f"{far}{1 + number % 8}", MSMQ), rng, self._trouble)
         chosen = rng.sample(self._packets.common, 24)
         talk.open()
         for packet in self._packets.greeting:
@@ -205,7 +213,9 @@ class Sessions:
                 self._message_id += 1
                 sent += 1
                 packet = template.sent(self._message_id, number, tx)
-                burst.append(rng.choice(self._packets.broken) if rng.random() < 0.001 else packet)
+                burst.append(
+                    rng.choice(self._packets.broken) if rng.random() < 0.001 * self._trouble else packet
+                )
             for data in [b"".join(burst)] if rng.random() < 0.4 else burst:
                 talk.send(by_client, data)
             answers = [self._packets.session_ack(sent)]
@@ -302,9 +312,12 @@ class _Writer:
         return Made(self.frames, packets, size)
 
 
-def write(path: Path, frames: int, *, seed: int = 1801) -> Made:
-    """Writes a capture of mixed sessions with this many frames."""
-    sessions, rng, writer = Sessions(seed), random.Random(seed + 1), _Writer(path)
+def write(path: Path, frames: int, *, seed: int = 1801, trouble: float = GOOD) -> Made:
+    """Writes a capture of mixed sessions with this many frames.
+
+    `trouble` says how much is out of order, repeated, lost or malformed: `GOOD` to `BAD`.
+    """
+    sessions, rng, writer = Sessions(seed, trouble), random.Random(seed + 1), _Writer(path)
     for run in _mixed(sessions, rng):
         left = frames - writer.frames
         writer.write(run[:left], rng.randrange(1, 25))

@@ -20,13 +20,11 @@ from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.captures import Made, write, write_flow
+from benchmarks.captures import BAD, Made, write, write_flow
 from benchmarks.readers import measured
 
 SMALL: Final = 5000
 """Frames of the capture for first runs."""
-FLOW_ROWS: Final = 1024
-"""Rows of its batches: 64 MiB of bodies."""
 FLOW_AIM: Final = 500
 """MiB that reading one long flow should not exceed."""
 
@@ -91,6 +89,18 @@ def compare(folder: Path, small: Path, frames: int) -> dict[str, float]:
     return speeds
 
 
+def in_trouble(folder: Path, small: Path, frames: int) -> None:
+    """Prints what reading a capture of a bad network takes."""
+    path = folder / "bad.part"
+    made = write(path, frames, trouble=BAD)
+    found = measured(OURS.reader, path, first=small, runs=3)
+    speed = made.frames / found["seconds"]
+    print(
+        f"the same of a bad network (see captures.BAD): {found['seconds']:.2f} seconds, {speed:.0f} frames/s"
+    )
+    path.unlink()
+
+
 def one_flow(folder: Path, small: Path, megabytes: int) -> None:
     """Prints what reading a long flow takes."""
     if shutil.disk_usage(folder).free < megabytes * 1.2e6:
@@ -98,12 +108,12 @@ def one_flow(folder: Path, small: Path, megabytes: int) -> None:
         return
     path = folder / "flow.part"
     made = write_flow(path, megabytes * 1_000_000)
-    found = measured(OURS.reader, path, first=small, batch_rows=FLOW_ROWS)
+    found = measured(OURS.reader, path, first=small)
     rate = made.bytes / 1e6 / found["seconds"]
     verdict = "reached" if found["memory"] <= FLOW_AIM else "missed"
     print(
-        f"one flow of {made.bytes / 1e6:.0f} MB, {made.packets} messages of 64 KiB with their bodies,"
-        f" batches of {FLOW_ROWS} rows: {found['counted']} rows, {rate:.0f} MB/s, {found['memory']:.0f} MiB"
+        f"one flow of {made.bytes / 1e6:.0f} MB, {made.packets} messages of 64 KiB with their bodies:"
+        f" {found['counted']} rows, {rate:.0f} MB/s, {found['memory']:.0f} MiB"
         f" (aim {FLOW_AIM}: {verdict})"
     )
 
@@ -134,6 +144,7 @@ def main() -> None:
         write(small, SMALL)
         print(f"Python {sys.version.split()[0]}")
         speeds = compare(folder, small, args.frames)
+        in_trouble(folder, small, args.frames)
         print()
         one_flow(folder, small, args.flow)
         print()

@@ -34,7 +34,7 @@ from msmqwire.columnar.state import (
 from msmqwire.constants import class_name
 from msmqwire.packets import parse
 
-BATCH_BYTES_MAX: Final = 128 << 20
+BATCH_BYTES_MAX: Final = 32 << 20
 """Bytes of texts and bodies in a batch, about: a batch of large bodies has fewer rows than asked for."""
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose text is remembered; the memory starts afresh when it is full."""
