@@ -89,11 +89,11 @@ class Way:
 
 
 GOOD: Final = 0.02
-"""Trouble of a good network: of 10,000 segments two overtaken, two sent again, one late or lost to the capture;
-of a million packets 20 malformed."""
+"""Trouble of a good network: of 10,000 segments two overtaken, two sent again, one late or lost to the
+capture; of a million packets 20 malformed."""
 BAD: Final = 1.0
-"""Trouble of a bad one: of 1,000 segments ten overtaken, ten sent again, five late, one lost to the capture; of
-a thousand packets one malformed."""
+"""Trouble of a bad one: of 1,000 segments ten overtaken, ten sent again, five late, one lost to the capture;
+of a thousand packets one malformed."""
 
 
 class Talk:

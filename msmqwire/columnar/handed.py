@@ -206,8 +206,21 @@ class Directions:
     def flush(self) -> list[Item]:
         """The items that the end of the capture brings."""
         self._write_clock()
+        last_ns = self._leave_out_quiet()
         self.give_all_back()
-        return list(self._tracker.flush())
+        return list(self._tracker.flush(last_ns))
+
+    def _leave_out_quiet(self) -> int:
+        """Forgets the connections of which the tracker has not heard, and that have nothing to tell at the
+        end; when the last segment of any of them came."""
+        numbers = np.array(sorted(self._unknown), np.int64)
+        flow = np.stack([self.states[numbers], self.states[numbers + 1]])
+        beyond = ((flow[..., ACKED] - flow[..., NEXT] + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
+        missed = (flow[..., ACKED] >= 0) & (beyond > 1) & (flow[..., ISN] >= 0) & (flow[..., MODE] != ENDED)
+        loud = (flow[..., PIECES] > 0) | (flow[..., AHEAD] > 0) | missed
+        quiet = ~loud.any(axis=0)
+        self._unknown.difference_update(map(int, numbers[quiet]))
+        return int(flow[:, quiet, LAST_NS].max(initial=0))
 
     def pause(self) -> list[Item]:
         """The items that come when another reader goes on: `Tracker.pause`."""

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 
 from fuzz.whole import packet_bytes
-from msmqwire.columnar import COLUMNS, decoder, record_batches
+from msmqwire.columnar import COLUMNS, arrow_schema, decoder, record_batches
+from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.rows import batches
 from msmqwire.dissection import Dissection, dissect
 from tests import captures as c
@@ -169,8 +170,6 @@ def table(found: Iterator[Any]) -> pa.Table:
     held = list(found)
     for batch in held:
         batch.validate(full=True)
-    from msmqwire.columnar import arrow_schema
-
     return pa.Table.from_batches(held, arrow_schema())
 
 
@@ -235,3 +234,52 @@ def test_every_link_gives_the_same_columns(link: int) -> None:
 @pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng"])
 def test_the_examples_give_the_same_columns(name: str) -> None:
     same([(EXAMPLES / name).read_bytes()])
+
+
+CONDITIONS = st.lists(
+    st.sampled_from(
+        [
+            ("kind", "==", "SessionAck"),
+            ("kind", "in", ["UserMessage", "Malformed", "Skipped"]),
+            ("kind", "!=", "UserMessage"),
+            ("time", ">=", c.START_NS + 3_000_000),
+            ("time", "<", "2023-11-14T22:13:20.130+00:00"),
+            ("src", "==", c.CLIENT),
+            ("dst", ">", "f"),
+            ("src_port", "<=", 1801),
+            ("dst_port", "in", [1801, 3527]),
+            ("transport", "==", "udp"),
+            ("stream", "!=", 0),
+            ("frame", ">", 4),
+            ("file", "==", "file 0"),
+            ("size", "<", 100),
+            ("error_offset", ">=", 0),
+            ("window_size", ">", 0),
+            ("label", "==", "label"),
+            ("recoverable", "==", False),
+        ]
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(frames=captures(), where=CONDITIONS, wanted=st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
+def test_conditions_leave_the_same_rows(
+    frames: list[c.Frame], where: list[tuple[str, str, Any]], wanted: list[str]
+) -> None:
+    files = [c.pcap_bytes(frames, nanoseconds=True)]
+    test = Filter(where)
+    items = (item for item in dissect(streams(files), lint=False) if test.lets_through(item))
+    expected = [row for batch in batches(items, COLUMNS, batch_rows=50) for row in shown(test.rest(batch))]
+    found = record_batches(dissect(streams(files), lint=False), columns=wanted, where=where, batch_rows=50)
+    rows = [row for batch in found for row in shown(batch)]
+    assert rows == [{name: row[name] for name in wanted} for row in expected]
+
+
+def shown(batch: Any) -> list[dict[str, Any]]:
+    """The rows of a batch, times as they are."""
+    if "time" in batch.schema.names:
+        at = batch.schema.names.index("time")
+        batch = batch.set_column(at, "time", batch.column(at).cast(pa.int64()))
+    return [{}] * batch.num_rows if not batch.num_columns else batch.to_pylist()

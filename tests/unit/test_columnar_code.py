@@ -1,0 +1,49 @@
+"""The compiled functions are those that the schemas and columns ask for, and are used."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import msmqwire
+from msmqwire.columnar import record_batches
+from msmqwire.columnar.generated import PLACES
+from msmqwire.schema.layout import layout
+from tests import captures as c
+from tests import handmade as h
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_generated_code_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "columnar_code.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_places_that_do_not_depend_on_other_fields_are_those_of_the_layout() -> None:
+    packet = msmqwire.parse(h.user_message(properties=h.properties_header(body=b"body")))
+    offsets = {field.path: (field.offset, field.size) for field in layout(packet)}
+    compared = 0
+    for path, place in PLACES["UserMessage"].items():
+        if len(place) == 3 and place[0] == 0 and path in offsets:
+            assert place[1:] == offsets[path]
+            compared += 1
+    assert compared >= 8
+
+
+def test_a_session_in_order_is_not_handed_to_the_generic_reader() -> None:
+    talk = c.TcpConversation().handshake().send(h.establish_connection())
+    for number in range(50):
+        talk.send(h.user_message(properties=h.properties_header(body=bytes(number * 100))))
+        talk.send(h.session_ack(), by_client=False)
+    dissection = msmqwire.dissect(io.BytesIO(c.pcap_bytes(talk.close().frames)), lint=False)
+    rows = sum(batch.num_rows for batch in record_batches(dissection))
+    assert (rows, dissection.records) == (101, len(talk.frames))
+    assert dissection.handed <= 2  # the first frame sets its clock; that connection it also sees end
