@@ -15,7 +15,7 @@ WORKERS ?= auto
 
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test lint format types floors docs wire-docs conformance conformance-check unit nightly bench clean
+.PHONY: demo test lint format types floors docs columns wire-docs conformance conformance-check unit nightly bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -42,6 +42,9 @@ docs: $(VENV)/.installed-dev
 
 conformance: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py
+
+columns: $(VENV)/.installed-dev
+	$(BIN)/python tools/columnar_code.py
 
 wire-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/schema_docs.py

@@ -1,7 +1,8 @@
-"""Writes `msmqwire/columnar/generated.py`: where the fields of a packet stand, as code that numba compiles.
+"""Writes `msmqwire/columnar/generated.py`, where the fields of a packet stand as code that numba compiles,
+and `docs/columns.md`.
 
-python tools/columnar_code.py            writes it
-python tools/columnar_code.py --check    fails if it is not what the schemas and columns say
+python tools/columnar_code.py            writes them
+python tools/columnar_code.py --check    fails if they are not what the schemas and columns say
 
 For each kind of packet there is one function that checks whether bytes are such a packet and notes
 where its parts of variable place begin and end. A column then reads its field at a constant distance
@@ -50,6 +51,7 @@ from msmqwire.schema.nodes import (  # noqa: E402
 )
 
 TARGET: Final = ROOT / "msmqwire" / "columnar" / "generated.py"
+PAGE: Final = ROOT / "docs" / "columns.md"
 PACKETS: Final = (USER_MESSAGE, SESSION_ACK, ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, PING)
 ALSO: Final = {  # fields that packets are told by, and that columns are made from besides those they name
     "BaseHeader.VersionNumber",
@@ -68,6 +70,7 @@ ALSO: Final = {  # fields that packets are told by, and that columns are made fr
     "SecurityHeader.Flags",
     "SecurityHeader.SecurityData.SecurityID",
 }
+TABLE: Final = "## All columns\n"
 WANTED: Final = ALSO | {path for column in COLUMNS for path in column.paths}
 
 HEAD: Final = '''"""Where the fields of packets stand. Made by tools/columnar_code.py: not to be edited.
@@ -479,14 +482,24 @@ def generated() -> str:
     return done.stdout
 
 
+def page() -> str:
+    """The text of the page: what it says of the decoder stays, the table of columns is made anew."""
+    lines = [TABLE, "| column | type | from | meaning |", "| --- | --- | --- | --- |"]
+    for column in COLUMNS:
+        source = ", ".join(f"`{path}`" for path in column.paths) or "the capture"
+        lines.append(f"| `{column.name}` | {column.type} | {source} | {column.meaning} |")
+    return PAGE.read_text().partition(TABLE)[0] + "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes msmqwire/columnar/generated.py.")
-    parser.add_argument("--check", action="store_true", help="fail if it is not up to date")
-    text = generated()
-    if not parser.parse_args().check:
-        TARGET.write_text(text)
-    elif TARGET.read_text() != text:
-        sys.exit("msmqwire/columnar/generated.py is not up to date: run python tools/columnar_code.py")
+    parser = argparse.ArgumentParser(description="Writes msmqwire/columnar/generated.py and docs/columns.md.")
+    parser.add_argument("--check", action="store_true", help="fail if they are not up to date")
+    check = parser.parse_args().check
+    for path, text in ((TARGET, generated()), (PAGE, page())):
+        if not check:
+            path.write_text(text)
+        elif path.read_text() != text:
+            sys.exit(f"{path.relative_to(ROOT)} is not up to date: run python tools/columnar_code.py")
 
 
 if __name__ == "__main__":
