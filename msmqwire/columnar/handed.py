@@ -142,8 +142,9 @@ class Directions:
         self._adopt_one(datagram)
         size = len(datagram.payload) + _ROOM
         full = self._state[AHEAD_BYTES] + reassembler.buffered + size > BUFFERED_TOTAL_MAX
-        crowded = reassembler.connections + len(self._unknown) + 1 >= CONNECTIONS_MAX
-        if tracker.held + size > HELD_MAX or crowded or reassembler.concerns_others(datagram):
+        if reassembler.connections + len(self._unknown) + 1 >= CONNECTIONS_MAX:
+            self._adopt_all()
+        if tracker.held + size > HELD_MAX or reassembler.concerns_others(datagram):
             self.give_all_back()
         elif full or datagram.time_ns >= self._state[DEADLINE]:
             self.give_back_held()
@@ -232,19 +233,18 @@ class Directions:
 
     def give_all_back(self) -> None:
         """Has the tracker know of every direction."""
-        for number in sorted(self._unknown):
-            self._adopt(number)
-        for direction in list(self._numbers):
-            self._give_back(direction)
+        self._adopt_all()
+        states = self.states
+        for number in np.flatnonzero((states[:, MODE] != KEEP) | (states[:, ACKED] >= 0)):
+            if (direction := self._by_number.get(int(number))) is not None:
+                self._give_back(direction)
 
     def give_back_held(self) -> None:
         """Has the tracker know of every direction that holds something ahead of its place."""
-        for number in sorted(self._unknown):
-            if self.states[number, AHEAD] or self.states[number + 1, AHEAD]:
-                self._adopt(number)
-        for direction, number in list(self._numbers.items()):
-            if self.states[number, AHEAD]:
-                self._give_back(direction)
+        for number in map(int, np.flatnonzero(self.states[:, AHEAD])):
+            if number & -2 in self._unknown:
+                self._adopt(number & -2)
+            self._give_back(self._by_number[number])
         self._state[DEADLINE] = _NEVER
 
     def _write_clock(self) -> None:
@@ -385,6 +385,10 @@ class Directions:
             if number in self._unknown:
                 self._adopt(number)
 
+    def _adopt_all(self) -> None:
+        for number in sorted(self._unknown):
+            self._adopt(number)
+
     def _adopt(self, number: int) -> None:
         self._unknown.discard(number)
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.keys[number])
@@ -441,13 +445,14 @@ class Directions:
         state = self._state
         if state[NODES] + 2 * NODE_ROOM <= len(self.nodes) and state[PEND] + size <= len(self.pend):
             return
-        numbers = self._all_numbers()
-        held = self.states[numbers][self.states[numbers, MODE] != KEEP]
+        states = self.states
+        numbers = np.flatnonzero((states[:, MODE] != KEEP) & (states[:, PIECES] + states[:, AHEAD] > 0))
+        held = states[numbers]
         pieces = int(held[:, PIECES].sum() + held[:, AHEAD].sum())
         total = int(held[:, PENDING].sum() + held[:, AHEAD_COST].sum())
         nodes = np.zeros((max(len(self.nodes), 2 * pieces + 4 * NODE_ROOM), flows.NODE_FIELDS), np.int64)
         pend = np.empty(max(len(self.pend), 2 * (total + size)), np.uint8)
-        state[NODES], state[PEND] = flows.compact(self.states, numbers, self.nodes, self.pend, nodes, pend)
+        state[NODES], state[PEND] = flows.compact(states, numbers, self.nodes, self.pend, nodes, pend)
         self.nodes, self.pend = nodes, pend
 
 
