@@ -177,19 +177,17 @@ def command(
         sink = tables.to_arrow(arrow) if arrow is not None else tables.to_parquet(parquet or "")
     if sink is None and (columns is not None or body_limit is not None):
         raise typer.BadParameter("--columns and --body-limit go with --parquet, --arrow or --csv")
-    wanted: list[filters.Filter] = []
     try:
-        if start or end:
-            wanted.append(filters.by_time(start, end))
+        where = filters.by_time(start, end)
     except ValueError as exc:
         say({"error": f"not a time: {exc}", "path": "", "offset": None})
         raise typer.Exit(EX_USAGE) from None
-    wanted += [filters.by_endpoint(text) for text in host or ()]
+    wanted = [filters.by_endpoint(text) for text in host or ()]
     for name in kind or ():
         if name.lower() not in filters.KINDS:
             raise typer.BadParameter(f"{name} is none of {', '.join(filters.KINDS.values())}")
     if kind:
-        wanted.append(filters.by_kind(kind))
+        where.append(filters.by_kind(kind))
     if label is not None:
         wanted.append(filters.by_label(label))
     if queue is not None:
@@ -202,10 +200,10 @@ def command(
             captures, port or [], lint=not no_lint and (sink is None or bool(findings))
         ) as dissection:
             if sink is None:
-                status = run(dissection, wanted, printer, sys.stderr)
+                status = run(dissection, [filters.meets(where), *wanted], printer, sys.stderr)
             else:
                 names = columns.split(",") if columns is not None else None
-                rows = tables.write(dissection, wanted, sink, columns=names, body_limit=body_limit)
+                rows = tables.write(dissection, where, wanted, sink, columns=names, body_limit=body_limit)
                 print(f"{rows} rows", file=sys.stderr)
                 status = report(dissection, sys.stderr)
     except ValueError as exc:

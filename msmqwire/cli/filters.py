@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import fnmatch
+import operator
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.cli.show import endpoint, queue_text
 from msmqwire.dissection import Item
 
 Filter = Callable[[Item], bool]
+Condition = tuple[str, str, Any]
+"""A condition on a column, as `msmqwire.read_capture` takes it."""
 
 KINDS: Final = {
     name.lower(): name
@@ -19,6 +22,11 @@ KINDS: Final = {
                  "FinalAck", "Ping", "Malformed", "Skipped")
 }  # fmt: skip
 """The names of items as they are written, by the same in small letters."""
+_OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    ">=": operator.ge,
+    "<": operator.lt,
+    "in": lambda found, wanted: found in wanted,
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS: Final = re.compile(r"[0-9]{1,15}(\.[0-9]+)?")
 _FRACTION: Final = re.compile(r"(?<=:\d\d)[.,](\d{1,9})\d*")
@@ -40,11 +48,25 @@ def parse_time(text: str) -> int:
     return seconds * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
 
-def by_time(start: str | None, end: str | None) -> Filter:
-    """Items not before `start` and before `end`. Raises ValueError."""
-    low = parse_time(start) if start else None
-    high = parse_time(end) if end else None
-    return lambda item: (low is None or item.time_ns >= low) and (high is None or item.time_ns < high)
+def by_time(start: str | None, end: str | None) -> list[Condition]:
+    """Not before `start` and before `end`. Raises ValueError."""
+    found: list[Condition] = [("time", ">=", parse_time(start))] if start else []
+    return found + ([("time", "<", parse_time(end))] if end else [])
+
+
+def by_kind(kinds: list[str]) -> Condition:
+    """Some kinds, in any case. Raises KeyError for one that does not exist."""
+    return "kind", "in", [KINDS[kind.lower()] for kind in kinds]
+
+
+def meets(conditions: list[Condition]) -> Filter:
+    """Items that meet conditions on time and kind."""
+
+    def test(item: Item) -> bool:
+        found = {"time": item.time_ns, "kind": item.kind}
+        return all(_OPERATORS[op](found[name], value) for name, op, value in conditions)
+
+    return test
 
 
 def by_endpoint(text: str) -> Filter:
@@ -56,12 +78,6 @@ def by_endpoint(text: str) -> Filter:
         return any(text in (address, f":{port}", endpoint(address, port)) for address, port in ends)
 
     return test
-
-
-def by_kind(kinds: list[str]) -> Filter:
-    """Items of some kinds, in any case."""
-    wanted = {kind.lower() for kind in kinds}
-    return lambda item: item.kind.lower() in wanted
 
 
 def by_label(pattern: str) -> Filter:

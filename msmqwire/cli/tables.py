@@ -7,30 +7,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from msmqwire.dissection import Dissection, Item
+from msmqwire.cli.filters import Condition, Filter, meets
+from msmqwire.dissection import Dissection
 
 
 def write(
     dissection: Dissection,
-    wanted: list[Callable[[Item], bool]],
+    where: list[Condition],
+    wanted: list[Filter],
     sink: Callable[[Any], Any],
     *,
     columns: Collection[str] | None,
     body_limit: int | None,
 ) -> int:
-    """Writes the rows of the items that all filters let through; how many there were.
+    """Writes the rows of what meets conditions and is let through by filters; how many there were.
 
-    `sink` takes the Arrow schema and gives a context manager with a function for each batch.
+    Filters look at items, so that with any of them packets are read one by one. `sink` takes the Arrow
+    schema and gives a context manager with a function for each batch.
     Raises ValueError for a column that does not exist.
     """
-    from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns
+    from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns, record_batches
     from msmqwire.columnar.rows import batches
 
     chosen = chosen_columns(columns)
-    items = (item for item in dissection if all(test(item) for test in wanted))
+    if wanted:
+        tests = [meets(where), *wanted]
+        items = (item for item in dissection if all(test(item) for test in tests))
+        found = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
+    else:
+        found = record_batches(dissection, columns=columns, where=where, body_limit=body_limit)
     rows = 0
     with sink(arrow_schema(chosen)) as put:
-        for batch in batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit):
+        for batch in found:
             put(batch)
             rows += batch.num_rows
     return rows

@@ -332,8 +332,13 @@ def filtered(*wanted: filters.Filter) -> list[tuple[str, int]]:
 
 
 def test_filters():
-    assert filtered(filters.by_kind(["ORDERACK", "ping"])) == [("Ping", None), ("OrderAck", 1)]
-    assert filtered(filters.by_endpoint(":18010"), filters.by_kind(["UserMessage"])) == [("UserMessage", 5)]
+    assert filtered(filters.meets([filters.by_kind(["ORDERACK", "ping"])])) == [
+        ("Ping", None),
+        ("OrderAck", 1),
+    ]
+    assert filtered(filters.by_endpoint(":18010"), filters.meets([filters.by_kind(["UserMessage"])])) == [
+        ("UserMessage", 5)
+    ]
     assert filtered(filters.by_endpoint("10.0.0.66:4058")) == [("Malformed", None)]
     assert {stream for _, stream in filtered(filters.by_endpoint("10.0.0.66"))} == {None, 2}
     assert filtered(filters.by_label("*ELSE*")) == []
@@ -348,7 +353,7 @@ def test_filters():
     assert ("UserMessage", 1) not in malformed
     assert len(filtered(filters.by_findings(["any"]))) > len(malformed)
     assert filtered(filters.by_findings(["attack-header-id"])) == [("Malformed", 2)]
-    late = filtered(filters.by_time("2026-03-01T12:00:06", None))
+    late = filtered(filters.meets(filters.by_time("2026-03-01T12:00:06", None)))
     assert {stream for _, stream in late} == {4, 6}
 
 
@@ -451,8 +456,8 @@ def test_anything_can_be_shown(seed):
     pings = [c.Frame(c.START_NS, c.ethernet(c.udp_packet(rng.randbytes(24)))) for _ in range(20)]
     capture = c.pcapng_bytes([*pings, *talk.frames])
     tests = [
-        filters.by_label("*"), filters.by_queue("*"), filters.by_findings(["any"]), filters.by_kind(["ping"]),
-        filters.by_endpoint("x"), filters.by_time("0", "1"),
+        filters.by_label("*"), filters.by_queue("*"), filters.by_findings(["any"]), filters.meets([filters.by_kind(["ping"])]),
+        filters.by_endpoint("x"), filters.meets(filters.by_time("0", "1")),
     ]  # fmt: skip
     for how in ({"as_json": True}, {}, {"dump": True}):
         out = io.StringIO()
