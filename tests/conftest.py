@@ -12,7 +12,14 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.requirements_plugin"]
 
-settings.register_profile("ci", max_examples=150, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "ci",
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # a loaded machine proves nothing
+)
 settings.register_profile(
     "nightly",
     max_examples=50_000,

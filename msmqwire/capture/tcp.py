@@ -74,6 +74,7 @@ class Reassembler:
 
     Attributes:
         counters: what did not come out as it came in.
+        start_segments: segments with data among which a direction whose SYN was not seen begins.
         when_forgotten: called with a direction when its connection is forgotten.
     """
 
@@ -95,6 +96,7 @@ class Reassembler:
         self._connections: dict[int, Direction] = {}  # by stream, the direction first seen
         self._waiting: dict[Direction, None] = {}  # those that hold something, longest first
         self._buffered = 0
+        self.start_segments = START_SEGMENTS
         self.when_forgotten: Callable[[Direction], None] | None = None
         self._streams = 0
         self._now = self._sweep_at = self._idle_at = 0
@@ -365,7 +367,7 @@ class Reassembler:
         now = self._now if now is None else now
         if direction.state == OPENING:
             late = now - direction.since_ns >= START_NS
-            if late or direction.segments >= START_SEGMENTS or self._over(direction):
+            if late or direction.segments >= self.start_segments or self._over(direction):
                 _open(direction)
         if direction.state == OPEN:
             if direction.deliver(moment.time_ns, events):

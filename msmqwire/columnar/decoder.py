@@ -66,6 +66,7 @@ class Decoder:
                 yield from self._items(self._directions.pause())
                 yield from self._flush()
                 dissection.errors.clear()
+            dissection.begin(number)
             self._quiet = number < dissection.warm_up
             with dissection.reading(source) as stream:
                 yield from self._file(stream)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
+from zipimport import zipimporter
 
 import numba
 import numpy as np
@@ -25,10 +26,17 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 def jit(function: F) -> F:
     """The function compiled when it is first called; without a place to keep it, in each process anew."""
+    compiled = numba.njit(**_OPTIONS)(function)
     try:
-        return cast(F, numba.njit(cache=True, **_OPTIONS)(function))
-    except RuntimeError:  # no cache: the source stands where numba can't tell its age, as in an archive
-        return cast(F, numba.njit(**_OPTIONS)(function))
+        if isinstance(globals().get("__loader__"), zipimporter):
+            from msmqwire.columnar.kept import ArchiveCache
+
+            compiled._cache = ArchiveCache(function)  # type: ignore[no-untyped-call]
+        else:
+            compiled.enable_caching()
+    except RuntimeError:  # no place to keep it
+        pass
+    return cast(F, compiled)
 
 
 @intrinsic

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, expand, open_records
+from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
 from msmqwire.errors import CaptureError
@@ -107,11 +108,17 @@ class Dissection(Iterator[Item]):
                 for _ in self.tracker.pause():
                     pass
                 self.errors.clear()
+            self.begin(number)
             items = self._one(source)
             if number < self.warm_up:
                 items = (item for item in items if False)
             yield from items
         yield from self.tracker.flush() if self.flushes else self.tracker.pause()
+
+    def begin(self, number: int) -> None:
+        """The source of this number is read next: long before the first row, starts need not be certain."""
+        long_before = number < self.warm_up - 1
+        self.tracker.reassembler.start_segments = 1 if long_before else START_SEGMENTS
 
     def _one(self, source: Any) -> Iterator[Item]:
         with self.reading(source) as stream:
