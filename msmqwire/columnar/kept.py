@@ -30,7 +30,8 @@ def _place_of(archive: str) -> tuple[str, str] | None:
     It is in the folder NUMBA_CACHE_DIR, in the user's cache, or beside the archive.
     """
     digest = sha256(Path(archive).read_bytes()).hexdigest()
-    user = config.CACHE_DIR or AppDirs(appname="numba", appauthor=False).user_cache_dir
+    dirs: Any = AppDirs
+    user = config.CACHE_DIR or dirs(appname="numba", appauthor=False).user_cache_dir  # type: ignore[attr-defined]
     for folder in (user, os.path.dirname(archive)):
         place = os.path.join(folder, f"{_NAME}-{digest[:32]}")
         try:
