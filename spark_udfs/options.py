@@ -17,7 +17,7 @@ from msmqwire.errors import MsmqError
 Read = Literal["packets", "segments", "sessions"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 
-SPLIT_SIZE: Final = 128 << 20
+SPLIT_SIZE: Final = 512 << 20
 OVERLAP: Final = 16 << 20
 _READS: Final = ("packets", "segments", "sessions")
 _MODES: Final = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")

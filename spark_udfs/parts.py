@@ -44,11 +44,15 @@ class Part(InputPartition):
     last: bool
 
     def before(self) -> list[Window]:
-        """The warm-up, no longer than needed."""
+        """The warm-up, no longer than needed, its end apart: before that, a reader may be hasty."""
         wanted, found = self.overlap, list[Window]()
         for window in reversed(self.warm_up):
             found.append(last_part(window, wanted))
             wanted -= window.end - window.start
+        if found:
+            end = last_part(found[0], self.overlap // 4)
+            if end.start > found[0].start:
+                found[:1] = [end, replace(found[0], end=end.start)]
         return found[::-1]
 
 

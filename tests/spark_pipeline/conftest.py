@@ -25,6 +25,7 @@ WORKERS = 2
 START_SECONDS = 60
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the marks in a hook of this name
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where tests are shared among processes (``--dist loadgroup``), one has the cluster for all."""
     if config.pluginmanager.hasplugin("xdist"):

@@ -171,3 +171,22 @@ def test_on_a_cluster(spark, tmp_path):
         assert {name: row[name] for name in row if name not in ("first", "last")} == {
             name: same[name] for name in same if name not in ("first", "last")
         }
+
+
+def test_the_data_source_gives_the_same_table(spark, tmp_path):
+    """All columns, and some of them."""
+    talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(3)]
+    one = c.pcapng_bytes(c.merged(*(talk.send(EXPRESS).close().frames for talk in talks)))
+    wanted = table(tmp_path, one)
+    read = spark.read.format("msmq").option("read", "sessions")
+    found = read.load(f"{tmp_path}/*")
+    assert found.columns == SESSION_SCHEMA.names
+    names = [name for name in found.columns if name not in ("first", "last")]
+
+    def told(rows: Iterable[Any]) -> list[dict[str, Any]]:
+        picked = ({name: row[name] for name in names} for row in rows)
+        return sorted(picked, key=lambda row: row["client_port"])
+
+    assert told(found.collect()) == told(wanted)
+    some = read.schema("ended string, client_port int").load(f"{tmp_path}/*")
+    assert sorted(map(tuple, some.collect())) == [("fin", 5000), ("fin", 5001), ("fin", 5002)]
