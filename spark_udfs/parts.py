@@ -9,12 +9,15 @@ other parts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 from pyspark.sql.datasource import InputPartition
 
+from msmqwire.capture import open_records
 from msmqwire.capture.splits import Window, last_part, plan
+from msmqwire.errors import CaptureError
 
 WARM_UP_FILES_MAX: Final = 64
 """Files that a task reads before its own, however small they are."""
@@ -45,15 +48,38 @@ class Part(InputPartition):
 
     def before(self) -> list[Window]:
         """The warm-up, no longer than needed, its end apart: before that, a reader may be hasty."""
-        wanted, found = self.overlap, list[Window]()
-        for window in reversed(self.warm_up):
-            found.append(last_part(window, wanted))
-            wanted -= window.end - window.start
+        found = _last_of(self.warm_up, self.overlap)
         if found:
-            end = last_part(found[0], self.overlap // 4)
-            if end.start > found[0].start:
-                found[:1] = [end, replace(found[0], end=end.start)]
-        return found[::-1]
+            end = last_part(found[-1], self.overlap // 4)
+            if end.start > found[-1].start:
+                found[-1:] = [replace(found[-1], end=end.start), end]
+        return found
+
+    def joined_ns(self) -> int:
+        """The time of the first frame that the reader of what follows knows; 0 for none."""
+        joined: list[Window] = []
+        for window in (*self.warm_up, *self.windows):
+            if joined and joined[-1].path == window.path:
+                joined[-1] = replace(joined[-1], end=window.end)
+            else:
+                joined.append(window)
+        first = _last_of(joined[-WARM_UP_FILES_MAX:], self.overlap)[:1]
+        for window in first:
+            with window.open() as stream, suppress(CaptureError):
+                for record in open_records(cast(BinaryIO, stream)):
+                    return record.time_ns
+        return 0
+
+
+def _last_of(windows: Sequence[Window], size: int) -> list[Window]:
+    """The last bytes of some windows, so many at least where there are."""
+    found = list[Window]()
+    for window in reversed(windows):
+        if size <= 0:
+            break
+        found.append(last_part(window, size))
+        size -= window.end - window.start
+    return found[::-1]
 
 
 @dataclass

@@ -216,13 +216,21 @@ class Reassembler:
             self._forget(direction, "capture", events)
         return events
 
-    def open_all(self) -> list[Event]:
-        """Have every direction that has brought data begin where that begins, as if enough had come."""
+    def pause(self, joined_ns: int = 0) -> list[Event]:
+        """Another reader goes on from here that knows the frames from ``joined_ns`` on only.
+
+        Every direction that has brought data begins where that begins, as if enough had come. A hole is
+        given up that the other reader can't know, because it begins behind it.
+        """
         events: list[Event] = []
         for direction in list(self._waiting):
+            moment = Moment(direction.last_ns, direction.frames[-1])
             if direction.state == OPENING:
                 _open(direction)
-                self._settle(direction, Moment(direction.last_ns, direction.frames[-1]), events)
+            self._settle(direction, moment, events)
+            while direction.pieces and direction.pieces[0].time_ns < joined_ns:
+                direction.give_up("limit", moment, events)
+            self._settle(direction, moment, events)
         return events
 
     def stream(self, datagram: Datagram) -> int | None:

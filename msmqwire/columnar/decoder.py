@@ -72,7 +72,7 @@ class Decoder:
                 yield from self._file(stream)
             self._count()
         own = self._directions
-        yield from self._items(own.flush() if dissection.flushes else own.pause())
+        yield from self._items(own.flush() if dissection.flushes else own.pause(dissection.joined_ns))
         yield from self._flush()
         yield from self._maker.finish()
 

@@ -223,11 +223,11 @@ class Directions:
         self._unknown.difference_update(map(int, numbers[quiet]))
         return int(flow[:, quiet, LAST_NS].max(initial=0))
 
-    def pause(self) -> list[Item]:
+    def pause(self, joined_ns: int = 0) -> list[Item]:
         """The items that come when another reader goes on: `Tracker.pause`."""
         self._write_clock()
         self.give_all_back()
-        items = list(self._tracker.pause())
+        items = list(self._tracker.pause(joined_ns))
         self._read_clock()
         return items
 

@@ -26,6 +26,7 @@ def dissect(
     lint: bool = True,
     flush: bool = True,
     warm_up: int = 0,
+    joined_ns: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Dissection:
     """All MSMQ packets of captures, in the order in which they were completed.
@@ -40,12 +41,15 @@ def dissect(
             unfinished is told.
         warm_up: the first so many sources only make connections known: nothing that comes out while
             they are read is told.
+        joined_ns: without `flush`, the time of the first frame that the reader of what follows knows.
         progress: called with the number of bytes of the files read since the last call.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
     """
-    return Dissection(sources, ports=ports, lint=lint, flush=flush, warm_up=warm_up, progress=progress)
+    return Dissection(
+        sources, ports=ports, lint=lint, flush=flush, warm_up=warm_up, joined_ns=joined_ns, progress=progress
+    )
 
 
 class Dissection(Iterator[Item]):
@@ -63,6 +67,7 @@ class Dissection(Iterator[Item]):
         tracker: from datagrams to items.
         flushes: whether the capture ends with the last source.
         warm_up: how many sources only make connections known.
+        joined_ns: when the reader of what follows joins in.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class Dissection(Iterator[Item]):
         lint: bool = True,
         flush: bool = True,
         warm_up: int = 0,
+        joined_ns: int = 0,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
@@ -86,6 +92,7 @@ class Dissection(Iterator[Item]):
         self._progress = progress
         self.flushes = flush
         self.warm_up = warm_up
+        self.joined_ns = joined_ns
         self.decoder = IpDecoder()
         self.tracker = Tracker(ports=ports, lint=lint, place=self._place)
         # Frames are numbered through all files while they are read: these are the first numbers.
@@ -113,7 +120,7 @@ class Dissection(Iterator[Item]):
             if number < self.warm_up:
                 items = (item for item in items if False)
             yield from items
-        yield from self.tracker.flush() if self.flushes else self.tracker.pause()
+        yield from self.tracker.flush() if self.flushes else self.tracker.pause(self.joined_ns)
 
     def begin(self, number: int) -> None:
         """The source of this number is read next: long before the first row, starts need not be certain."""

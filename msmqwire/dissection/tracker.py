@@ -71,10 +71,10 @@ class Tracker:
         for event in self.reassembler.flush(time_ns):
             yield from self.event(event)
 
-    def pause(self) -> Iterator[Item]:
-        """Another reader goes on from here, knowing only what came shortly before: what depends on where a
-        direction begins is decided now. Nothing ends."""
-        for event in self.reassembler.open_all():
+    def pause(self, joined_ns: int = 0) -> Iterator[Item]:
+        """Another reader goes on from here that knows the frames from a time on only: what it can't tell is
+        told now. Nothing ends."""
+        for event in self.reassembler.pause(joined_ns):
             yield from self.event(event)
 
     def save(self) -> Saved | None:
