@@ -23,7 +23,7 @@ from msmqwire.columnar.rows import INT64_MAX
 from msmqwire.columnar.walk import walk
 from msmqwire.dissection import Dissection, Item
 
-CHUNK: Final = 4 << 20
+CHUNK: Final = 1 << 20
 """Bytes of a file that are looked at together."""
 ARENA: Final = 8 << 20
 """Bytes set aside for packets that came in several segments, or from the generic reader."""
