@@ -229,7 +229,8 @@ class Reassembler:
                 _open(direction)
             self._settle(direction, moment, events)
             while direction.pieces and direction.pieces[0].time_ns < joined_ns:
-                direction.give_up("limit", moment, events)
+                reason: GapReason = "acknowledged" if self._acknowledged(direction) else "limit"
+                direction.give_up(reason, moment, events)
             self._settle(direction, moment, events)
         return events
 
