@@ -80,6 +80,9 @@ def last_part(window: Window, size: int) -> Window:
     """
     if window.end - window.start <= size + size // 4 or not can_be_cut(window.path):
         return window
+    near = _near(window, window.end - size)
+    if near is not None:
+        return near
     found = window
     try:
         for start, _, head in marks(window, max(size // 4, 1)):
@@ -90,6 +93,18 @@ def last_part(window: Window, size: int) -> Window:
     except CaptureError:
         pass  # who reads the window will be told
     return found
+
+
+def _near(window: Window, place: int) -> Window | None:
+    """What of a window of a pcap file follows a place, from the next record on, where one is certain."""
+    with open(window.path, "rb") as file:
+        head = file.read(pcap.FILE_HEADER_SIZE)
+        if head[:4] not in pcap.MAGICS or len(head) < pcap.FILE_HEADER_SIZE:
+            return None
+        start = find_record(file, head, place)
+    if start is None or not window.start < start < window.end:
+        return None
+    return Window(window.path, head, start, window.end)
 
 
 class Index:
