@@ -1,6 +1,7 @@
 """Spark jobs, functions and the ``msmq`` data source over captures of the MSMQ protocols.
 
-Importing the package sees to it that Spark finds a Java (`spark_udfs.java`); ``register`` makes the
+Importing the package sees to it that Spark finds a Java (`spark_udfs.java`), and that it starts this
+Python and no other, unless PYSPARK_PYTHON names one; ``register`` makes the
 data source and the SQL functions known to a session::
 
     import spark_udfs
@@ -13,6 +14,8 @@ data source and the SQL functions known to a session::
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +53,7 @@ def register(spark: SparkSession) -> None:
 
 
 if not starts_no_jvm():
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         use_java()
     except NoJava as exc:

@@ -1,0 +1,20 @@
+"""Which Python Spark starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SHOW = "import os, spark_udfs; print(os.environ.get('PYSPARK_PYTHON'))"
+
+
+@pytest.mark.parametrize("given", [None, "/usr/bin/other"])
+def test_spark_starts_this_python_unless_another_is_named(given: str | None) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    if given is not None:
+        environment["PYSPARK_PYTHON"] = given
+    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == (given or sys.executable)
