@@ -18,6 +18,7 @@ from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from spark_udfs.cuts import CHECKS, CUTS, HEADS, check_pieces, find_cuts, heads, without_bad
 from spark_udfs.pieces import NEEDED, OFFSET_BITS, Cut, Cuts
 from spark_udfs.schema import spark_schema
+from spark_udfs.segments import DAMAGED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,8 +27,6 @@ PIECE_SIZE: Final = 256 << 20
 """Bytes of payload from which on a flow is cut into pieces of about this size."""
 CHECKS_MAX: Final = 3
 """How often cuts are checked; a flow some of whose cuts fail that often is not cut."""
-DAMAGED: Final = "damaged"
-"""The ``transport`` of the row that tells, with the error as its payload, that a file can't be read on."""
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, Condition, arrow_schema, record_batches
 from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.filters import meeting
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError, MsmqError
 from spark_udfs.flows import FlowNumbers
@@ -126,7 +127,7 @@ class PacketReader:
         names = list(dict.fromkeys(["file", "kind", "error", *(name for name, _, _ in self.where)]))
         columns = [BY_NAME[name] for name in names]
         told = pa.RecordBatch.from_pylist([row], arrow_schema(columns))
-        if self.options.mode == "PERMISSIVE" and _meets(told, self.where):
+        if self.options.mode == "PERMISSIVE" and meeting(told, self.where).num_rows:
             yield as_spark(
                 [pa.array([row.get(field.name)], field.type) for field in self.schema], self.schema
             )
@@ -145,17 +146,3 @@ def _refuse_malformed(batch: pa.RecordBatch) -> None:
     if bad.num_rows:
         file, src, why = (bad.column(name)[0].as_py() for name in ("file", "src", "error"))
         raise MalformedCapture(f"{file}: a malformed packet from {src}: {why}")
-
-
-def _meets(row: pa.RecordBatch, where: Sequence[Condition]) -> bool:
-    """Whether a row of a file, a kind and an error, all else null, meets conditions."""
-    test = {"==": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater}
-    for name, op, value in where:
-        column = row.column(name)
-        if op == "in":
-            met: Any = pc.is_in(column, value_set=pa.array(list(value), column.type))[0].as_py()
-        else:
-            met = test.get(op, pc.greater_equal)(column, pa.scalar(value, column.type))[0].as_py()
-        if not met or not column[0].is_valid:
-            return False
-    return True

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from msmqwire.capture import Datagram, IpDecoder
 from msmqwire.capture.splits import Window, located_records
 from msmqwire.columnar import CaptureWarning, Condition
+from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
 from spark_udfs.flows import FlowNumbers
 from spark_udfs.options import Options
@@ -92,7 +93,7 @@ class SegmentReader:
             OSError: a file can't be read.
         """
         for batch in segment_batches(part, strict=self.options.mode == "FAILFAST"):
-            kept = _filtered(batch, self.where)
+            kept = meeting(batch, self.where)
             if self.options.mode == "DROPMALFORMED":
                 kept = kept.filter(pc.not_equal(kept.column("transport"), DAMAGED))
             yield as_spark([kept.column(name) for name in self.columns], self.schema)
@@ -169,23 +170,3 @@ def _batch(rows: Sequence[_Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(cells, field.type) for cells, field in zip(columns, SEGMENT_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SEGMENT_SCHEMA)
-
-
-def _filtered(batch: pa.RecordBatch, where: Sequence[Condition]) -> pa.RecordBatch:
-    for name, op, value in where:
-        column = batch.column(name)
-        if op == "in":
-            kept = pc.is_in(column, value_set=pa.array(list(value), column.type))
-        else:
-            kept = _TESTS[op](column, pa.scalar(value, column.type))
-        batch = batch.filter(kept)
-    return batch
-
-
-_TESTS: Final = {
-    "==": pc.equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}

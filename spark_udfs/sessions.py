@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
 )  # fmt: skip
-HANDSHAKES: Final = ("complete", "refused", "incomplete", "none seen")
 BATCH_ROWS: Final = 4096
 
 
@@ -351,7 +350,7 @@ def _segments(paths: Iterable[str], decoder: IpDecoder) -> Iterator[Datagram]:
                 if segment is not None and segment.transport == "tcp":
                     yield segment
         except CaptureError as exc:
-            warnings.warn(str(exc), CaptureWarning, stacklevel=2)
+            warnings.warn(CaptureWarning(exc), stacklevel=2)
 
 
 def sessions_of(found: Flows, *, partitions: int | None = None) -> DataFrame:

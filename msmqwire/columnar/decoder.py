@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from ipaddress import ip_address
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from msmqwire.columnar import state as w
 from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
 from msmqwire.columnar.flows import FIELDS
 from msmqwire.columnar.generated import SLOTS, ping
-from msmqwire.columnar.handed import Directions
+from msmqwire.columnar.handed import Directions, key_of
 from msmqwire.columnar.network import HEADS
 from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
 from msmqwire.columnar.rows import INT64_MAX
@@ -29,7 +28,6 @@ ARENA: Final = 8 << 20
 """Bytes set aside for packets that came in several segments, or from the generic reader."""
 ROWS: Final = 1 << 13
 """Rows that are found before their columns are made."""
-_LOW: Final = (1 << 64) - 1
 
 
 class Decoder:
@@ -66,7 +64,7 @@ class Decoder:
                 yield from self._items(self._directions.pause())
                 yield from self._flush()
                 dissection.errors.clear()
-            dissection.begin(number)
+            dissection.approach(number)
             self._quiet = number < dissection.warm_up
             with dissection.reading(source) as stream:
                 yield from self._file(stream)
@@ -260,15 +258,11 @@ class Decoder:
             extra = len(self._extras)
             error = item.error
             self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
-        source, target = ip_address(item.src), ip_address(item.dst)
-        halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
         cells = self.rows[row]
         cells[w.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
         cells[w.R_FRAME] = item.frames[-1] if item.frames else -1
         cells[w.R_STREAM] = -1 if item.stream is None else item.stream
-        cells[w.R_SRC_HIGH : w.R_DST_LOW + 1] = np.array(halves, np.uint64).view(np.int64)
-        cells[w.R_PORTS] = item.src_port << 16 | item.dst_port
-        cells[w.R_IPV6] = source.version == 6
+        cells[w.R_SRC_HIGH : w.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
         cells[w.R_KIND], cells[w.R_SIZE] = kind, item.size
         cells[w.R_START], cells[w.R_LENGTH] = start, size
         cells[w.R_EXTRA] = extra

@@ -424,19 +424,21 @@ def sender_cells(
 
 
 @jit
+def _place_of(table: Any, high: int, low: int) -> int:
+    mixed = (np.uint64(low) ^ np.uint64(high) * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(mixed >> np.uint64(40)) & (table.size - 1)
+
+
+@jit
 def address_codes(table: Any, known: Any, high: Any, low: Any, ipv6: Any, codes: Any, i: int, n: int) -> int:
     """The codes of addresses that are known; the row of the first that is not, n when there is none."""
-    mask = table.size - 1
     while i < n:
-        mixed = (np.uint64(low[i]) ^ np.uint64(high[i]) * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(
-            0xBF58476D1CE4E5B9
-        )
-        at = np.int64(mixed >> np.uint64(40)) & mask
+        at = _place_of(table, high[i], low[i])
         code = table[at]
         while code >= 0:
             if known[code, 0] == high[i] and known[code, 1] == low[i] and known[code, 2] == ipv6[i]:
                 break
-            at = (at + 1) & mask
+            at = (at + 1) & (table.size - 1)
             code = table[at]
         if code < 0:
             return i
@@ -448,10 +450,8 @@ def address_codes(table: Any, known: Any, high: Any, low: Any, ipv6: Any, codes:
 @jit
 def add_address(table: Any, known: Any, code: int, high: int, low: int, ipv6: int) -> None:
     """Gives an address a code."""
-    mask = table.size - 1
-    mixed = (np.uint64(low) ^ np.uint64(high) * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
-    at = np.int64(mixed >> np.uint64(40)) & mask
+    at = _place_of(table, high, low)
     while table[at] >= 0:
-        at = (at + 1) & mask
+        at = (at + 1) & (table.size - 1)
     table[at] = code
     known[code, 0], known[code, 1], known[code, 2] = high, low, ipv6

@@ -83,14 +83,19 @@ class Filter:
 
     def rest(self, batch: Any) -> Any:
         """The rows of a batch that meet the conditions on fields."""
-        for name, op, value in self._late:
-            column = batch.column(name)
-            if op == "in":
-                kept = pc.is_in(column, value_set=pa.array(list(value), column.type))
-            else:
-                kept = getattr(pc, _FUNCTIONS[op])(column, pa.scalar(value, column.type))
-            batch = batch.filter(pc.fill_null(kept, False))
-        return batch
+        return meeting(batch, self._late)
+
+
+def meeting(batch: Any, conditions: Sequence[Condition]) -> Any:
+    """The rows of a batch that meet conditions; null meets none. The columns are there."""
+    for name, op, value in conditions:
+        column = batch.column(name)
+        if op == "in":
+            kept = pc.is_in(column, value_set=pa.array(list(value), column.type))
+        else:
+            kept = getattr(pc, _FUNCTIONS[op])(column, pa.scalar(value, column.type))
+        batch = batch.filter(pc.fill_null(kept, False))
+    return batch
 
 
 _FUNCTIONS: Final = {

@@ -371,7 +371,7 @@ class Directions:
         self._state[FREE] -= 1
         number = int(self.free[self._state[FREE]])
         for one, at in ((direction, number), (direction.peer, number + 1)):
-            self.keys[at] = _key(*one.key)
+            self.keys[at] = key_of(*one.key)
             self.states[at, MODE], self.states[at, ACKED] = KEEP, -1
             self._numbers[one] = at
             self._by_number[at] = one
@@ -381,7 +381,7 @@ class Directions:
     def _adopt_one(self, datagram: Datagram) -> None:
         """Has the tracker know of the connection of a segment, where the walk saw it begin."""
         if self._unknown and self._tracker.reassembler.direction(datagram[1:5]) is None:
-            number = flows.find(self.table, self.keys, np.array(_key(*datagram[1:5]), np.int64)) & -2
+            number = flows.find(self.table, self.keys, np.array(key_of(*datagram[1:5]), np.int64)) & -2
             if number in self._unknown:
                 self._adopt(number)
 
@@ -456,7 +456,8 @@ class Directions:
         self.nodes, self.pend = nodes, pend
 
 
-def _key(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
+def key_of(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
+    """Endpoints as the walk has them: the first fields of `msmqwire.columnar.network.datagram`."""
     source, target = ip_address(src), ip_address(dst)
     halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
     signed = np.array(halves, np.uint64).view(np.int64)

@@ -7,7 +7,6 @@ from typing import Any, Final
 from msmqwire.capture import links
 from msmqwire.columnar.jit import b16, b32, b64, jit, u32
 
-NOTHING: Final = 0
 TCP: Final = 1
 UDP: Final = 2
 OTHER: Final = 3

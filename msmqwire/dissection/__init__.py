@@ -115,14 +115,13 @@ class Dissection(Iterator[Item]):
                 for _ in self.tracker.pause():
                     pass
                 self.errors.clear()
-            self.begin(number)
-            items = self._one(source)
-            if number < self.warm_up:
-                items = (item for item in items if False)
-            yield from items
+            self.approach(number)
+            for item in self._one(source):
+                if number >= self.warm_up:
+                    yield item
         yield from self.tracker.flush() if self.flushes else self.tracker.pause(self.joined_ns)
 
-    def begin(self, number: int) -> None:
+    def approach(self, number: int) -> None:
         """The source of this number is read next: long before the first row, starts need not be certain."""
         long_before = number < self.warm_up - 1
         self.tracker.reassembler.start_segments = 1 if long_before else START_SEGMENTS
