@@ -137,7 +137,7 @@ def _own_error(error: CaptureError, windows: Sequence[Window]) -> CaptureError |
     """An error in one of these windows, with its place in the file; None for one in another file."""
     for window in windows:
         if window.path == error.file:
-            return CaptureError(error.why, file=error.file, offset=window.place(error.offset))
+            return window.located(error)
     return None
 
 

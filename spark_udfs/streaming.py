@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from msmqwire.capture.splits import CutShort, Index, Window, can_be_cut
+from msmqwire.capture.splits import Index, Window, can_be_cut
 from msmqwire.errors import MsmqError
 from spark_udfs.options import Options
 from spark_udfs.packets import PacketReader
@@ -101,7 +101,7 @@ class MsmqStreamReader(DataSourceStreamReader):
             return {"end": entry["end"], "complete": not newest}  # a packed file is read once
         error = file.index.error
         # A record that is cut off is awaited, unless the writer has gone on to another file.
-        told = error is not None and (not isinstance(error, CutShort) or (unchanged and not newest))
+        told = error is not None and (not error.cut or (unchanged and not newest))
         end = file.size if told or error is None else max(file.index.end, entry["end"])
         return {"end": end, "complete": not newest and end == file.size}
 

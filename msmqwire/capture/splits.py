@@ -19,10 +19,10 @@ from dataclasses import replace
 from msmqwire.capture import pcap
 from msmqwire.capture.marks import Mark, can_be_cut, located_records, marks
 from msmqwire.capture.pcap_search import find_record
-from msmqwire.capture.window import CutShort, Window
+from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, MsmqError
 
-__all__ = ["CutShort", "Index", "Mark", "Window", "can_be_cut", "last_part", "located_records", "plan"]
+__all__ = ["Index", "Mark", "Window", "can_be_cut", "last_part", "located_records", "plan"]
 
 
 def plan(path: str, split_size: int, *, search: bool = False) -> list[Window]:
@@ -114,8 +114,8 @@ class Index:
         path: the file.
         end: the byte after its last complete record; for a file that can't be cut, its size once it
             can be read to its end, and 0 before.
-        error: what ended reading, with the place in the file; None at a proper end, `CutShort` where
-            more may come.
+        error: what ended reading, with the place in the file; None at a proper end; it is
+            ``cut`` where more may come.
     """
 
     def __init__(self, path: str, step: int) -> None:

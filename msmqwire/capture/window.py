@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-class CutShort(CaptureError):
-    """A file that ends within a record, or within its header: more may come."""
-
-
 @dataclass(frozen=True, slots=True)
 class Window:
     """A small virtual capture file: what a reader must know beforehand, then bytes of a file.
@@ -41,6 +37,10 @@ class Window:
         """
         return WindowStream(self)
 
+    def located(self, error: CaptureError) -> CaptureError:
+        """An error of reading the window's stream, with the place in the file."""
+        return CaptureError(error.why, file=error.file, offset=self.place(error.offset), cut=error.cut)
+
     def place(self, offset: int) -> int:
         """The place in the file of a byte of the (unpacked) stream."""
         return offset - len(self.head) + self.start
@@ -52,23 +52,20 @@ class WindowStream(RawIOBase):
     Attributes:
         name: the file.
         window: the window.
-        ended: whether a reader has asked for more than there is.
     """
 
     def __init__(self, window: Window) -> None:
         super().__init__()
         self.name = window.path
         self.window = window
-        self.ended = False
         self._head = window.head
         self._left = window.end - window.start
         self._file = open(window.path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
         self._file.seek(window.start)
 
     def located(self, error: CaptureError) -> CaptureError:
-        """An error of reading the stream, with the place in the file; `CutShort` for an end too early."""
-        kind = CutShort if self.ended else CaptureError
-        return kind(error.why, file=error.file, offset=self.window.place(error.offset))
+        """An error of reading the stream, with the place in the file."""
+        return self.window.located(error)
 
     def readable(self) -> bool:
         return True
@@ -81,7 +78,6 @@ class WindowStream(RawIOBase):
             return size
         size = self._file.readinto(view[: self._left]) or 0
         self._left -= size
-        self.ended = self.ended or (size == 0 and len(view) > 0)
         return size
 
     def close(self) -> None:
