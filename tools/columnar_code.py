@@ -15,7 +15,6 @@ import argparse
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +29,7 @@ from msmqwire.packets import (  # noqa: E402
     USER_MESSAGE,
 )
 from msmqwire.ping import PING  # noqa: E402
+from msmqwire.schema.codec_parse import Place, Scope, referenced  # noqa: E402
 from msmqwire.schema.nodes import (  # noqa: E402
     REST,
     Align,
@@ -90,28 +90,6 @@ from msmqwire.columnar.jit import ends_on_null, jit, u8, u16, u32
 MALFORMED: Final = -1
 UNSURE: Final = -2
 '''
-
-
-@dataclass
-class Place:
-    """A position: a variable and a constant."""
-
-    base: str
-    plus: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.base} + {self.plus}" if self.plus else self.base
-
-    def ahead(self, count: int) -> Place:
-        return Place(self.base, self.plus + count)
-
-
-@dataclass
-class Scope:
-    header: Header
-    start: Place
-    raws: dict[str, str] = field(default_factory=dict)
-    inner: dict[str, Scope] = field(default_factory=dict)
 
 
 class Source:
@@ -181,12 +159,6 @@ class Source:
         """What follows is there only sometimes: it gets a variable of its own."""
         self.move(str(self.here))
 
-    def wanted(self, name: str, *, below: bool = False) -> bool:
-        path = ".".join([*self.path, name])
-        return path in WANTED or (
-            below and any(other.startswith(f"{path}.") for other in WANTED if path != other)
-        )
-
     def note(self, name: str, place: Place, size: int) -> None:
         """A field of fixed size: slot, distance, size."""
         wanted = ".".join([*self.path, name])
@@ -196,21 +168,8 @@ class Source:
     # -- references --------------------------------------------------------------------------
 
     def lookup(self, path: str) -> str:
-        head, *rest = path.split(".")
-        for scope in reversed(self.scopes):
-            found, names = scope, [head, *rest]
-            while names[0] in found.inner and len(names) > 1:
-                found, names = found.inner[names[0]], names[1:]
-            if names[0] not in found.raws:
-                continue
-            raw = found.raws[names[0]]
-            if len(names) == 1:
-                return raw
-            part = found.header.part(names[0])
-            assert isinstance(part, Flags)
-            bits = next(p for p in part.parts if p.name == names[1])
-            return f"({raw} >> {bits.shift} & {(1 << bits.width) - 1:#x})"
-        raise KeyError(path)
+        raw, bits = referenced(self.scopes, path)
+        return raw if bits is None else f"({raw} >> {bits.shift} & {(1 << bits.width) - 1:#x})"
 
     def length(self, ref: Ref) -> str:
         value = self.lookup(ref.path)
@@ -349,8 +308,8 @@ class Source:
             self.refuse_if(f"{self.here} > {self.end}")
         if isinstance(part, Text) and part.strict:
             self.refuse_if(f"not ends_on_null(buf, {start}, {self.here})")
-        if self.wanted(part.name):
-            path = ".".join([*self.path, part.name])
+        path = ".".join([*self.path, part.name])
+        if path in WANTED:
             self.places[path] = (self.slot(start.base), start.plus, self.slot(self.here.base), 0)
 
     def align(self, part: Align) -> None:

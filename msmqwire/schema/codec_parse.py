@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from msmqwire.schema.nodes import (
     REST,
     TO_NULL,
     Align,
+    Bits,
     Choice,
     Close,
     Each,
@@ -37,7 +39,7 @@ CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 @dataclass
-class _Place:
+class Place:
     """A position in the bytes: a variable and a constant."""
 
     base: str
@@ -46,24 +48,47 @@ class _Place:
     def __str__(self) -> str:
         return f"{self.base}+{self.plus}" if self.plus else self.base
 
-    def ahead(self, count: int) -> _Place:
-        return _Place(self.base, self.plus + count)
+    def ahead(self, count: int) -> Place:
+        return Place(self.base, self.plus + count)
 
 
 @dataclass
-class _Scope:
+class Scope:
+    """A structure that is being read: where it starts, its integers and inner structures."""
+
     header: Header
-    start: _Place
+    start: Place
     raws: dict[str, str] = field(default_factory=dict)  # field -> variable with its integer
-    inner: dict[str, _Scope] = field(default_factory=dict)
+    inner: dict[str, Scope] = field(default_factory=dict)
     outs: dict[str, str] = field(default_factory=dict)  # field -> expression of its value
 
 
 @dataclass
 class _Region:
     end: str
-    scope: _Scope | None
+    scope: Scope | None
     outer: str  # the variable of the end around it
+
+
+def referenced(scopes: Sequence[Scope], path: str) -> tuple[str, Bits | None]:
+    """The variable with the integer that a path leads to from the innermost scope, and its named bits.
+
+    Raises KeyError.
+    """
+    head, *rest = path.split(".")
+    for scope in reversed(scopes):
+        found, names = scope, [head, *rest]
+        while names[0] in found.inner and len(names) > 1:
+            found, names = found.inner[names[0]], names[1:]
+        if names[0] not in found.raws:
+            continue
+        raw = found.raws[names[0]]
+        if len(names) == 1:
+            return raw, None
+        part = found.header.part(names[0])
+        assert isinstance(part, Flags)
+        return raw, next(p for p in part.parts if p.name == names[1])
+    raise KeyError(path)
 
 
 class ParserSource:
@@ -74,9 +99,9 @@ class ParserSource:
         self.constants: dict[str, Any] = {}
         self.depth = 1
         self.count = 0
-        self.here = _Place("p0")
+        self.here = Place("p0")
         self.end = "e0"
-        self.scopes: list[_Scope] = []
+        self.scopes: list[Scope] = []
         self.regions: list[_Region] = []
         self.run: list[tuple[str, str]] = []  # struct codes and targets, not yet emitted
         self.run_start = self.here
@@ -130,29 +155,18 @@ class ParserSource:
         """Goes on at a computed place."""
         var = self.name("p")
         self.emit(f"{var} = {expression}")
-        self.here = _Place(var)
+        self.here = Place(var)
 
     # -- references --------------------------------------------------------------------------
 
     def lookup(self, path: str) -> str:
         """The expression of a referenced integer."""
-        head, *rest = path.split(".")
-        for scope in reversed(self.scopes):
-            found, names = scope, [head, *rest]
-            while names[0] in found.inner and len(names) > 1:
-                found, names = found.inner[names[0]], names[1:]
-            if names[0] not in found.raws:
-                continue
-            raw = found.raws[names[0]]
-            if len(names) == 1:
-                return raw
-            part = found.header.part(names[0])
-            assert isinstance(part, Flags)
-            bits = next(p for p in part.parts if p.name == names[1])
-            if bits.width == 1:
-                return f"({raw} & {bits.mask:#x} != 0)"
-            return f"({raw} >> {bits.shift} & {(1 << bits.width) - 1:#x})"
-        raise KeyError(path)
+        raw, bits = referenced(self.scopes, path)
+        if bits is None:
+            return raw
+        if bits.width == 1:
+            return f"({raw} & {bits.mask:#x} != 0)"
+        return f"({raw} >> {bits.shift} & {(1 << bits.width) - 1:#x})"
 
     def length(self, ref: Ref) -> str:
         """A variable with the length of a referenced part, checked not to be negative."""
@@ -175,7 +189,7 @@ class ParserSource:
     # -- structures --------------------------------------------------------------------------
 
     def structure(self, header: Header, name: str = "") -> str:
-        scope = _Scope(header, self.here)
+        scope = Scope(header, self.here)
         if self.scopes:
             self.scopes[-1].inner[name] = scope
         self.scopes.append(scope)
@@ -191,7 +205,7 @@ class ParserSource:
             self.emit(f"{record}.{field_name} = {scope.outs[field_name]}")
         return record
 
-    def part(self, part: Part, scope: _Scope) -> None:
+    def part(self, part: Part, scope: Scope) -> None:
         out: str | None = None
         match part:
             case UInt():
@@ -248,7 +262,7 @@ class ParserSource:
                 return self.view(part)
         raise TypeError(part)
 
-    def integer(self, part: UInt, scope: _Scope) -> str:
+    def integer(self, part: UInt, scope: Scope) -> str:
         var = self.name("v")
         code = CODES[part.bits]
         self.fixed(code.lower() if part.signed else code, part.size, var)
@@ -292,7 +306,7 @@ class ParserSource:
     def bytes(self, part: Raw) -> str:
         if part.length is REST:
             start = str(self.here)
-            self.here = _Place(self.end)
+            self.here = Place(self.end)
             self.refuse_if(f"{start} > {self.end}")
         else:
             assert isinstance(part.length, Ref)
@@ -395,7 +409,7 @@ class ParserSource:
         self.emit(f"    {var} = None; {after} = {before}")
         if unread:
             self.emit(f"    {unread}0")
-        self.here = _Place(after)
+        self.here = Place(after)
         return var
 
     def choice(self, part: Choice) -> str:
@@ -413,7 +427,7 @@ class ParserSource:
             self.emit(f"{var} = {record}; {after} = {self.here}")
             self.depth -= 1
         self.emit("else: raise Refused")
-        self.here = _Place(after)
+        self.here = Place(after)
         return var
 
     def each(self, part: Each) -> str:
@@ -429,7 +443,7 @@ class ParserSource:
             self.depth += 1
             self.emit(f"if {element}.{path}:")
             self.depth += 1
-            self.here = _Place(at)
+            self.here = Place(at)
             record = self.structure(arm, part.name)
             self.emit(f"{item} = {record}; {at} = {self.here}")
             if count:
@@ -437,7 +451,7 @@ class ParserSource:
             self.depth -= 2
         self.emit(f"{var}.append({item})")
         self.depth -= 1
-        self.here = _Place(at)
+        self.here = Place(at)
         return var
 
     def view(self, part: View) -> str:
@@ -457,15 +471,15 @@ class ParserSource:
         self.emit(f"{var} = []; {at} = {self.here}")
         self.emit(f"for _ in range({count}):")
         self.depth += 1
-        self.here = _Place(at)
+        self.here = Place(at)
         record = self.structure(part.item, part.name)
         self.emit(f"{var}.append({record}); {at} = {self.here}")
         self.depth -= 1
-        self.here = _Place(at)
+        self.here = Place(at)
         return var
 
 
-def _raws(scope: _Scope | None) -> list[str]:
+def _raws(scope: Scope | None) -> list[str]:
     if scope is None:
         return []
     return [*scope.raws.values(), *(raw for inner in scope.inner.values() for raw in _raws(inner))]
