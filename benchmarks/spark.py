@@ -4,11 +4,12 @@
 
 Makes captures of mixed sessions of 1/16, 1/8, 1/4, 1/2 and the whole of the largest (4 GB unless told), and
 reads each with `read_capture` on one core, and with ``spark.read.format("msmq")`` on local[1] and local[2]: a
-few columns aggregated by kind and destination, and all columns with their bodies to the noop sink. Each
-reader is a process of its own. A capture with fewer tasks than cores is shown, and not judged. Told apart:
-the start of Spark with its first queries, and what each query takes over a small capture once all is warm,
-which is its planning and the start of its tasks; rates are of the rest. A rate per core is divided by the N
-of local[N]. Linux only: memory is read from /proc.
+few columns aggregated by kind and destination, and all columns with their bodies to the noop sink; the
+smallest also with `spark_udfs.packets`, exact by a shuffle of all segments. Each reader is a process of its
+own. A capture with fewer tasks than cores is shown, and not judged. Told apart: the start of Spark with its
+first queries, and what each query takes over a small capture once all is warm, which is its planning and the
+start of its tasks; rates are of the rest. A rate per core is divided by the N of local[N]. Linux only: memory
+is read from /proc.
 """
 
 from __future__ import annotations
@@ -171,9 +172,22 @@ def spark_reads(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
     first = [timed(query, small)[0] for query in queries]
     fixed = [timed(query, small, 3)[0] for query in queries]
     taken = [[timed(query, path, runs_over(Path(path))) for query in queries] for path in paths]
+
+    def exact(path: str) -> int:
+        rows = spark_udfs.packets(spark, path, columns=FEW).groupBy("kind").count().collect()
+        return sum(row["count"] for row in rows)
+
+    shuffled = timed(exact, paths[0])
     memory.stop()
     spark.stop()
-    return {"started": started, "first": sum(first), "fixed": fixed, "taken": taken, "memory": memory.most}
+    return {
+        "started": started,
+        "first": sum(first),
+        "fixed": fixed,
+        "taken": taken,
+        "exact": shuffled,
+        "memory": memory.most,
+    }
 
 
 def spark_measured(cores: int, small: Path, paths: list[Path]) -> dict[str, Any]:
@@ -209,6 +223,12 @@ def spark_lines(cores: int, small: Path, captures: list[tuple[Path, Made]], rows
     print(
         f"local[{cores}]: started in {found['started']:.1f} s, first queries {found['first']:.1f} s;"
         f" at the highest {memory['python']:.0f} MiB in a Python worker, {memory['java']:.0f} MiB in the JVM",
+        flush=True,
+    )
+    gigabytes, (seconds, counted) = captures[0][1].bytes / 1e9, found["exact"]
+    print(
+        f"local[{cores}]: spark_udfs.packets, {gigabytes:.3f} GB in {seconds:.1f} s,"
+        f" {seconds / gigabytes:.0f} s per GB; {counted:,} rows of {rows[0]:,}",
         flush=True,
     )
     lines = []

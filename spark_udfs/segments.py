@@ -22,7 +22,7 @@ from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
 from spark_udfs.flows import FlowNumbers
 from spark_udfs.options import Options
-from spark_udfs.packets import MalformedCapture
+from spark_udfs.packet_reader import MalformedCapture
 from spark_udfs.parts import Part
 from spark_udfs.schema import as_spark
 

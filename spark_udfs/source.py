@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from spark_udfs.filters import pushed
 from spark_udfs.options import Options
-from spark_udfs.packets import PacketReader
+from spark_udfs.packet_reader import PacketReader
 from spark_udfs.parts import Part, parts, windows_of
 from spark_udfs.schema import arrow_fields, as_spark, chosen, packet_schema, spark_schema, wanted_columns
 from spark_udfs.segments import PUSHED, SEGMENT_SCHEMA, SegmentReader

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from msmqwire.capture.splits import Index, Window, can_be_cut
 from msmqwire.errors import MsmqError
 from spark_udfs.options import Options
-from spark_udfs.packets import PacketReader
+from spark_udfs.packet_reader import PacketReader
 from spark_udfs.parts import Part, parts
 from spark_udfs.segments import SegmentReader
 

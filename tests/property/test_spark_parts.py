@@ -18,7 +18,7 @@ from msmqwire.columnar.rows import batches
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from spark_udfs.options import Options
-from spark_udfs.packets import PacketReader
+from spark_udfs.packet_reader import PacketReader
 from spark_udfs.parts import Part, parts, windows_of
 from spark_udfs.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.segments import segment_batches

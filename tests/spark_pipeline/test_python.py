@@ -18,3 +18,13 @@ def test_spark_starts_this_python_unless_another_is_named(given: str | None) -> 
         environment["PYSPARK_PYTHON"] = given
     done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, check=True)
     assert done.stdout.decode().strip() == (given or sys.executable)
+
+
+def test_what_the_package_hands_out_is_not_hidden_by_its_modules() -> None:
+    import spark_udfs
+    from spark_udfs import functions, reassembly, source
+
+    assert spark_udfs.packets is reassembly.packets
+    assert callable(spark_udfs.register)
+    assert source.MsmqDataSource.name() == "msmq"
+    assert "msmq_parse" in functions.FUNCTIONS

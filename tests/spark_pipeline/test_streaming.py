@@ -17,7 +17,7 @@ import pytest
 
 import msmqwire
 from spark_udfs.options import Options
-from spark_udfs.packets import PacketReader
+from spark_udfs.packet_reader import PacketReader
 from spark_udfs.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.streaming import CaptureGone, MsmqStreamReader
 from tests import captures as c
