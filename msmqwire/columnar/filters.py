@@ -48,8 +48,8 @@ class Filter:
 
     @property
     def columns(self) -> list[Column]:
-        """Columns that must be there to judge the rest of the conditions."""
-        return [BY_NAME[name] for name, _, _ in self._late]
+        """Columns that must be there to judge the rest of the conditions, each once."""
+        return [BY_NAME[name] for name in dict.fromkeys(name for name, _, _ in self._late)]
 
     @property
     def names(self) -> set[str]:

@@ -128,6 +128,7 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
     assert frames(("src", "==", "10.0.0.2"), ("transport", "==", "tcp")) == [8, 12, 17]
     assert frames(("label", "==", "mqsender label")) == [15]
     assert frames(("window_size", "in", [64]), ("src_port", "!=", 1801)) == [10]
+    assert frames(("window_size", ">", 0), ("window_size", "<", 65), ("src_port", "!=", 1801)) == [10]
     with pytest.raises(ValueError, match="no column lable"):
         frames(("lable", "==", "x"))
     with pytest.raises(ValueError, match="is none of"):
