@@ -1,0 +1,242 @@
+"""Transactional sequences, exactly once and in order: [MS-MQQB] 3.1.1.5, 3.1.5.6, 3.1.5.7, 3.1.5.8.6 and 3.1.6.5."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmqwire.constants import MessageClass
+from msmqwire.qm.engines import rows
+from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Transfer
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceInfo
+from msmqwire.qm.model.message import Message, TxSequenceId
+from msmqwire.qm.model.timers import Timer
+
+if TYPE_CHECKING:
+    from msmqwire.qm.engines.engine import BinaryEngine
+
+_TRANSACTIONAL = MESSAGES["Transactional"]
+
+
+class Sequences:
+    """The sequences that begin here, and those that end here."""
+
+    def __init__(self, engine: BinaryEngine) -> None:
+        self._engine, self._context = engine, engine.context
+        self._by_id: dict[TxSequenceId, Transfer] = {}
+        self._ordinal = 0
+        self._time_stamp = 0
+        self.infos: dict[tuple[UUID, str], IncomingTransactionalTransferInfo] = {}
+
+    # -- sequences that begin here ------------------------------------------------------------------
+
+    def restore(self, ordinal: int) -> None:
+        """Identifiers go on after those that were given before; with a time stamp later than any."""
+        self._ordinal, self._time_stamp = ordinal & 0xFFFFFFFF, ordinal >> 32
+
+    def known(self, transfer: Transfer) -> None:
+        """A transfer whose sequence was restored."""
+        if transfer.sequence_id.ordinal:
+            self._by_id[transfer.sequence_id] = transfer
+
+    def begin(self, transfer: Transfer) -> None:
+        """See that a transfer has a sequence: MQQB-3.1.1.3.1-12."""
+        if transfer.sequence_id.ordinal:
+            return
+        if not self._time_stamp:
+            self._time_stamp = self._context.utc & 0xFFFFFFFF
+        self._ordinal += 1
+        transfer.sequence_id, transfer.next_number = TxSequenceId(self._time_stamp, self._ordinal), 1
+        transfer.last_ack = SequenceInfo()
+        self._by_id[transfer.sequence_id] = transfer
+        last = (self._time_stamp << 32 | self._ordinal).to_bytes(8, "little")
+        self._context.changes.put(Table.META, rows.TX_SEQUENCE_ORDINAL, last)
+
+    def put(self, transfer: Transfer) -> None:
+        """Have the sequence of a transfer survive."""
+        rows.put_sequence(self._context, transfer)
+
+    def _end_if_all_acknowledged(self, transfer: Transfer) -> None:
+        """MQQB-3.1.5.6-09. The next message begins a new sequence, whose identifier is greater."""
+        if transfer.ordered or not transfer.sequence_id.ordinal:
+            return
+        self._by_id.pop(transfer.sequence_id, None)
+        transfer.sequence_id, transfer.next_number = TxSequenceId(), 1
+        transfer.unacked_sequence.clear()
+        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
+        self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
+
+    @staticmethod
+    def previous_of(transfer: Transfer, outgoing: OutgoingMessagePosition) -> int:
+        """PreviousTxSequenceNumber of a message that is sent again: MQQB-3.1.7.1.3-04."""
+        previous = transfer.last_ack.number if transfer.last_ack.sequence == transfer.sequence_id else 0
+        for one in transfer.ordered:
+            if one is outgoing:
+                break
+            previous = one.tx_sequence_number
+        return previous
+
+    def await_order_ack(self, transfer: Transfer) -> None:
+        """Transactional Ack Wait Timer: [MS-MQQB] 3.1.2.6."""
+        context, key = self._context, transfer.queue.number
+        if context.timers.active(Timer.TRANSACTIONAL_ACK_WAIT, key):
+            return
+        interval = self._interval(transfer)
+        transfer.resend_time = context.utc + interval
+        context.timers.start(
+            Timer.TRANSACTIONAL_ACK_WAIT, key, interval * 1000, lambda: self._send_again(transfer)
+        )
+
+    def _interval(self, transfer: Transfer) -> int:
+        return self._context.settings.resend_timer_table[transfer.resend_index]
+
+    def _send_again(self, transfer: Transfer) -> None:
+        """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5.
+
+        What awaits a session acknowledgement is on its way: it comes, or the session is lost.
+        """
+        if not transfer.ordered:
+            return
+        last = len(self._context.settings.resend_timer_table) - 1
+        transfer.resend_index = min(transfer.resend_index + 1, last)
+        late = [one for one in transfer.ordered if one.state is MessageState.WAITING_FOR_ORDER_ACK]
+        transfer.send_again(late)
+        self.await_order_ack(transfer)
+        self._report(transfer)
+        if transfer.session is not None:
+            self._engine.sending.send_waiting(transfer.session)
+
+    def given_up(self, outgoing: OutgoingMessagePosition) -> None:
+        """A message is not sent any more: those behind it refer to the one before it when they are sent again."""
+        transfer = outgoing.transfer
+        rows.delete_outgoing(self._context, outgoing)
+        if outgoing.tx_sequence_number:
+            if outgoing in transfer.ordered:
+                transfer.ordered.remove(outgoing)
+            for info in transfer.unacked_sequence:
+                if info.number == outgoing.tx_sequence_number:
+                    transfer.unacked_sequence.remove(info)
+                    break
+            self._end_if_all_acknowledged(transfer)
+
+    def order_ack(self, sequence: TxSequenceId, number: int) -> None:
+        """Receiving an OrderAck: [MS-MQQB] 3.1.5.6. One of a sequence that is not current says nothing."""
+        transfer = self._by_id.get(sequence)
+        if transfer is None or number >= transfer.next_number:
+            return
+        transfer.time_of_last_ack = self._context.utc
+        transfer.last_ack_count += 1
+        if transfer.last_ack.sequence != sequence or transfer.last_ack.number < number:
+            transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))
+        last = transfer.last_ack.number
+        while transfer.unacked_sequence and transfer.unacked_sequence[0].number <= last:
+            transfer.unacked_sequence.popleft()
+        transfer.resend_index = 0
+        while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:
+            outgoing = transfer.ordered.popleft()
+            outgoing.received_order_ack = True
+            if outgoing.received_session_ack or outgoing.session is None:
+                self.arrived(outgoing)
+        key = transfer.queue.number
+        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, key)
+        if transfer.ordered:
+            self.await_order_ack(transfer)
+        self._end_if_all_acknowledged(transfer)
+        self._report(transfer)
+
+    def arrived(self, outgoing: OutgoingMessagePosition) -> None:
+        """A message has both acknowledgements: MQQB-3.1.5.6-07 and -08."""
+        message, transfer = outgoing.position.message, outgoing.transfer
+        transfer.remove(outgoing)
+        if message.negative_journaling_requested or message.positive_journaling_requested:
+            outgoing.state = MessageState.WAITING_FOR_FINAL_ACK
+            transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing
+            rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
+        else:
+            rows.delete_outgoing(self._context, outgoing)
+            self._engine.delivered(outgoing)
+
+    def final_ack(self, sequence: TxSequenceId, message_id: int, message_class: int) -> None:
+        """Receiving a FinalAck: [MS-MQQB] 3.1.5.7."""
+        found = self._find(sequence, message_id)
+        if found is None:
+            return
+        transfer = found.transfer
+        message = found.position.message
+        if found.state is MessageState.WAITING_FOR_FINAL_ACK:
+            found.state = _TRANSACTIONAL[found.state, MessageEvent.FINAL_ACK]
+            del transfer.awaiting_final_ack[message_id]
+            rows.delete_outgoing(self._context, found)
+        else:
+            transfer.remove(found)
+            self.given_up(found)
+        if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+            self._engine.delivered(found)
+        else:
+            self._engine.dead_letter(found, message)
+        self._report(transfer)
+
+    def _find(self, sequence: TxSequenceId, message_id: int) -> OutgoingMessagePosition | None:
+        for transfer in self._engine.transfers.values():
+            found = transfer.awaiting_final_ack.get(message_id)
+            if found is not None and found.tx_sequence_id == sequence:
+                return found
+        transfer_now = self._by_id.get(sequence)
+        if transfer_now is not None:
+            for outgoing in transfer_now.ordered:
+                if outgoing.position.message.identifier.uniquifier == message_id:
+                    return outgoing
+        return None
+
+    def _report(self, transfer: Transfer) -> None:
+        """OutgoingTransferInfo: MQQB-3.1.5.6-12 to -14, MQQB-3.1.5.8.8-10."""
+        info, unacked = transfer.queue.transfer, transfer.unacked_sequence
+        info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count
+        info.eod_last_ack = transfer.last_ack
+        info.eod_no_ack_count = len(unacked)
+        info.eod_first_non_ack = unacked[0] if unacked else None
+        info.eod_last_non_ack = unacked[-1] if unacked else None
+        info.eod_next_seq = SequenceInfo(transfer.sequence_id, transfer.next_number, transfer.next_number - 1)
+        info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index
+        info.eod_resend_time = transfer.resend_time
+        info.eod_no_read_count = len(transfer.awaiting_final_ack)
+
+    # -- sequences that end here --------------------------------------------------------------------
+
+    def incoming(self, message: Message) -> IncomingTransactionalTransferInfo:
+        """Where the sequence of a sender to a destination stands: MQQB-3.1.5.8.8-07 and -08.
+
+        By the name used, as each outgoing queue of the sender has a sequence of its own; also for a queue that
+        is not there, so that a message refused for that is not accepted when it is sent again.
+        """
+        assert message.destination is not None, "a received message has a destination"
+        key = message.source_machine_identifier, message.destination.canonical
+        info = self.infos.get(key)
+        if info is None:
+            info = IncomingTransactionalTransferInfo(None, message.destination, message.source_machine_identifier)
+            self.infos[key] = info
+        return info
+
+    def follows(self, info: IncomingTransactionalTransferInfo, message: Message) -> bool:
+        """Whether a message is the next one of its sequence: MQQB-3.1.5.8.6-03 to -05."""
+        sequence = message.transactional_message_sequence_identifier
+        assert sequence is not None, "asked of transactional messages"
+        previous = message.transaction_previous_sequence_number
+        if sequence == info.sequence_identifier:
+            return message.transaction_sequence_number > info.sequence_number >= previous
+        return sequence > info.sequence_identifier and previous == 0
+
+    def refused(self, info: IncomingTransactionalTransferInfo) -> None:
+        """MQQB-3.1.5.8.6-06 and -08."""
+        info.reject_count += 1
+        info.last_access_time = self._context.utc
+
+    def accepted(self, info: IncomingTransactionalTransferInfo, message: Message) -> None:
+        """MQQB-3.1.5.8.6-07 to -09."""
+        sequence = message.transactional_message_sequence_identifier
+        assert sequence is not None, "asked of transactional messages"
+        info.reject_count, info.last_access_time = 0, self._context.utc
+        info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
+        rows.put_incoming(self._context, info)
