@@ -19,8 +19,9 @@ from msmqwire.qm.manager.routing import Routes, Routing
 from msmqwire.qm.manager.transactions import Transactions
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.directory import DirectoryObject
 from msmqwire.qm.model.effects import Effect
-from msmqwire.qm.model.elements import OpenQueueDescriptor, QueueManager, Transaction
+from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue, QueueManager, Transaction
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
@@ -94,9 +95,16 @@ class Core:
         manager = self.context.queue_manager
         manager.state = QueueManagerState.INITIALIZING
         Recovery(self.context, self.messages, self.queues, self._stored).restore()
+        self.directory.updated = self._updated
         self.directory.start_timers()
+        self.routing.initialize()
         self.engine.start(self._stored)
         manager.state = QueueManagerState.READY
+
+    def _updated(self, changed: DirectoryObject) -> None:
+        """An element has taken over what the directory has."""
+        if isinstance(changed, Queue) and changed.number in self.queue_manager.queues:
+            self.queues.changed(changed)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""

@@ -173,6 +173,9 @@ def test_the_gates_of_a_site(directory: EmbeddedDirectory) -> None:
     link = RoutingLink(guid(20), site1_identifier=north, site2_identifier=south)
     link.site_gate_identifier_list = [guid(12), guid(11), guid(10), guid(99)]
     kept(directory, link)
+    other = RoutingLink(guid(21), site1_identifier=south, site2_identifier=guid(3))
+    other.site_gate_identifier_list = [guid(13)]
+    kept(directory, other)
     gates = kept(directory, Site(north, name="north")).site_gates
     assert [gate.identifier for gate in gates] == [guid(12), guid(10)]
     assert all(isinstance(gate, QueueManager) for gate in gates)

@@ -1,115 +1,32 @@
-"""The events on the directory: [MS-MQDMPR] 3.1.2, 3.1.6.1, 3.1.6.2, 3.1.7.1.18 to 26 and 3.1.7.3.8."""
+"""Changes of the directory, being away and back: [MS-MQDMPR] 3.1.2, 3.1.6, 3.1.7.1.18 to 19, 24 and 25."""
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from msmqwire.constants import HResult
-from msmqwire.names import (
-    ConnectorName,
-    DirectName,
-    DistributionListName,
-    MulticastName,
-    MultipleElementName,
-    PrivateName,
-    PublicName,
-    parse_format_name,
-)
-from msmqwire.qm.directory import Created, Found, Opened, Resolved, SortOrder
-from msmqwire.qm.directory.attributes import Operator
-from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.manager.directory import ChangeOperation, DirectoryEvents
+from msmqwire.qm.directory.attributes import update
+from msmqwire.qm.manager.directory import ChangeOperation
 from msmqwire.qm.model.directory import DirectoryObject, Enterprise, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.model.values import QueueType
-
-HERE, THERE = UUID(int=1), UUID(int=2)
-LISTED = UUID(int=0xD1)
-ONLINE = Timer.DIRECTORY_ONLINE, None
-
-
-def guid(number: int) -> UUID:
-    return UUID(int=number)
-
-
-def public(number: int = 100, pathname: str = "here\\orders", **attributes: Any) -> Queue:
-    queue = Queue(guid(number), pathname=pathname, **attributes)
-    queue.queue_type = QueueType.PUBLIC
-    return queue
-
-
-class Recorder:
-    """A directory that writes down what it is asked; it answers with a set status, or as another one."""
-
-    def __init__(self, log: list[tuple[Any, ...]]) -> None:
-        self.log, self.behind, self.status = log, EmbeddedDirectory(), None
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*args: Any) -> Any:
-            self.log.append((name, *args))
-            if self.status is None:
-                return getattr(self.behind, name)(*args)
-            kind = {
-                "create_directory_object": Created,
-                "read_directory": Found,
-                "read_directory_begin": Opened,
-                "read_directory_next": Found,
-                "resolve_distribution_list": Resolved,
-            }.get(name, Result)
-            return kind(self.status)
-
-        return call
-
-
-class Desk:
-    """The events of one queue manager, and all that happened."""
-
-    def __init__(self, *, workgroup: bool = False) -> None:
-        self.log: list[tuple[Any, ...]] = []
-        self.directory = Recorder(self.log)
-        self.manager = QueueManager(HERE, computer_name="here", qualified_computer_name="here.example")
-        self.timers = Timers()
-        self.events = DirectoryEvents(
-            self.manager,
-            None if workgroup else self.directory,  # type: ignore[arg-type]  # it answers to all names
-            self.timers,
-            lambda operation, changed: self.log.append((operation, changed)),
-        )
-
-    def add(self, queue: Queue) -> Queue:
-        queue.number = len(self.manager.queues) + 1
-        queue.queue_manager = self.manager
-        self.manager.queues[queue.number] = queue
-        return queue
-
-    def store(self, *objects: DirectoryObject) -> None:
-        for each in objects:
-            assert self.directory.behind.create_directory_object(each).status is Result.SUCCESS
-
-    @property
-    def asked(self) -> list[str]:
-        return [entry[0] for entry in self.log if isinstance(entry[0], str)]
+from tests.directory_desk import (
+    HERE,
+    ONLINE,
+    THERE,
+    Desk,
+    assert_offline,
+    assert_online,
+    guid,
+    public,
+)
 
 
 @pytest.fixture
 def desk() -> Desk:
     return Desk()
-
-
-def assert_offline(desk: Desk) -> None:
-    assert desk.manager.directory_offline
-    assert desk.timers.active(*ONLINE)
-
-
-def assert_online(desk: Desk) -> None:
-    assert not desk.manager.directory_offline
-    assert not desk.timers.active(*ONLINE)
 
 
 # -- Create, Delete, Write ------------------------------------------------------------------------------
@@ -254,189 +171,6 @@ def test_a_failed_write_is_not_announced(desk: Desk) -> None:
     assert len(desk.log) == 2
 
 
-# -- Read -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-01", "DMPR-3.1.7.1.20-07")
-def test_the_first_object_that_satisfies_all_expressions_is_read(desk: Desk) -> None:
-    sites = [Site(guid(n), name=f"s{n}", inter_site_replication_interval=n % 2) for n in (20, 21, 22, 23)]
-    desk.store(*sites)
-    read = desk.events.read_directory
-    odd = ("InterSiteReplicationInterval", "EQUALS", 1)
-    first, second = read("Site").found, read("Site", [odd]).found
-    both = read("Site", [odd, ("Name", "GREATER-THAN", "s21")]).found
-    assert [each and each.identifier for each in (first, second, both)] == [guid(20), guid(21), guid(23)]
-    assert read("Site", [odd, ("Name", "EQUALS", "s20")]).status is Result.OBJECT_NOT_FOUND
-    assert desk.asked == ["read_directory"] * 4
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-02")
-@pytest.mark.parametrize(
-    "operator, costs",
-    [
-        ("EQUALS", [5]),
-        ("NOT-EQUALS", [3, 8]),
-        ("LESS-THAN", [3]),
-        ("GREATER-THAN", [8]),
-        ("LESS-THAN-OR-EQUAL", [3, 5]),
-        ("GREATER-THAN-OR-EQUAL", [5, 8]),
-    ],
-)
-def test_the_six_operators(desk: Desk, operator: str, costs: list[int]) -> None:
-    for cost in (3, 5, 8):
-        link = RoutingLink(
-            guid(cost), actual_cost=cost, site1_identifier=guid(70), site2_identifier=guid(70 + cost)
-        )
-        desk.store(link)
-    status, handle = desk.events.read_directory_begin("RoutingLink", [("ActualCost", operator, 5)])
-    assert status is Result.SUCCESS
-    found = []
-    while isinstance(link := desk.events.read_directory_next(handle).found, RoutingLink):
-        found.append(link.actual_cost)
-    assert found == costs
-    assert len(Operator) == 6
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-02")
-@pytest.mark.parametrize("bad", [("ActualCost", "LIKE", 5), ("Cost", "EQUALS", 5)])
-def test_other_operators_and_attributes_are_refused(desk: Desk, bad: tuple[str, str, object]) -> None:
-    assert desk.events.read_directory("RoutingLink", [bad]).status is Result.GENERIC_ERROR
-    assert desk.events.read_directory_begin("RoutingLink", [bad]).status is Result.GENERIC_ERROR
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-03")
-def test_only_the_attributes_asked_for_are_read(desk: Desk) -> None:
-    desk.store(public(label="a", quota=7))
-    whole = desk.events.read_directory("Queue").found
-    assert isinstance(whole, Queue)
-    assert (whole.label, whole.quota, whole.pathname) == ("a", 7, "here\\orders")
-    part = desk.events.read_directory("Queue", None, ["Label"]).found
-    assert isinstance(part, Queue)
-    assert part.label == "a"
-    assert (part.quota, part.pathname) == (Queue(NULL_GUID).quota, "")
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-04")
-def test_offline_queues_are_those_of_this_computer(desk: Desk) -> None:
-    desk.add(public(100, "here\\orders"))
-    second = desk.add(public(101, "here\\bills", label="b"))
-    desk.store(public(102, "there\\orders"))
-    desk.manager.directory_offline = True
-    assert desk.events.read_directory("Queue", [("Label", "EQUALS", "b")]) == (Result.SUCCESS, second)
-    assert desk.events.read_directory("Queue", [("Identifier", "EQUALS", guid(102))]) == (
-        Result.OBJECT_NOT_FOUND,
-        None,
-    )
-    assert desk.log == []
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-05", "DMPR-3.1.7.1.20-06")
-def test_offline_only_the_queue_manager_here_is_known(desk: Desk) -> None:
-    desk.store(QueueManager(THERE, computer_name="there"), Site(guid(9), name="north"))
-    desk.manager.directory_offline = True
-    read = desk.events.read_directory
-    assert read("QueueManager", [("ComputerName", "EQUALS", "HERE")]) == (Result.SUCCESS, desk.manager)
-    assert read("QueueManager", [("Identifier", "EQUALS", THERE)]) == (Result.DIRECTORY_NOT_CONNECTED, None)
-    for kind in ("Site", "User", "Enterprise", "RoutingLink"):
-        assert read(kind) == (Result.DIRECTORY_NOT_CONNECTED, None)
-    assert desk.log == []
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-04", "DMPR-3.1.7.1.20-05", "DMPR-3.1.7.1.20-06")
-def test_a_forced_read_asks_the_directory_all_the_same(desk: Desk) -> None:
-    desk.store(QueueManager(THERE, computer_name="there"))
-    desk.manager.directory_offline = True
-    found = desk.events.read_directory("QueueManager", [("Identifier", "EQUALS", THERE)], force=True).found
-    assert found is not None
-    assert found.identifier == THERE
-    assert desk.asked == ["read_directory"]
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-08")
-def test_a_forced_read_does_not_make_it_offline(desk: Desk) -> None:
-    desk.directory.behind.connected = False
-    found = desk.events.read_directory("Site", force=True)
-    assert found == (Result.DIRECTORY_NOT_CONNECTED, None)
-    assert_online(desk)
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.20-07")
-@pytest.mark.parametrize(
-    "status", [Result.OBJECT_NOT_FOUND, Result.ATTRIBUTE_NOT_FOUND, Result.GENERIC_ERROR]
-)
-def test_the_status_of_a_read_is_passed_on(desk: Desk, status: Result) -> None:
-    desk.directory.status = status
-    assert desk.events.read_directory("Site") == (status, None)
-    assert desk.log == [("read_directory", "Site", None, None)]
-    assert_online(desk)
-
-
-def names_read(desk: Desk, *query: Any) -> list[str]:
-    status, handle = desk.events.read_directory_begin(*query)
-    assert status is Result.SUCCESS
-    names = []
-    while isinstance(site := desk.events.read_directory_next(handle).found, Site):
-        names.append(site.name)
-    assert desk.events.read_directory_next(handle).status is Result.END_OF_DATA
-    assert desk.events.read_directory_end(handle) is Result.SUCCESS
-    return names
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.21-01", "DMPR-3.1.7.1.22-01", "DMPR-3.1.7.1.23-01")
-def test_reading_one_after_another(desk: Desk) -> None:
-    desk.store(*(Site(guid(n), name=f"s{n}", foreign_site=n > 21) for n in (20, 21, 22, 23)))
-    assert names_read(desk, "Site") == ["s20", "s21", "s22", "s23"]
-    foreign = [("ForeignSite", "EQUALS", True), ("Name", "NOT-EQUALS", "s22")]
-    assert names_read(desk, "Site", foreign) == ["s23"]
-    assert names_read(desk, "Site", [("Name", "EQUALS", "nowhere")]) == []
-    assert set(desk.asked) == {"read_directory_begin", "read_directory_next", "read_directory_end"}
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.23-01")
-def test_the_end_of_a_read(desk: Desk) -> None:
-    handle = desk.events.read_directory_begin("Site").handle
-    assert desk.events.read_directory_end(handle) is Result.SUCCESS
-    assert desk.events.read_directory_end(handle) is Result.GENERIC_ERROR
-    assert desk.events.read_directory_next(handle).status is Result.GENERIC_ERROR
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.21-02", "DMPR-3.1.7.1.22-01")
-@pytest.mark.parametrize(
-    "orders, expected",
-    [
-        pytest.param([(2, True), (1, True)], ["a1", "a2", "b1", "b2"], id="name, then interval"),
-        pytest.param([(1, True), (2, True)], ["a1", "b1", "a2", "b2"], id="interval, then name"),
-        pytest.param([(1, False), (2, True)], ["b1", "a1", "b2", "a2"], id="interval, then name down"),
-        pytest.param([(0, True), (0, False)], ["b2", "a1", "a2", "b1"], id="as created"),
-        pytest.param([(0, True), (1, False)], ["b2", "a2", "a1", "b1"], id="interval down only"),
-    ],
-)
-def test_sort_orders(desk: Desk, orders: list[tuple[int, bool]], expected: list[str]) -> None:
-    for number, name in enumerate(["b2", "a1", "a2", "b1"], 30):
-        site = Site(guid(number), name=name, primary_site_controller=name[0])
-        site.intra_site_replication_interval = int(name[1])
-        desk.store(site)
-    attributes = ["PrimarySiteController", "IntraSiteReplicationInterval", "Name"]
-    sorts = [*(SortOrder(*order) for order in orders), SortOrder()]
-    assert names_read(desk, "Site", None, attributes, sorts) == expected
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.21-02")
-def test_a_sort_order_for_each_attribute(desk: Desk) -> None:
-    begin = desk.events.read_directory_begin
-    assert begin("Site", None, ["Name", "FullPath"], [SortOrder(1)]).status is Result.GENERIC_ERROR
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.22-01")
-def test_the_attributes_asked_for_at_the_beginning(desk: Desk) -> None:
-    desk.store(Site(guid(20), name="north", foreign_site=True))
-    handle = desk.events.read_directory_begin("Site", None, ["Name"]).handle
-    site = desk.events.read_directory_next(handle).found
-    assert isinstance(site, Site)
-    assert site.name == "north"
-    assert site.foreign_site is False
-
-
 # -- Check Directory Online -----------------------------------------------------------------------------
 
 
@@ -512,6 +246,23 @@ def test_sites_follow_the_directory(desk: Desk) -> None:
     ]
 
 
+def test_a_site_takes_over_its_gates(desk: Desk) -> None:
+    site = Site(guid(20), name="north", site_gates=[QueueManager(guid(30))])
+    desk.manager.site_collection = [site]
+    desk.store(site, QueueManager(guid(31), computer_name="m", site_identifier_list=[guid(20)]))
+    link = RoutingLink(guid(40), site1_identifier=guid(20), site2_identifier=guid(21))
+    link.site_gate_identifier_list = [guid(31)]
+    desk.store(link)
+    desk.events.directory_sites_update()
+    assert [gate.identifier for gate in site.site_gates] == [guid(31)]
+
+
+def test_the_identifier_never_changes() -> None:
+    site = Site(guid(20), name="old")
+    update(site, Site(guid(21), name="new"))
+    assert (site.identifier, site.name) == (guid(20), "new")
+
+
 @pytest.mark.requirement("DMPR-3.1.6.2-01")
 def test_site_gates_follow_the_directory(desk: Desk) -> None:
     known, unknown = (QueueManager(guid(n), computer_name="old") for n in (30, 31))
@@ -537,132 +288,6 @@ def test_the_timers_of_sites(desk: Desk, kind: str, period: int) -> None:
     for count in (0, 1, 2):
         desk.timers.advance((count + 1) * period - 1)
         assert [entry[1] for entry in desk.log].count(kind) == count
-
-
-# -- Get Queue Path ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.26-01")
-@pytest.mark.parametrize(
-    "name, path, machine",
-    [
-        ("DIRECT=OS:there\\private$\\orders", "there\\private$\\orders", "there"),
-        ("Direct=tcp:10.0.0.5\\Orders;sub", "10.0.0.5\\Orders;sub", "10.0.0.5"),
-        ("DIRECT=OS:there\\SYSTEM$;JOURNAL", "there\\SYSTEM$;JOURNAL", "there"),
-        ("DIRECT=HTTP://there:8080/msmq/private$/orders", "there/private$/orders", "there"),
-        ("DIRECT=HTTPS://there/MSMQ\\orders", "there\\orders", "there"),
-    ],
-)
-def test_the_path_of_a_direct_name(desk: Desk, name: str, path: str, machine: str) -> None:
-    assert desk.events.get_queue_path(parse_format_name(name)) == (0, path, machine)
-    assert desk.log == []
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.26-02")
-def test_the_path_of_a_public_name(desk: Desk) -> None:
-    desk.store(QueueManager(THERE, computer_name="THERE"), public(100, "there\\orders"))
-    assert desk.events.get_queue_path(PublicName(guid(100))) == (0, "there\\orders", "THERE")
-    assert desk.log == [("read_directory", "Queue", [("Identifier", "EQUALS", guid(100))], None)]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(PublicName(guid(100)), marks=pytest.mark.requirement("DMPR-3.1.7.1.26-03")),
-        pytest.param(PrivateName(THERE, 15), marks=pytest.mark.requirement("DMPR-3.1.7.1.26-05")),
-    ],
-)
-def test_a_name_that_nobody_knows(desk: Desk, name: PublicName | PrivateName) -> None:
-    assert desk.events.get_queue_path(name) == (HResult.MQ_ERROR_ILLEGAL_FORMATNAME, "", "")
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.26-04")
-def test_the_path_of_a_private_name(desk: Desk) -> None:
-    desk.store(QueueManager(THERE, computer_name="there"), desk.manager)
-    for kind in (QueueType.SYSTEM, QueueType.PRIVATE):
-        queue = Queue(guid(100), pathname=f"here\\{kind.value}", private_queue_number=15)
-        queue.queue_type = kind
-        desk.add(queue)
-    path = desk.events.get_queue_path
-    assert path(PrivateName(HERE, 15)) == (0, "here\\Private", "here")
-    assert path(PrivateName(HERE, 16)) == (0, "", "here")
-    assert path(PrivateName(THERE, 15)) == (0, "", "there")
-    assert all(entry[1] == "QueueManager" for entry in desk.log)
-
-
-@pytest.mark.requirement("DMPR-3.1.7.1.26-06")
-@pytest.mark.parametrize(
-    "name", [MulticastName("234.1.1.1", 8001), ConnectorName(guid(5)), DistributionListName(LISTED)]
-)
-def test_other_names_have_no_path(desk: Desk, name: MulticastName | ConnectorName) -> None:
-    assert desk.events.get_queue_path(name) == (0, "", "")
-
-
-# -- Expand Format Name -----------------------------------------------------------------------------------
-
-A, B, C = (DirectName("OS", host, "q") for host in ("a", "b", "c"))
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-01")
-@pytest.mark.parametrize("name", [A, PublicName(guid(1)), MulticastName("234.1.1.1", 8001)])
-def test_a_single_name_stays_as_it_is(desk: Desk, name: DirectName) -> None:
-    assert desk.events.expand_format_name(name) is name
-    assert desk.log == []
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-02", "DMPR-3.1.7.3.8-06")
-def test_distribution_lists_are_resolved(desk: Desk) -> None:
-    inner = DistributionListName(guid(0xD2))
-    desk.directory.behind.set_distribution_list(LISTED, [B, inner])
-    desk.directory.behind.set_distribution_list(inner.guid, [A, PublicName(guid(7))])
-    name = MultipleElementName((C, DistributionListName(LISTED)))
-    expanded = desk.events.expand_format_name(name)
-    assert str(expanded) == f"{A},{B},{C},PUBLIC={guid(7)}"
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-02")
-def test_lists_that_a_directory_gives_are_resolved_once(desk: Desk) -> None:
-    lists = [DistributionListName(guid(number)) for number in (0xD1, 0xD2)]
-    contents = {lists[0].guid: (lists[1], A), lists[1].guid: (B, lists[0], lists[1])}
-
-    class Circular:
-        asked: list[UUID] = []  # noqa: RUF012
-
-        def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
-            self.asked.append(name.guid)
-            return Resolved(Result.SUCCESS, contents[name.guid])
-
-    circular = Circular()
-    events = DirectoryEvents(desk.manager, circular, desk.timers)  # type: ignore[arg-type]
-    assert events.expand_format_name(lists[0]) == MultipleElementName((A, B))
-    assert circular.asked == [each.guid for each in lists]
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-03")
-@pytest.mark.parametrize("status", [each for each in Result if each is not Result.SUCCESS])
-def test_a_list_that_is_not_resolved_fails_the_expansion(desk: Desk, status: Result) -> None:
-    desk.directory.status = status
-    assert desk.events.expand_format_name(MultipleElementName((A, DistributionListName(LISTED)))) is None
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-03")
-def test_an_unknown_list_and_a_workgroup_fail_the_expansion(desk: Desk) -> None:
-    assert desk.events.expand_format_name(DistributionListName(LISTED)) is None
-    assert Desk(workgroup=True).events.expand_format_name(DistributionListName(LISTED)) is None
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-04", "DMPR-3.1.7.3.8-06")
-def test_names_are_sorted_and_kept_once(desk: Desk) -> None:
-    name = parse_format_name("DIRECT=OS:c\\q,DIRECT=OS:B\\q,DIRECT=OS:a\\Q,DIRECT=os:b\\Q,DIRECT=OS:A\\q")
-    expanded = desk.events.expand_format_name(name)
-    assert str(expanded) == "DIRECT=OS:a\\Q,DIRECT=OS:B\\q,DIRECT=OS:c\\q"
-
-
-@pytest.mark.requirement("DMPR-3.1.7.3.8-05")
-def test_one_name_that_is_left_stands_alone(desk: Desk) -> None:
-    desk.directory.behind.set_distribution_list(LISTED, [A])
-    assert desk.events.expand_format_name(DistributionListName(LISTED)) == A
-    assert desk.events.expand_format_name(parse_format_name("DIRECT=OS:a\\q,DIRECT=OS:A\\Q")) == A
 
 
 # -- workgroup ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fuzz.leaves import BYTES, GUIDS, TEXT, integers
 from fuzz.strategies import packet, packets_of
-from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
+from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, DistributionListName, FormatName, PrivateName, PublicName
 from msmqwire.packets import FINAL_ACK, ORDER_ACK, USER_MESSAGE, parse
 from msmqwire.qm.manager import wire
@@ -32,7 +32,7 @@ DIRECT = st.builds(
     DirectName,
     st.sampled_from(["TCP", "tcp"]),
     st.ip_addresses().map(str),
-    st.sampled_from(["orders", "o$", "\xe4"]),
+    st.sampled_from(["orders", "Orders", "o$"]),
     private=BOOLEANS,
 )
 NAMES: st.SearchStrategy[FormatName] = st.one_of(
@@ -134,8 +134,8 @@ def test_a_message_comes_back_from_its_packet(message: Message) -> None:
     assert wire.packet_size(message) == len(data)
     record = parse(data)
     assert record.recomputed() == record  # what was filled in by hand is what building computes
-    for packet in (data, record):
-        found = wire.deserialize(packet)
+    for given_as in (data, record):
+        found = wire.deserialize(given_as)
         assert attributes(found) == attributes(message)
         assert found.packet == data
 
@@ -164,11 +164,25 @@ def test_any_packet_is_read_or_refused(record: Record) -> None:
     assert attributes(again) == attributes(found)
     assert again.packet == found.packet
     try:
-        rebuilt = wire.to_packet(found.copy(packet=None))
-    except (InvalidName, InvalidValue):
-        reject()
-    if found.soap_header or not record.SoapHeader:
-        assert attributes(wire.deserialize(rebuilt)).keys() == attributes(found).keys()
+        rebuilt = wire.deserialize(wire.to_packet(found.copy(packet=None)))
+    except InvalidValue:
+        assert len(found.label) >= 249  # without a null there may be one character more
+        return
+    expected = {name: value for name, value in attributes(found).items() if name not in not_written(found)}
+    assert {name: getattr(rebuilt, name) for name in expected} == expected
+
+
+def not_written(found: Message) -> set[str]:
+    """What a packet may have although nothing tells that the header is needed."""
+    names = set()
+    if not found.destinations:
+        names |= {"administrations", "responses", "multiple_destination_signature"}
+    security = [name for name in SECURITY if name != "sender_identifier_type"]
+    if not any(getattr(found, name) for name in security):
+        names.add("sender_identifier_type")
+    if found.signature or found.multiple_destination_signature:
+        names |= {"authentication_provider_type"} if not found.authentication_provider_name else set()
+    return names
 
 
 @given(packets_of("session"))

@@ -245,6 +245,34 @@ def test_names_of_files(tmp_path: Path, name: str) -> None:
         assert everything(store) == after(1)
 
 
+class Watched(dict[Any, bytes | None]):
+    """Rows that call something when the store comes to them."""
+
+    def __init__(self, rows: dict[Any, bytes | None], seen: Callable[[], None]) -> None:
+        super().__init__(rows)
+        self.seen = seen
+
+    def items(self) -> Any:
+        self.seen()
+        return super().items()
+
+
+def test_a_commit_under_way_is_neither_seen_nor_waited_for(path: Path) -> None:
+    with SqliteStore(path) as store:
+        seen: list[bool] = []
+
+        def look() -> None:
+            seen.append(everything(store) == after(30) and store.row(Table.META, b"last") == b"30")
+
+        changes = step(31)
+        *_, last = changes.rows
+        changes.rows[last] = Watched(changes.rows[last], look)
+        store.commit(changes)
+        assert seen
+        assert all(seen)
+        assert everything(store) == after(31)
+
+
 # The system says no.
 
 

@@ -6,6 +6,8 @@ specification says, and one that asks for one here is not sent.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msmqwire.constants import MQQUEUEACCESSMASK, MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model import access
@@ -15,6 +17,7 @@ from msmqwire.qm.model.values import AuthenticationLevel, QueuePrivacy, SenderId
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
 _NOBODY = access.Token(access.NULL_SID)
+_KEPT = 1024
 
 
 class Security:
@@ -27,21 +30,10 @@ class Security:
         encrypted = message.privacy_level != 0
         if encrypted or queue.privacy_level is QueuePrivacy.BODY:
             return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION  # MQQB-3.1.5.8.3-26
-        if not access.access_allowed(queue.security, self.token(message), WRITE):
+        token = _token(message.sender_identifier_type, message.sender_identifier)
+        if not _may_write(queue.security, token):
             return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED  # MQQB-3.1.5.8.3-33
         return None
-
-    @staticmethod
-    def token(message: Message) -> access.Token:
-        """Whose rights a message has: MQQB-3.1.5.8.3-28 and -30; anybody's when it does not say."""
-        if message.sender_identifier_type is SenderIdentifierType.SID and message.sender_identifier:
-            try:
-                return access.Token.of(message.sender_identifier)
-            except MalformedPacket:
-                return _NOBODY  # MQQB-3.1.5.8.3-32
-        if message.sender_identifier_type is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
-            return access.Token(access.EVERYONE)
-        return access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))
 
     def can_protect(self, message: Message) -> bool:
         """Whether a message can be sent with the protection that it asks for."""
@@ -50,3 +42,24 @@ class Security:
         return (message.authentication_level is AuthenticationLevel.NONE or signed) and (
             not message.privacy_level or encrypted
         )
+
+
+# The same few senders write to the same few queues: what was found for them is kept.
+
+
+@lru_cache(maxsize=_KEPT)
+def _token(kind: SenderIdentifierType, identifier: bytes) -> access.Token:
+    """Whose rights a message has: MQQB-3.1.5.8.3-28 and -30; anybody's when it does not say."""
+    if kind is SenderIdentifierType.SID and identifier:
+        try:
+            return access.Token.of(identifier)
+        except MalformedPacket:
+            return _NOBODY  # MQQB-3.1.5.8.3-32
+    if kind is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+        return access.Token(access.EVERYONE)
+    return access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))
+
+
+@lru_cache(maxsize=_KEPT)
+def _may_write(descriptor: bytes, token: access.Token) -> bool:
+    return access.access_allowed(descriptor, token, WRITE)

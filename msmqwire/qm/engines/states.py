@@ -10,12 +10,16 @@ from typing import Final
 class Role(Enum):
     """Which side of a session this is, until it is open."""
 
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
     INITIATOR = "initiator"
     ACCEPTOR = "acceptor"
 
 
 class SessionState(Enum):
     """SessionState: [MS-MQQB] 3.1.1.3.1."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
 
     WAITING_EC_MSG = "WAITING_EC_MSG"
     WAITING_ECR_MSG = "WAITING_ECR_MSG"
@@ -28,6 +32,8 @@ class SessionState(Enum):
 
 class SessionEvent(Enum):
     """What changes the state of a session."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
 
     START = "EstablishConnection request sent"
     ACCEPT = "transport connection accepted"
@@ -66,6 +72,8 @@ SESSION: Final[Mapping[tuple[Role, SessionState, SessionEvent], SessionState]] =
 class MessageState(Enum):
     """How far the transfer of a message is: figures 5, 7 and 9 of [MS-MQQB] 3.1.1.1."""
 
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
     WAITING_TO_SEND = "Waiting to Send"
     WAITING_FOR_SESSION_ACK = "Waiting for SessionAck"
     WAITING_FOR_ORDER_ACK = "Waiting for OrderAck"
@@ -75,6 +83,8 @@ class MessageState(Enum):
 
 class MessageEvent(Enum):
     """What changes how far a message is."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
 
     SENT = "sent"
     SESSION_ACK = "session acknowledgement"
@@ -113,6 +123,8 @@ A transactional message for which no final acknowledgement is wanted is done wit
 
 class PingState(Enum):
     """Send Ping Request: figure 11 of [MS-MQQB] 3.1.1.1."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
 
     WAITING = "waiting for a response"
     ACCEPTED = "TRUE"

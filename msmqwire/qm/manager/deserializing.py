@@ -42,10 +42,10 @@ def deserialize(
     Args:
         packet: a UserMessage (also an OrderAck or a FinalAck), parsed or as its bytes.
         data: the bytes of a parsed one; built again if not given.
-        stored: it comes from this queue manager's store (`wire.to_stored`), so that its AuthenticationLevel may be believed. That of a packet
-            from elsewhere is None until its signature has been verified.
-        keep: whether `Message.packet` gets it, to be forwarded as it came (but for a SessionHeader, and for AU
-            and AS, which are 0 on the wire).
+        stored: it comes from this queue manager's store (`wire.to_stored`), so that its AuthenticationLevel
+            may be believed. That of a packet from elsewhere is None until its signature has been verified.
+        keep: whether `Message.packet` gets it, to be forwarded as it came (but for a SessionHeader, and for
+            AU and AS, which are 0 on the wire).
 
     Raises MalformedPacket.
     """

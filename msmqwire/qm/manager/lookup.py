@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from msmqwire.names import (
     ConnectorName,
@@ -16,7 +17,8 @@ from msmqwire.names import (
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.values import QueueType
 
-ORDER_QUEUE_NUMBER = 4
+_KEPT: Final = 4096
+ORDER_QUEUE_NUMBER: Final = 4
 """PrivateQueueNumber of order_queue$: [MS-MQQB] 2.2.4."""
 
 
@@ -34,9 +36,11 @@ class Lookup:
         self._by_identifier: dict[object, Queue] = {}
         self._private: dict[int, Queue] = {}
         self._outgoing: dict[FormatName, OutgoingQueue] = {}
+        self._addressed: dict[FormatName, Queue] = {}  # by names used lately
 
     def add(self, queue: Queue) -> None:
         """A queue of the collection."""
+        self._addressed.clear()
         if isinstance(queue, OutgoingQueue):
             if queue.destination is not None:
                 self._outgoing[queue.destination] = queue
@@ -48,6 +52,7 @@ class Lookup:
 
     def remove(self, queue: Queue) -> None:
         """A queue that is not in the collection any more."""
+        self._addressed.clear()
         if isinstance(queue, OutgoingQueue):
             if queue.destination is not None:
                 self._outgoing.pop(queue.destination, None)
@@ -102,11 +107,19 @@ class Lookup:
 
     def addressed(self, name: FormatName) -> Queue | None:
         """The queue that the name in a message means, which is known to be for this queue manager."""
-        if isinstance(name, DirectName):
-            return self._direct(name, here=True)
-        if isinstance(name, PrivateName):
-            return _part(self._private.get(name.number), journal=name.journal)
-        return self.find(name)
+        found = self._addressed.get(name)
+        if found is None:
+            if isinstance(name, DirectName):
+                found = self._direct(name, here=True)
+            elif isinstance(name, PrivateName):
+                found = _part(self._private.get(name.number), journal=name.journal)
+            else:
+                found = self.find(name)
+            if found is not None:
+                if len(self._addressed) >= _KEPT:
+                    self._addressed.clear()
+                self._addressed[name] = found
+        return found
 
     def _direct(self, name: DirectName, *, here: bool = False) -> Queue | None:
         if not here and not self.is_local(name.host):

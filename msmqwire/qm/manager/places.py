@@ -1,7 +1,7 @@
-"""Where fields and bits stand in a UserMessage packet, read off the schemas, and the few that are set in place.
+"""Where fields and bits of a UserMessage packet stand, read off the schemas, and what is set in place.
 
-A packet is built once. What is only known when it goes out (its number, its place in a transactional sequence,
-the session it takes) is then written over the bytes.
+A packet is built once. What is only known when it goes out (its number, its place in a transactional
+sequence, the session it takes) is then written over the bytes.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ _HOPS: Final = bits(USER_HEADER, "RC").mask
 def updated(packet: bytes, message: Message) -> bytes:
     """A packet with what changes while its message is on the way, all else as it is.
 
-    That is the hop count, MessageID, SentTime and, in a TransactionHeader that is there, TxSequenceID and the two
-    numbers. Raises InvalidValue for what does not fit.
+    That is the hop count, MessageID, SentTime and, in a TransactionHeader that is there, TxSequenceID and
+    the two numbers. Raises InvalidValue for what does not fit.
     """
     made: bytearray | None = None
     (word,) = _USER_FLAGS_FORM.unpack_from(packet, _USER_FLAGS)

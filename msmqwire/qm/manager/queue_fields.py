@@ -24,6 +24,8 @@ from msmqwire.schema import Record
 
 REMEMBERED: Final = 2048
 """Names of each kind that are remembered."""
+LISTS_REMEMBERED: Final = 16
+"""Lists of names that are remembered: a message to them is written several times."""
 _LONGEST_REMEMBERED: Final = 512  # characters; longer ones come from nobody who sends many
 
 
@@ -42,8 +44,6 @@ class QueueField(NamedTuple):
 
 
 _NO_QUEUE: Final = QueueField(0, None, 0)
-
-
 _PLACES: Final[dict[Role, tuple[str, str]]] = {
     "destination": ("DestinationQueue", "DQ"),
     "admin": ("AdminQueue", "AQ"),
@@ -94,7 +94,7 @@ def _remembered_field(
     return QueueField(kind, made, 0 if made is None else len(made.to_bytes()))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=LISTS_REMEMBERED)
 def multi_queue_header(
     destinations: tuple[str, ...],
     administrations: tuple[str, ...],

@@ -112,9 +112,9 @@ def _traced(message: Message) -> bool:
 def construct(message: Message, *, stored: bool = False) -> Record:
     """Construct a UserMessage Packet: [MS-MQDMPR] 3.1.7.1.30.
 
-    The record has the headers that the message needs, their presence bits and nothing else: `serialize` writes the
-    message into it. With `stored` it also has those in which a message that came over HTTP keeps its SOAP envelope;
-    they are never sent (MQMQ-2.2.19.2-39).
+    The record has the headers that the message needs, their presence bits and nothing else: `serialize`
+    writes the message into it. With `stored` it also has those in which a message that came over HTTP keeps
+    its SOAP envelope; they are never sent (MQMQ-2.2.19.2-39).
     """
     record = _new(_PACKET)
     record.BaseHeader = base = _new(_BASE)
@@ -154,7 +154,7 @@ def construct(message: Message, *, stored: bool = False) -> Record:
 
 
 def serialize(message: Message, record: Record) -> None:
-    """Serialize Message to Buffer: [MS-MQDMPR] 3.1.7.1.32; `record` is one that `construct` made of the message.
+    """Serialize Message to Buffer: [MS-MQDMPR] 3.1.7.1.32; `construct` made the record of the same message.
 
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
@@ -279,7 +279,7 @@ def _write_security(message: Message, header: Record) -> None:
     if provider:
         data.ProviderInfo = _PROVIDER(
             ProviderType=message.authentication_provider_type,
-            ProviderName=message.authentication_provider_name,
+            ProviderName=text_exact(_wide(message.authentication_provider_name)),
         )
 
 
@@ -294,7 +294,7 @@ def _provider_size(message: Message) -> int:
     name, kind = message.authentication_provider_name, message.authentication_provider_type
     if not (name or kind) or _signed_by_system(message):
         return 0
-    return _PROVIDER_SIZE + len((name + "\0").encode("utf-16-le"))
+    return _PROVIDER_SIZE + len(_wide(name))
 
 
 def _write_debug(queue: UUID, header: Record) -> None:
@@ -304,7 +304,7 @@ def _write_debug(queue: UUID, header: Record) -> None:
 
 
 def _soap(message: Message) -> Record:
-    made: Record = SOAP_HEADER.make({"Header": message.soap_header, "Body": message.soap_body})
+    made: Record = SOAP_HEADER.make({"Header": _wide(message.soap_header), "Body": _wide(message.soap_body)})
     return made
 
 
@@ -319,7 +319,7 @@ def _multi_queue(message: Message) -> tuple[Record, int]:
 
 def _write_http(message: Message, record: Record) -> int:
     compound = message.soap_compound_message
-    record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.make({"Data": message.soap_envelope})
+    record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.make({"Data": _wide(message.soap_envelope)})
     record.CompoundMessageHeader = COMPOUND_MESSAGE_HEADER.make(
         {
             "Data": compound,
@@ -336,8 +336,13 @@ def _label(text: str) -> tuple[str | bytes | None, int]:
         return None, 0
     if text.isascii():
         return text, len(text) + 1
-    data = (text + "\0").encode("utf-16-le", "surrogatepass")
+    data = _wide(text)
     return text_exact(data), len(data) // 2
+
+
+def _wide(text: str) -> bytes:
+    """A text with its null as bytes; lone surrogates, which a packet may bring, are kept."""
+    return (text + "\0").encode("utf-16-le", "surrogatepass")
 
 
 def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -> int:

@@ -1,15 +1,16 @@
 """Messages to packets and back: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32, on the wire and in a store.
 
-`construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both and
-gives the bytes. `deserialize` reads a message and keeps its packet in `Message.packet`, which goes out again as it
-came, reserved bits, padding and spellings included: only what changes on the way is taken from the message, see
-`msmqwire.qm.manager.places.updated`. Whoever changes another attribute of such a message sets its packet to None;
-`Message.copy` does.
+`construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both
+and gives the bytes. `deserialize` reads a message and keeps its packet in `Message.packet`, which goes out
+again as it came, reserved bits, padding and spellings included: only what changes on the way is taken from
+the message, see `msmqwire.qm.manager.places.updated`. Whoever changes another attribute of such a message
+sets its packet to None; `Message.copy` does.
 
-What a message that is written without its packet has lost: reserved bits and fields, the content of paddings and
-what stands behind the body, the longer forms of queue names where a shorter one says the same, domains of distribution
-lists, the SRMP headers, SecurityHeader.Flags.AU, AS, AI and DE where they do not follow from the rest, null GUIDs of
-connectors, labels beyond a null, and Flags.PR and DM of transactional messages.
+What a message that is written without its packet has lost: reserved bits and fields, the content of paddings
+and what stands behind the body, the longer forms of queue names where a shorter one says the same, the SRMP
+headers, a ProviderInfo that names the system's own provider, SecurityHeader.Flags.AU, AS, AI and DE where
+they do not follow from the rest, headers that are there without content, labels beyond a null, and Flags.PR and DM
+of transactional messages.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 def to_stored(message: Message) -> bytes:
     """The packet of a message for this queue manager's store.
 
-    It also has what never goes over the wire: AuthenticationLevel, and the SOAP envelope of a message that came
-    over HTTP. Raises what `to_packet` does.
+    It also has what never goes over the wire: AuthenticationLevel, and the SOAP envelope of a message that
+    came over HTTP. Raises what `to_packet` does.
     """
     level = message.authentication_level
     if message.packet is None:
@@ -97,9 +98,10 @@ def to_stored(message: Message) -> bytes:
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:
-    """The message of a packet that `to_stored` made; one of this queue manager's own is built anew to be sent.
+    """The message of a packet that `to_stored` made.
 
-    `identifier` is that of this queue manager. Raises MalformedPacket.
+    `identifier` is that of this queue manager: its own messages are built anew when they are sent. Raises
+    MalformedPacket.
     """
     message = deserialize(data, stored=True)
     if message.source_machine_identifier == identifier:

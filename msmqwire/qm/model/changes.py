@@ -16,6 +16,8 @@ Key = int | bytes
 class Table(Enum):
     """The tables of a store. Keys of all rows of a table are integers below 2^63, or all bytes."""
 
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
     META = "meta"  # by name (bytes): counters and settings
     QUEUE = "queue"  # by number: attributes of queues, outgoing ones too
     MESSAGE = "message"  # by number: the place and state of a recoverable message

@@ -149,9 +149,9 @@ class Message:
 
     @property
     def queue_manager_address(self) -> UUID:
-        """DestinationQueueManagerIdentifier; that of a private destination is its host, also when it is not set.
+        """DestinationQueueManagerIdentifier, or the host of a private destination where it is not set.
 
-        [MS-MQMQ] 2.2.19.2.
+        It is UserHeader.QueueManagerAddress: [MS-MQMQ] 2.2.19.2.
         """
         address = self.destination_queue_manager_identifier
         if address == NULL_GUID and isinstance(self.destination, PrivateName):
@@ -165,7 +165,7 @@ class Message:
 
     @property
     def administration_queue_type(self) -> QueueFormatType:
-        """How `administration` is named: DMPR-3.1.1.12-54. Raises InvalidName for what a packet can't name."""
+        """How `administration` is named: DMPR-3.1.1.12-54. Raises InvalidName as the others do."""
         return self._queue_type(self.administration, "admin")
 
     @property

@@ -12,6 +12,8 @@ Expired = Callable[[], None]
 class Timer(Enum):
     """The timers of [MS-MQDMPR] 3.1.2, [MS-MQQB] 3.1.2 and [MS-MQBR] 3.1.2."""
 
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
     DIRECTORY_SITES_UPDATE = "Directory Sites Update Timer"
     DIRECTORY_SITE_GATES_UPDATE = "Directory Site Gates Update Timer"
     WAITING_MESSAGE_READ = "Waiting Message Read Timer"
