@@ -76,7 +76,16 @@ class Queues:
         queue.journaling = queue.authentication = queue.transactional = False
         queue.quota = queue.journal_quota = INFINITE
         queue.privacy_level, queue.multicast_address, queue.base_priority = QueuePrivacy.OPTIONAL, None, 0
-        queue.security = access.default_security(owner)
+        queue.security = self.default_security(owner)
+
+    def default_security(self, owner: bytes | None) -> bytes:
+        """[MS-MQDMPR] 3.1.7.1.3.1; see `Settings.local_owner` and `Settings.strangers_may_send`."""
+        settings = self._context.settings
+        return access.default_security(
+            owner,
+            local_owner=settings.local_owner and not self._context.queue_manager.directory_integrated,
+            reachable_by_srmp=settings.strangers_may_send,
+        )
 
     def create(self, wanted: Queue, *, skip_directory: bool = False) -> tuple[int, Queue | None]:
         """Create Queue: [MS-MQDMPR] 3.1.7.1.3. `wanted` is what `set_defaults` gave, with changes."""

@@ -10,7 +10,6 @@ from msmqwire.qm.manager import rows, wire
 from msmqwire.qm.manager.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.manager.messages import Messages
 from msmqwire.qm.manager.queues import Queues, is_http
-from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, Transaction, TransactionalOperation
@@ -145,7 +144,7 @@ class Recovery:
                 self._context.new_guid(), pathname=path, transactional=transactional, quota=INFINITE
             )
             found.queue_type, found.private_queue_number = QueueType.SYSTEM, number
-            found.security = access.default_security(None)
+            found.security = self._queues.default_security(None)
             found.create_time = found.modify_time = self._context.utc
             self._queues.add(found)
         return found

@@ -39,6 +39,8 @@ class Settings:
         local_owner: in workgroup mode an account of the machine owns the queues it creates. False takes
             [MS-MQDMPR] 3.1.7.1.3.1 by the letter: only a user of a domain does, everybody may do everything
             to the queues of others.
+        strangers_may_send: whether the default descriptor of a queue lets everybody send to it, as a queue that can
+            be reached by SRMP does (DMPR-3.1.7.1.3.1-09) and as Windows has it.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
         packet_size_max: bytes of a packet from a peer.
     """
@@ -68,5 +70,6 @@ class Settings:
     queue_manager_query_ms: int = 3_600_000
     memory_for_recoverable: int = 64 << 20
     local_owner: bool = True
+    strangers_may_send: bool = True
     server_class: bool = True
     packet_size_max: int = 0x0040_0000

@@ -227,7 +227,7 @@ class SqliteStore:
         """Makes a file that has all tables, or none: it gets its name when it is complete and on disk."""
         if self._beside("-wal").exists():
             raise self._damaged("the file is gone but its log (-wal) is there; put the file back")
-        new = self._path
+        new = self._beside(".new")
         new.unlink(missing_ok=True)  # ours alone, under the lock: left by a process that was killed
         with closing(sqlite3.connect(new, isolation_level=None)) as db:
             db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
@@ -291,7 +291,7 @@ class SqliteStore:
         if mode != b"wal":
             raise self._refused("this file system can't hold a write-ahead log")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        db.execute(f"PRAGMA journal_size_limit = {LOG_SIZE_KEPT}")
+        pass
         self._check_size(db)
         with _transaction(db):  # one for all steps: killed on the way, the store is still the old one
             for migration in self._layout.migrations[found - 1 :]:
