@@ -9,8 +9,8 @@ sets its packet to None; `Message.copy` does.
 What a message that is written without its packet has lost: reserved bits and fields, the content of paddings
 and what stands behind the body, the longer forms of queue names where a shorter one says the same, the SRMP
 headers, a ProviderInfo that names the system's own provider, SecurityHeader.Flags.AU, AS, AI and DE where
-they do not follow from the rest, headers that are there without content, labels beyond a null, and Flags.PR and DM
-of transactional messages.
+they do not follow from the rest, headers that are there without content, labels beyond a null, and Flags.PR
+and DM of transactional messages.
 """
 
 from __future__ import annotations

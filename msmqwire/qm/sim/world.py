@@ -20,8 +20,6 @@ from msmqwire.qm.sim.story import Story
 from msmqwire.qm.sim.violation import Violated
 from msmqwire.qm.sim.workload import Workload
 
-UTC: Final = 1_700_000_000
-"""When every run begins, in seconds since 1970-01-01."""
 CALM_MS: Final = BUSY_MS + 40_000
 """When faults have ended."""
 SETTLE_MS: Final = 900_000
