@@ -81,6 +81,7 @@ class Side:
         if self.changes:
             self.store.commit(self.changes)
             self.changes = Changes()
+            self.core.committed()
 
 
 class Joined:

@@ -31,7 +31,8 @@ class Core:
     """A queue manager that others carry: it does nothing by itself.
 
     The owner tells it the time (`at`), calls its parts, and then takes what has changed and what is to be done
-    (`take`). No effect may be carried out before the changes taken with it, and all taken before, are durable.
+    (`take`). No effect may be carried out before the changes taken with it, and all taken before, are durable;
+    when they are, it says so (`committed`).
 
     Attributes:
         context: the model, the time and the settings.
@@ -124,7 +125,12 @@ class Core:
 
     def take(self) -> tuple[Changes, list[Effect]]:
         """What has changed, and what is to be done once that is durable."""
+        self.messages.taken()
         return self.context.take()
+
+    def committed(self) -> None:
+        """All changes taken so far are durable."""
+        self.messages.committed()
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from msmqwire.qm.model.changes import INTEGER_KEYS, Changes, Key, Table
 from msmqwire.qm.store import Store
@@ -98,7 +98,5 @@ class SqliteAgainstDict(StoreAgainstDict):
 
 @pytest.mark.parametrize("machine", [MemoryAgainstDict, SqliteAgainstDict])
 def test_a_store_is_a_dict(machine: type[StoreAgainstDict]) -> None:
-    from hypothesis.stateful import run_state_machine_as_test
-
     examples = max(1, settings.default.max_examples // 3)  # each is many commits, each of them synced
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=15))

@@ -96,7 +96,18 @@ def test_one_commit_changes_many_tables(places: tuple[Store, Reopen]) -> None:
 
 def test_rows_come_in_the_order_of_their_keys(store: Store) -> None:
     numbers = [0, 1, 255, 256, -1, 2**31, 2**32, 2**62, 2**63 - 1, -(2**63)]
-    names = [b"", b"\0", b"\0\0", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\0", b"a" * 5000, b"a" * 4999 + b"b"]
+    names = [
+        b"",
+        b"\0",
+        b"\0\0",
+        b"\x01",
+        b"\x7f",
+        b"\x80",
+        b"\xff",
+        b"\xff\0",
+        b"a" * 5000,
+        b"a" * 4999 + b"b",
+    ]
     store.commit(
         changes(
             *((Table.MESSAGE, number, b"") for number in reversed(numbers)),

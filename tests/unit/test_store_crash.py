@@ -97,7 +97,6 @@ def test_a_store_killed_on_the_way_to_a_later_version_has_the_old_or_the_new(tmp
                 assert store._reader.execute("SELECT * FROM note").fetchall() == rows
             assert rows == [(number, b"%dm" % number) for number in range(count)]
             seen["new"] += 1
-    print(seen)
     assert seen["old"], "it was never killed amid the way"
 
 

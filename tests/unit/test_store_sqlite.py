@@ -346,7 +346,8 @@ def files_may_not_grow(store: SqliteStore) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "full", [pytest.param(pages_run_out, id="pages"), pytest.param(files_may_not_grow, id="limit", marks=posix)]
+    "full",
+    [pytest.param(pages_run_out, id="pages"), pytest.param(files_may_not_grow, id="limit", marks=posix)],
 )
 def test_a_full_disk_is_waited_out(path: Path, full: Callable[[SqliteStore], Any]) -> None:
     with SqliteStore(path) as store:

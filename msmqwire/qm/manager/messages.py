@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
@@ -61,11 +63,19 @@ class Read(NamedTuple):
 
 
 class Messages:
-    """The events on messages of one queue manager."""
+    """The events on messages of one queue manager.
+
+    Attributes:
+        load: reads the message of a position from the store.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._requests = 0
+        self._held: deque[MessagePosition] = deque()  # stored ones whose messages are in memory as well
+        self._held_bytes = 0
+        self._taken = 0  # how many of them are among the changes that the owner has taken
+        self.load: Callable[[MessagePosition], Message] | None = None
         
     # -- putting in ---------------------------------------------------------------------------------
 
@@ -142,6 +152,9 @@ class Messages:
             return
         queue.positions.became_available(position)
         if position.recoverable:
+            if not position.stored:
+                self._held.append(position)
+                self._held_bytes += position.size
             rows.put_message(self._context, position)
         for descriptor in list(queue.descriptors.values()):
             for reader in list(descriptor.waiting.values()):
@@ -177,6 +190,22 @@ class Messages:
             return
         position = self._place(journal, message.copy(), size)
         self.position_available(journal, position)
+
+    def taken(self) -> None:
+        """The owner has taken all changes so far."""
+        self._taken = len(self._held)
+
+    def committed(self) -> None:
+        """What was stored is durable: the messages held longest leave memory where there is too much."""
+        limit, held = self._context.settings.memory_for_recoverable, self._held
+        if self.load is None:
+            return
+        while self._taken and (self._held_bytes > limit or not held[0].stored):
+            position = held.popleft()
+            self._taken -= 1
+            self._held_bytes -= position.size
+            if position.stored:
+                position.keep_stored(self.load)
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
         """A message is taken, but stays until its transaction or its reader ends."""

@@ -42,7 +42,6 @@ class Settings:
         strangers_may_send: whether the default descriptor of a queue lets everybody send to it, as a queue that can
             be reached by SRMP does (DMPR-3.1.7.1.3.1-09) and as Windows has it.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
-        packet_size_max: bytes of a packet from a peer.
     """
 
     session_initialization_ms: int = 60_000
@@ -72,4 +71,3 @@ class Settings:
     local_owner: bool = True
     strangers_may_send: bool = True
     server_class: bool = True
-    packet_size_max: int = 0x0040_0000

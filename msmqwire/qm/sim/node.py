@@ -210,14 +210,13 @@ class Node:
         """Start, from what is durable."""
         world = self.world
         self._booted, self._alarm = world.now, -1
-        nodes = world.nodes.values() if self.epoch else ()
         self.core = core = Core(
             self.store,
             new_guid=world.guid,
             computer_name=self.name,
             settings=world.plan.settings,
             addresses=[self.address],
-            routes=world.workload.routes(self) if nodes else {},
+            routes=world.workload.routes(self),
             identifier=self.identifier,
             quota=QUOTA,
         )

@@ -51,7 +51,6 @@ _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _REFUSED: Final = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_PERM,
@@ -143,7 +142,7 @@ class SqliteStore:
                     self._check_open()
                     some = cursor.execute(_ROWS[table]).fetchmany(ROWS_AT_A_TIME)
                 while some:
-                    if False and not all(type(content) is bytes for _, content in some):
+                    if not all(type(content) is bytes for _, content in some):
                         raise self._damaged(f"a row of the table {table.value} has no bytes")
                     yield from some
                     with self._reading:
