@@ -16,8 +16,11 @@ import sqlite3
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from msmqwire.errors import StoreError
+import pytest
+
+from msmqwire.errors import MsmqError, StoreError
 from msmqwire.qm.model.changes import Changes, Key, Table
 from msmqwire.qm.store import Store, sqlite
 from msmqwire.qm.store.layout import LAYOUT, Layout
@@ -79,6 +82,27 @@ def _noted(db: sqlite3.Connection) -> None:
 NOTE = "CREATE TABLE note (key INTEGER PRIMARY KEY, content BLOB NOT NULL)"
 LATER = Layout({**LAYOUT.tables, "note": NOTE}, (*LAYOUT.migrations, _marked, _noted))
 """Two versions on: messages bear a mark, and are then copied into a table of their own."""
+
+
+def filled(path: Path) -> None:
+    """Makes a store with the steps 1 to 30 in it."""
+    with SqliteStore(path) as store:
+        for number in range(1, 31):
+            store.commit(step(number))
+
+
+def refused(path: Path, kind: type[StoreError], **options: Any) -> StoreError:
+    """The error of opening this file, which stays what it was, and no process stays locked out."""
+    before = path.read_bytes() if path.exists() else None
+    for _ in range(2):
+        with pytest.raises(MsmqError) as caught:
+            SqliteStore(path, **options)
+        assert type(caught.value) is kind
+        assert (path.read_bytes() if path.exists() else None) == before
+    assert isinstance(caught.value, kind)
+    assert str(path) in str(caught.value)
+    assert caught.value.file == str(path)
+    return caught.value
 
 
 def main(what: str, place: str) -> None:

@@ -101,7 +101,7 @@ def test_a_store_killed_on_the_way_to_a_later_version_has_the_old_or_the_new(tmp
 
 
 def test_a_log_cut_anywhere_gives_a_whole_number_of_commits(tmp_path: Path) -> None:
-    """What a power failure leaves of writes that were not yet synced: nothing, or anything, after the last sync."""
+    """What a power failure may leave after the last sync: nothing, or anything."""
     chance, path = random.Random(1801), tmp_path / "store.db"
     log = tmp_path / "store.db-wal"
     ends: list[int] = []

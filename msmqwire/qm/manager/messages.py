@@ -74,7 +74,7 @@ class Messages:
         self._requests = 0
         self._held: deque[MessagePosition] = deque()  # stored ones whose messages are in memory as well
         self._held_bytes = 0
-        self._taken = 0  # how many of them are among the changes that the owner has taken
+        self._sure = 0  # how many of them are among the changes that the owner has taken
         self.load: Callable[[MessagePosition], Message] | None = None
         
     # -- putting in ---------------------------------------------------------------------------------
@@ -193,16 +193,16 @@ class Messages:
 
     def taken(self) -> None:
         """The owner has taken all changes so far."""
-        self._taken = len(self._held)
+        self._sure = len(self._held)
 
     def committed(self) -> None:
         """What was stored is durable: the messages held longest leave memory where there is too much."""
         limit, held = self._context.settings.memory_for_recoverable, self._held
         if self.load is None:
             return
-        while self._taken and (self._held_bytes > limit or not held[0].stored):
+        while self._sure and (self._held_bytes > limit or not held[0].stored):
             position = held.popleft()
-            self._taken -= 1
+            self._sure -= 1
             self._held_bytes -= position.size
             if position.stored:
                 position.keep_stored(self.load)

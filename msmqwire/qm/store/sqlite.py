@@ -31,8 +31,8 @@ from msmqwire.qm.store.layout import APPLICATION_ID, LAYOUT, Layout
 if TYPE_CHECKING:
     from typing import Self
 
-# Measured with benchmarks/store.py. Whole pages go into the log: with larger ones a commit of one message is a
-# fifth dearer, one of many up to a tenth cheaper. Several rows in one statement win nothing.
+# Measured with benchmarks/store.py. Whole pages go into the log: with larger ones a commit of one message is
+# a fifth dearer, one of many up to a tenth cheaper. Several rows in one statement win nothing.
 PAGE_SIZE: Final = 4096
 CACHE_KIB: Final = 16 << 10
 CHECKPOINT_PAGES: Final = 4000
