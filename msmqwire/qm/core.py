@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from uuid import UUID
 
-from msmqwire.constants import MQ_OK
+from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.engines.engine import BinaryEngine
-from msmqwire.qm.manager import recovery
+from msmqwire.qm.manager import recovery, rows
 from msmqwire.qm.manager.directory import DirectoryEvents
 from msmqwire.qm.manager.dispatch import Dispatch
 from msmqwire.qm.manager.lookup import Lookup
@@ -71,7 +71,9 @@ class Core:
         manager = QueueManager(known if known != NULL_GUID else identifier)
         if manager.identifier == NULL_GUID:
             manager.identifier = new_guid()
-        manager.computer_name, manager.qualified_computer_name = computer_name, computer_name
+        recovery.restore_attributes(manager, stored)
+        if manager.computer_name != computer_name:
+            manager.computer_name, manager.qualified_computer_name = computer_name, computer_name
         if quota is not None:
             manager.queue_manager_quota = quota
         self._stored = stored
@@ -95,22 +97,34 @@ class Core:
         """Queue Manager Started: [MS-MQDMPR] 3.1.4.1. The time must have been told."""
         manager = self.context.queue_manager
         manager.state = QueueManagerState.INITIALIZING
-        Recovery(self.context, self.messages, self.queues, self._stored).restore()
         self.directory.updated = self._updated
-        self.directory.start_timers()
+        self.directory.initialize()
+        restoring = Recovery(self.context, self.messages, self.queues, self._stored)
+        restoring.restore()
         self.routing.initialize()
         self.engine.start(self._stored)
+        restoring.release()
+        manager.create_time = manager.create_time or self.context.utc
+        self.changed()
         manager.state = QueueManagerState.READY
 
     def _updated(self, changed: DirectoryObject) -> None:
         """An element has taken over what the directory has."""
         if isinstance(changed, Queue) and changed.number in self.queue_manager.queues:
             self.queues.changed(changed)
+        elif changed is self.queue_manager:
+            self.changed()
+
+    def changed(self) -> None:
+        """Attributes of the queue manager were set: those that survive are stored."""
+        rows.put_queue_manager(self.context)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""
         self.context.queue_manager.state = QueueManagerState.STOPPING
         self.engine.stop()
+        self.messages.store_sequential_id()
+        self.changed()
         self.context.queue_manager.state = QueueManagerState.STOPPED
 
     def at(self, now_ms: int, utc: int) -> None:
@@ -134,7 +148,7 @@ class Core:
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
-    ) -> EnqueueStatus:
+    ) -> EnqueueStatus | HResult:
         """Send a message of an application to an open queue."""
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name

@@ -116,6 +116,15 @@ def test_a_folder_in_place_of_the_file_and_no_folder_at_all(tmp_path: Path) -> N
         SqliteStore(tmp_path / "none" / "store.db")
 
 
+@posix
+def test_a_file_that_is_taken_away_is_not_made_again(path: Path) -> None:
+    with SqliteStore(path) as store:
+        path.unlink()
+        with pytest.raises(StoreRefused):
+            next(store.rows(Table.MESSAGE))
+        assert not path.exists()
+
+
 @contextmanager
 def pages_run_out(store: SqliteStore) -> Iterator[None]:
     (most,) = store._writer.execute("PRAGMA max_page_count").fetchone()

@@ -14,13 +14,14 @@ from msmqwire.errors import InvalidName
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName, PublicName
 from msmqwire.qm.manager import wire
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.values import (
     INFINITE,
     AcknowledgementsRequested,
     DeliveryGuarantee,
     QueueAccessType,
+    QueueType,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +52,16 @@ class Acknowledging:
 
     def __init__(self, engine: BinaryEngine) -> None:
         self._engine, self._context = engine, engine.context
+        self._queues: dict[tuple[UUID, FormatName], OutgoingQueue] = {}
+        self._last: dict[UUID, OutgoingQueue] = {}  # by sender: where its last acknowledgement went
+
+    def restore(self) -> None:
+        """The queues for order and final acknowledgements that were stored; the newest of a sender is its last."""
+        for queue in self._context.queue_manager.queues.values():
+            if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
+                assert queue.destination is not None, "an outgoing queue has a destination"
+                self._queues[queue.acknowledged_peer, queue.destination] = queue
+                self._last[queue.acknowledged_peer] = queue
 
     # -- administration acknowledgements --------------------------------------------------------------
 
@@ -99,6 +110,11 @@ class Acknowledging:
         )
         self._transactional(MessageClass.MQMSG_CLASS_ORDER_ACK, body, info.sender_identifier, session)
 
+    def know(self, sender: UUID, session: Session) -> None:
+        """Messages of a sender come over a session: its acknowledgements can go back there."""
+        if sender not in self._last:
+            self._queue(sender, _order_queue(sender, session))
+
     def final(self, message: Message, message_class: int, session: Session | None) -> None:
         """Send Transactional Acknowledgment of the other classes: [MS-MQQB] 3.1.7.17."""
         sequence = message.transactional_message_sequence_identifier
@@ -116,14 +132,9 @@ class Acknowledging:
         self, message_class: int, body: bytes, sender: UUID, session: Session | None
     ) -> None:
         """To the sender, by the session that its message came over, or as it was reached before."""
-        name: FormatName = PrivateName(sender, ORDER_QUEUE_IDENTIFIER)
-        address = self._engine.address_of(sender, session)
-        if address:
-            try:
-                name = DirectName("TCP", address, ORDER_QUEUE_NAME, private=True)
-            except InvalidName:
-                pass
-        queue = self._engine.ack_queue(sender, name)
+        queue = self._last.get(sender) if session is None else None
+        if queue is None:
+            queue = self._queue(sender, _order_queue(sender, session))
         message = Message(
             body=body,
             message_class=message_class,
@@ -135,6 +146,19 @@ class Acknowledging:
         )
         self._engine.stamp(message)
         self._engine.messages.enqueue(queue, message)
+
+    def _queue(self, sender: UUID, name: FormatName) -> OutgoingQueue:
+        """The outgoing queue for acknowledgements to a sender, also where its address is one of ours."""
+        queue = self._queues.get((sender, name))
+        if queue is None:
+            queue = OutgoingQueue(
+                self._context.new_guid(), label=name.canonical, destination=name, acknowledged_peer=sender
+            )
+            queue.queue_type = QueueType.SYSTEM
+            self._engine.queues.add(queue)
+            self._queues[sender, name] = queue
+        self._last[sender] = queue
+        return queue
 
     # -- reports ---------------------------------------------------------------------------------------
 
@@ -173,3 +197,17 @@ class Acknowledging:
         engine.stamp(message)
         engine.messages.enqueue_to_open_queue(descriptor, message)
         engine.queues.close(descriptor)
+
+
+def _order_queue(sender: UUID, session: Session | None) -> FormatName:
+    """The order queue of a sender: by its address if its messages come over the session itself, by direct names.
+
+    After routing the other side of the session is not the sender, so that it is named by its own Identifier:
+    MQQB-3.1.7.17-07 and -08.
+    """
+    if session is not None and session.direct_format_session and session.remote_guid == sender:
+        try:
+            return DirectName("TCP", session.remote_address, ORDER_QUEUE_NAME, private=True)
+        except InvalidName:
+            pass  # an address that no direct name can have
+    return PrivateName(sender, ORDER_QUEUE_IDENTIFIER)

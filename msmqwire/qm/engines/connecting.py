@@ -15,7 +15,7 @@ from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import ConnectionHistory
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState
+from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueManagerState
 
 if TYPE_CHECKING:
     from msmqwire.qm.engines.engine import BinaryEngine
@@ -33,7 +33,7 @@ class Connecting:
 
     def wanted(self, transfer: Transfer) -> None:
         """A transfer has messages: give it a session, one that is there if it leads to the same place."""
-        if transfer.queue.state in _HELD or not self._context.queue_manager.connection_active:
+        if transfer.queue.state in _HELD:
             return
         session = transfer.session
         if session is None:
@@ -42,21 +42,30 @@ class Connecting:
                 session = self._engine.new_session(Role.INITIATOR, transfer.peer)
             self.attach(session, transfer)
         if session.role is Role.INITIATOR and session.state is SessionState.CLOSED and not self._busy(session):
-            self.establish(session)
+            if self._context.queue_manager.connection_active:
+                self.establish(session)
+            else:
+                self.retry_later(session)
 
     def _busy(self, session: Session) -> bool:
         """Whether an attempt is being made already: names are resolved, a ping or a connection awaited."""
-        return bool(session.resolving) or session.connection is not None or self._engine.pings.waits(session)
+        return bool(session.unanswered) or session.connection is not None or self._engine.pings.waits(session)
 
     def attach(self, session: Session, transfer: Transfer) -> None:
         """Have a session serve a transfer."""
         transfer.session = session
         session.transfers.append(transfer)
         if session.is_open:
+            self.begin(transfer)
             self.serve(session, transfer)
 
+    def begin(self, transfer: Transfer) -> None:
+        """What each session begins with for a transfer: MQQB-3.1.3.2-02 and -05."""
+        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
+        transfer.begin_session(self._context.utc)
+
     def serve(self, session: Session, transfer: Transfer) -> None:
-        """An open session begins to serve a transfer: what was sent over another is sent again."""
+        """An open session begins to serve a transfer: what was sent over another connection is sent again."""
         queue = transfer.queue
         if queue.state not in _HELD:
             queue.state = OutgoingQueueState.CONNECTED
@@ -65,8 +74,7 @@ class Connecting:
         again = [
             one
             for one in transfer.table.values()
-            if one.session is not session
-            and one.state in (MessageState.WAITING_FOR_SESSION_ACK, MessageState.WAITING_FOR_ORDER_ACK)
+            if one.state in (MessageState.WAITING_FOR_SESSION_ACK, MessageState.WAITING_FOR_ORDER_ACK)
         ]
         transfer.send_again(again)
 
@@ -79,45 +87,68 @@ class Connecting:
     # -- an attempt -----------------------------------------------------------------------------------
 
     def establish(self, session: Session) -> None:
-        """Establishing a Protocol Session, from the start: [MS-MQQB] 3.1.5.2."""
+        """Establishing a Protocol Session, from the start: [MS-MQQB] 3.1.5.2 and 3.1.5.2.1."""
         self._context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
         first = session.transfers[0]
-        session.hops, session.hop = [], 0
-        if first.host:
-            self._resolve(session, first.host, NULL_GUID if first.direct else first.qm_guid or NULL_GUID)
+        if self._has_moved(session, first):
             return
-        hops = self._engine.next_hops(first)
-        if not hops:
+        if first.host:
+            asked = [NextHop(NULL_GUID, first.host, "")]  # MQQB-3.1.5.2.1-07
+        else:
+            asked = self._engine.next_hops(first)  # MQQB-3.1.5.2.1-04
+        session.hops, session.hop, session.asked = [], 0, {}
+        if not asked:
             self.failed(session, ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, OutgoingQueueState.NEED_VALIDATION)
             return
-        session.hops = hops
-        self._resolve(session, hops[0].host_name, hops[0].qm_guid)
+        session.remote_host_name, session.remote_guid = asked[0].host_name, asked[0].qm_guid
+        for hop in asked:
+            self._requests += 1
+            session.asked[self._requests] = [hop]
+            self._resolving[self._requests] = session
+            self._context.effects.append(Resolve(self._requests, hop.host_name))
+        session.unanswered = set(session.asked)
 
-    def _resolve(self, session: Session, host: str, guid: UUID) -> None:
-        self._requests += 1
-        session.resolving = self._requests
-        session.remote_host_name = host
-        session.remote_guid = guid
-        self._resolving[self._requests] = session
-        self._context.effects.append(Resolve(self._requests, host))
+    def _has_moved(self, session: Session, first: Transfer) -> bool:
+        """Get Destination Info, MQQB-3.1.5.2.1-02. What leads elsewhere than before gets another session."""
+        peer = self._engine.locate(first)
+        if peer == first.peer:
+            return False
+        first.peer, first.session = peer, None
+        session.transfers.remove(first)
+        self.wanted(first)
+        if session.transfers:
+            self.establish(session)
+        else:
+            self._engine.release(session)
+        return True
 
     def resolved(self, request: int, addresses: Sequence[str]) -> None:
         """The addresses of a host name are known; none when it has none."""
         session = self._resolving.pop(request, None)
-        if session is None or session.resolving != request:
+        if session is None or request not in session.unanswered:
             return
-        session.resolving = 0
-        known = [
-            NextHop(session.remote_guid, session.remote_host_name, address) for address in addresses
-        ]
-        later = session.hops[1:]
-        session.hops, session.hop = known + [hop for hop in later if hop.address], 0
+        session.unanswered.discard(request)
+        hop = session.asked[request][0]
+        session.asked[request] = [NextHop(hop.qm_guid, hop.host_name, address) for address in addresses]
+        if session.unanswered:
+            return
+        session.hops = [hop for found in session.asked.values() for hop in found]  # MQQB-3.1.5.2.1-06
+        session.asked = {}
+        if self._is_abandoned(session):
+            return
         for transfer in session.transfers:
             transfer.queue.next_hops = [address_text(hop.address) for hop in session.hops]
         if not session.hops:
             self.failed(session, ConnectionStatus.DNS_FAILURE, OutgoingQueueState.NEED_VALIDATION)
             return
         self.try_hop(session, ping=self._context.settings.ping)
+
+    def _is_abandoned(self, session: Session) -> bool:
+        """Whether a session that was being established is not needed any more, or not now: offline it waits."""
+        if session.transfers and self._context.queue_manager.connection_active:
+            return False
+        self.retry_later(session)
+        return True
 
     def try_hop(self, session: Session, *, ping: bool) -> None:
         """The Ping Mechanism, and the transport connection: [MS-MQQB] 3.1.5.2.2 and 3.1.5.2.3."""
@@ -132,6 +163,8 @@ class Connecting:
 
     def pinged(self, session: Session, *, accepted: bool) -> None:
         """A ping was answered, or not: MQQB-3.1.5.2.2-02 and -03."""
+        if self._is_abandoned(session):
+            return
         if accepted:
             self._connect(session)
         else:
@@ -161,7 +194,7 @@ class Connecting:
     def retry_later(self, session: Session) -> None:
         """Session Retry Connect Timer, while there is anything to send: [MS-MQQB] 3.1.2.3."""
         wanted = any(one.table and one.queue.state not in _HELD for one in session.transfers)
-        if not wanted or not self._context.queue_manager.connection_active:
+        if not wanted or self._context.queue_manager.state is QueueManagerState.STOPPING:
             self._engine.release(session)
             return
         if session.state is SessionState.CLOSED:
@@ -202,28 +235,37 @@ class Connecting:
             engine.forget_connection(session)
         for timer in _OF_A_SESSION:
             context.timers.stop(timer, session.number)
+        for transfer in session.transfers:
+            context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         session.step(SessionEvent.CLOSE)
+        for outgoing in (*session.in_flight, *session.unsaved):
+            outgoing.session = None  # sent again over the next connection: MQQB-3.1.1.1.1.5-04
         session.in_flight.clear()
         session.unsaved.clear()
         session.order_acks_due.clear()
         for transfer in session.transfers:
             if transfer.queue.state not in _HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTED
+        own = [one for one in session.transfers if session.role is Role.INITIATOR and one.peer == session.peer]
+        guests = [one for one in session.transfers if one not in own]
+        session.transfers = own
         if session.role is Role.INITIATOR:
             self.retry_later(session)
         else:
-            self._hand_over(session)
+            self._engine.release(session)
+        self._hand_over(guests)
 
-    def _hand_over(self, session: Session) -> None:
-        """Transfers that an acceptor's session served get sessions of their own when they have messages."""
-        left, session.transfers = session.transfers, []
-        self._engine.release(session)
-        for transfer in left:
+    def _hand_over(self, guests: list[Transfer]) -> None:
+        """Transfers that a session served without being made for them: its next connection may lead elsewhere."""
+        for transfer in guests:
             transfer.session = None
             if transfer.table and transfer.queue.state not in _HELD:
-                own = self._engine.new_session(Role.INITIATOR, transfer.peer)
+                own = self._engine.session_to(transfer.peer)
+                if own is None:
+                    own = self._engine.new_session(Role.INITIATOR, transfer.peer)
                 self.attach(own, transfer)
-                self.retry_later(own)
+                if own.state is SessionState.CLOSED and not self._busy(own):
+                    self.retry_later(own)
 
 
 _OF_A_SESSION: Final = (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
-from msmqwire.names import DirectName, FormatName, PrivateName
+from msmqwire.names import DirectName, PrivateName
 from msmqwire.packets import parse
 from msmqwire.qm.engines import rows
 from msmqwire.qm.engines.acknowledging import Acknowledging
@@ -92,6 +91,7 @@ class BinaryEngine:
             self.sequences.infos[name] = info
             if info.queue is not None:
                 info.queue.incoming[name] = info
+        self.acknowledging.restore()
         self._restore_transfers(stored)
         for transfer in self.transfers.values():
             if transfer.table:
@@ -106,7 +106,6 @@ class BinaryEngine:
             transfer = self.transfer_of(queue)
             if queue.number in sequences:
                 transfer.sequence_id, transfer.next_number = sequences[queue.number]
-                self.sequences.known(transfer)
             numbered = []
             for position in queue.positions:
                 if position.state is not PositionState.AVAILABLE:
@@ -115,22 +114,25 @@ class BinaryEngine:
                 one = transfer.add(position, message.priority)
                 row = outgoing.get(position.number)
                 if row is not None:
-                    one.tx_sequence_id, one.tx_sequence_number = row.sequence, row.number
-                    one.transmitted = True
+                    numbered.append(one)
                     if row.awaits_final_ack:
                         transfer.remove(one)
                         one.state = MessageState.WAITING_FOR_FINAL_ACK
                         transfer.awaiting_final_ack[message.identifier.uniquifier] = one
-                        continue
-                    numbered.append(one)
-                self.sending.watch(one, message)
-            transfer.ordered.extend(sorted(numbered, key=lambda one: one.tx_sequence_number))
+                    one.tx_sequence_id, one.tx_sequence_number = row.sequence, row.number
+                    one.transmitted = True
+                if one.state is MessageState.WAITING_TO_SEND:
+                    self.sending.watch(one, message)
+            self.sequences.known(transfer, numbered)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQQB] 3.1.4.2."""
         self.context.queue_manager.connection_active = False
         for session in list(self.sessions.values()):
             self.close(session)
+        for session in list(self.sessions.values()):  # those that were being established
+            self.release(session)
+        self._put_ordinal(self._ordinal)
 
     # -- what comes from the transport --------------------------------------------------------------
 
@@ -199,6 +201,8 @@ class BinaryEngine:
             self.handshake.establish_connection(session, packet)
         elif kind == "ConnectionParameters":
             self.handshake.connection_parameters(session, packet)
+        elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:
+            self.close(session)  # MQMQ-2.2.20.4-14
         elif not session.step(_EVENTS[kind]):
             self.close(session)
         elif kind == "SessionAck":
@@ -226,6 +230,8 @@ class BinaryEngine:
             self.sequences.final_ack(identifier, message_id, message_class)
         if packet.SessionHeader is not None:
             self.session_header(session, packet.SessionHeader)
+        if session.is_open:
+            self.acknowledge_at_window(session)
 
     # -- sessions -----------------------------------------------------------------------------------
 
@@ -258,17 +264,22 @@ class BinaryEngine:
         found = None
         for session in self.sessions.values():
             to_peer = session.peer == peer
-            if session.is_open and (to_peer or (peer[0] == "qm" and session.remote_guid == peer[1])):
+            if session.is_open and (to_peer or session.remote_guid == peer[1]):
                 return session
             if to_peer:
                 found = session
         return found
 
     def release(self, session: Session) -> None:
-        """A session that nothing needs any more."""
-        for transfer in session.transfers:
+        """A session that nothing needs any more, and the outgoing queues that nobody uses."""
+        served, session.transfers = session.transfers, []
+        for transfer in served:
             transfer.session = None
-        session.transfers = []
+            queue = transfer.queue
+            idle = not (transfer.table or transfer.awaiting_final_ack or queue.active)
+            if idle and queue.state not in _HELD and queue.acknowledged_peer is None:
+                del self.transfers[queue.number]
+                self.queues.forget(queue)
         self.context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
         self.sessions.pop(session.number, None)
 
@@ -378,7 +389,8 @@ class BinaryEngine:
     def _acknowledged(self, outgoing: OutgoingMessagePosition) -> None:
         """AckSequenceNumber covers a message: [MS-MQQB] 3.1.5.5.1 and 3.1.5.5.2."""
         outgoing.received_session_ack = True
-        if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable_sequence_number:
+        # RecoverableSequenceNumber can't tell: it is 0 for every 65,536th recoverable message too.
+        if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)
             self.delivered(outgoing)
 
@@ -429,10 +441,13 @@ class BinaryEngine:
             return
         self._ordinal = self._ordinal % (_ORDINALS - 1) + 1
         if self._ordinal > self._ordinals_until or self._ordinal == 1:
-            self._ordinals_until = min(self._ordinal + _RESERVED, _ORDINALS - 1)
-            row = self._ordinals_until.to_bytes(8, "little")
-            self.context.changes.put(Table.META, rows.MESSAGE_ID_ORDINAL, row)
+            self._put_ordinal(min(self._ordinal + _RESERVED, _ORDINALS - 1))
         message.identifier = ObjectId(self.context.queue_manager.identifier, self._ordinal)
+
+    def _put_ordinal(self, last: int) -> None:
+        """None of up to this number is given again after a restart: MQQB-3.1.1.3-16."""
+        self._ordinals_until = last
+        self.context.changes.put(Table.META, rows.MESSAGE_ID_ORDINAL, last.to_bytes(8, "little"))
 
     def stamp(self, message: Message) -> None:
         """A message that begins here: who and when."""
@@ -469,14 +484,23 @@ class BinaryEngine:
         return found
 
     def _new_transfer(self, queue: OutgoingQueue) -> Transfer:
-        """Where a queue goes: Get Destination Info, [MS-MQQB] 3.1.7.4."""
+        """What there is to know of the way out of a queue."""
+        direct = isinstance(queue.destination, DirectName)
+        host = queue.destination.host if isinstance(queue.destination, DirectName) else ""
+        return Transfer(queue, self._peer_of(queue), host, direct=direct)
+
+    def _peer_of(self, queue: OutgoingQueue) -> Peer:
+        """Get Destination Info: [MS-MQQB] 3.1.7.4. A queue whose host is not known has a way of its own."""
         name = queue.destination
-        peer = queue.acknowledged_peer
-        if isinstance(name, DirectName):
-            return Transfer(queue, ("qm", peer) if peer else ("host", name.host.lower()), name.host, direct=True)
         assert name is not None, "an outgoing queue has a destination"
+        if isinstance(name, DirectName):
+            return ("direct", queue.acknowledged_peer) if queue.acknowledged_peer else ("host", name.host.lower())
         found = self.routing.get_destination_info(name)
-        return Transfer(queue, ("qm", found.queue_manager if found else NULL_GUID), "", direct=False)
+        return ("qm", found.queue_manager) if found else ("queue", queue.number)
+
+    def locate(self, transfer: Transfer) -> Peer:
+        """Where a transfer goes by now: its queue may be known by now, or have moved."""
+        return self._peer_of(transfer.queue)
 
     def next_hops(self, transfer: Transfer) -> list[NextHop]:
         """Get Next Hops: [MS-MQQB] 3.1.7.5. The addresses are still to be found."""
@@ -485,29 +509,6 @@ class BinaryEngine:
             return []
         hops = self.routing.get_next_hops(guid)
         return [NextHop(hop.identifier, hop.qualified_computer_name or hop.computer_name, "") for hop in hops]
-
-    def address_of(self, sender: UUID, session: Session | None) -> str:
-        """The address that a sender's messages come from, if they came directly and by direct names."""
-        if session is not None:
-            known = session.direct_format_session and session.remote_guid == sender
-            return session.remote_address if known else ""
-        for one in self.sessions.values():
-            if one.remote_guid == sender and one.direct_format_session:
-                return one.remote_address
-        return ""
-
-    def ack_queue(self, sender: UUID, name: FormatName) -> OutgoingQueue:
-        """The outgoing queue for order and final acknowledgements to a sender: also where its address is ours."""
-        for queue in self.context.queue_manager.queues.values():
-            if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer == sender:
-                if queue.destination == name:
-                    return queue
-        queue = OutgoingQueue(
-            self.context.new_guid(), label=name.canonical, destination=name, acknowledged_peer=sender
-        )
-        queue.queue_type = QueueType.SYSTEM
-        self.queues.add(queue)
-        return queue
 
     # -- what the core tells: [MS-MQQB] 3.1.7 ----------------------------------------------------------
 
@@ -520,10 +521,16 @@ class BinaryEngine:
         """[MS-MQQB] 3.1.7.2."""
         if isinstance(queue, OutgoingQueue):
             transfer = self.transfers.get(queue.number)
-            outgoing = transfer.table.get(position) if transfer else None
-            if transfer is not None and outgoing is not None:
+            if transfer is None:
+                return
+            outgoing = transfer.table.get(position)
+            if outgoing is not None:
                 transfer.remove(outgoing)
                 self.sequences.given_up(outgoing)
+            elif transfer.awaiting_final_ack:
+                outgoing = transfer.awaiting_final_ack.get(position.message.identifier.uniquifier)
+                if outgoing is not None and outgoing.position is position:
+                    self.sequences.taken_away(outgoing)
             return
         if queue.queue_type is not QueueType.SYSTEM:
             self.acknowledging.removed(position.message, reason)
@@ -546,7 +553,7 @@ class BinaryEngine:
         session = transfer.session
         if session is not None and session.is_open:
             session.session_active = True
-            self.connecting.serve(session, transfer)
+            queue.state = OutgoingQueueState.CONNECTED
             self.sending.send_waiting(session)
         elif transfer.table:
             self.connecting.wanted(transfer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msmqwire.constants import HResult
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
 from msmqwire.qm.engines.session import Session
 from msmqwire.qm.engines.states import Role, SessionEvent, SessionState
@@ -46,6 +47,8 @@ class Handshake:
         session.initialize(settings.window_size, wait, context.utc)
         for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
             context.timers.stop(timer, session.number)
+        for transfer in session.transfers:
+            self._engine.connecting.begin(transfer)
         self._engine.start_cleanup(session)
 
     def accepted(self, session: Session) -> None:
@@ -126,8 +129,9 @@ class Handshake:
         if not valid:
             for transfer in session.transfers:
                 self._engine.connecting.record(
-                    transfer, ConnectionStatus.CONNECTION_REFUSED, 0, session.remote_address
-                )
+                    transfer, ConnectionStatus.CONNECTION_REFUSED,
+                    HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
+                )  # fmt: skip
             self._engine.close(session)
             return
         session.remote_guid = header.ServerGuid
@@ -156,18 +160,19 @@ class Handshake:
 
     def connection_parameters(self, session: Session, packet: Record) -> None:
         """Receiving a ConnectionParameters packet: [MS-MQQB] 3.1.5.4."""
-        if packet.InternalHeader.Flags.CS:  # MQQB-3.1.5.4-03
+        header = packet.ConnectionParametersHeader
+        valid = (
+            not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.4-03
+            and _within(header.AckTimeout, ACK_TIMEOUT) == header.AckTimeout  # MQQB-2.2.2.1-04
+            and _within(header.RecoverableAckTimeout, RECOVERABLE_ACK_TIMEOUT) == header.RecoverableAckTimeout
+        )
+        if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):
             self._engine.close(session)
             return
-        header = packet.ConnectionParametersHeader
         session.received_window_size = header.WindowSize
         if session.role is Role.ACCEPTOR:
-            session.ack_wait_timeout = _within(header.AckTimeout, ACK_TIMEOUT)
-            session.recoverable_ack_send_timeout = _within(header.RecoverableAckTimeout, RECOVERABLE_ACK_TIMEOUT)
-        if not session.step(SessionEvent.CONNECTION_PARAMETERS):
-            self._engine.close(session)
-            return
-        if session.role is Role.ACCEPTOR:
+            session.ack_wait_timeout = header.AckTimeout
+            session.recoverable_ack_send_timeout = header.RecoverableAckTimeout
             self._parameters(session)
         self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)
         self._engine.opened(session)

@@ -54,8 +54,8 @@ class Pings:
         except MalformedPacket:
             return  # MQQB-3.1.7.7-01, MQQB-3.1.7.8-01
         if not request:
-            # MQQB-3.1.7.8-02: only the latest request is answered; others of ours may still be waited for.
-            self._processed(packet.Cookie, f"Ping Response, RF {int(packet.Flags.RF)}")
+            if packet.Cookie == self.cookie:  # MQQB-3.1.7.8-02: also while an earlier request is waited for
+                self._processed(packet.Cookie, f"Ping Response, RF {int(packet.Flags.RF)}")
         elif self._context.settings.answer_pings:
             answer = PING.build(
                 {

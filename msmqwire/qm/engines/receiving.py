@@ -8,13 +8,14 @@ from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.qm.engines.sending import expired
 from msmqwire.qm.engines.session import ACK_FLAGS, Session
 from msmqwire.qm.manager import wire
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import (
     AcknowledgementsRequested,
     EnqueueStatus,
     QueueAccessType,
+    QueueType,
 )
 from msmqwire.schema import Record
 
@@ -98,10 +99,16 @@ class Receiving:
                     engine.messages.journal(message, deadletter)
         if refusal is not None:
             self._refuse(session, message, refusal)
-        elif local and message.acknowledgements_requested & _POSITIVE:  # MQQB-3.1.5.8.10-01
-            engine.acknowledging.administration(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+            return True
+        assert queue is not None, "a message that is not refused has a queue"
         if message.tracing_requested:  # MQQB-3.1.5.8.9-01
             engine.acknowledging.trace(message)
+        if not local:
+            if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
+                engine.sequences.report(engine.transfer_of(queue))
+        elif message.acknowledgements_requested & _POSITIVE and queue.queue_type is not QueueType.SYSTEM:
+            # MQQB-3.1.5.8.10-01 and -02
+            engine.acknowledging.administration(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
@@ -122,7 +129,7 @@ class Receiving:
         if local:
             assert message.destination is not None, "a received message has a destination"
             queue = engine.queues.lookup.addressed(message.destination)
-            if queue is None:
+            if queue is None or message.destination.is_read_only:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
             if message.transactional and not queue.transactional:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q, None
@@ -131,7 +138,8 @@ class Receiving:
             refusal = engine.security.judge(message, queue)
             if refusal is not None:
                 return refusal, None
-        if expired(message, self._context.utc):  # MQQB-3.1.5.8-04
+        passes = message.transactional and not local and not self._context.settings.expire_in_doubt
+        if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
             return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT, None
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
@@ -160,6 +168,7 @@ class Receiving:
             sequences.refused(info)
             self._order_ack_due(session, info)
             return
+        engine.acknowledging.know(info.sender_identifier, session)  # a reader may take it at once
         if not self._take(session, message, local=True):
             return
         sequences.accepted(info, message)

@@ -6,13 +6,12 @@ import heapq
 from typing import TYPE_CHECKING
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.engines.rows import put_outgoing
 from msmqwire.qm.engines.session import Session
 from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Transfer
+from msmqwire.qm.engines.transfer import OutgoingMessagePosition
 from msmqwire.qm.manager import wire
 from msmqwire.qm.model.effects import Send
-from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
+from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
@@ -75,10 +74,10 @@ class Sending:
             outgoing = heapq.heappop(expiring)[2]
             if outgoing.state is not MessageState.DONE and outgoing.state is not MessageState.WAITING_FOR_FINAL_ACK:
                 message = outgoing.position.message
-                if expired(message, self._context.utc):
-                    self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
-                else:
+                if not expired(message, self._context.utc):
                     self.watch(outgoing, message)  # the clock was set
+                elif not self._is_in_doubt(outgoing, message):
+                    self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         self._await_expiry()
 
     def send_waiting(self, session: Session) -> None:
@@ -109,7 +108,7 @@ class Sending:
         if session.unacked_message_count >= session.window:  # MQQB-3.1.7.1-03
             return
         message = outgoing.position.message
-        if expired(message, self._context.utc):
+        if expired(message, self._context.utc) and not self._is_in_doubt(outgoing, message):
             self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
             return
         self._engine.identify(message)
@@ -124,14 +123,14 @@ class Sending:
         own = message.source_machine_identifier == context.queue_manager.identifier
         kind = kind_of(message)
         if kind == "Transactional" and own:
-            self._number(transfer, outgoing, message)
+            self._number(outgoing, message)
         header = None
         timers = context.timers
         recoverable = message.recoverable
         session.count_sent(outgoing, recoverable=recoverable)
         key = session.number
         # An order or final acknowledgement with a SessionHeader would not be known as one: MQQB-3.1.5.1.1-04.
-        plain = transfer.queue.acknowledged_peer is not None
+        plain = transfer.to_order_queue
         if not plain and session.unacked_received_count and timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
             header = session.header()
             self._engine.start_ack_send(session)
@@ -146,23 +145,23 @@ class Sending:
         if message.tracing_requested:
             self._engine.acknowledging.trace(message, next_hop=session.remote_address)
 
-    def _number(self, transfer: Transfer, outgoing: OutgoingMessagePosition, message: Message) -> None:
+    def _number(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """The place of a message in the transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
         if not outgoing.tx_sequence_number:
-            self._engine.sequences.begin(transfer)
-            outgoing.tx_sequence_id = transfer.sequence_id
-            outgoing.tx_sequence_number = number = transfer.next_number
-            previous = number - 1
-            transfer.next_number += 1
-            transfer.unacked_sequence.append(SequenceInfo(transfer.sequence_id, number, previous))
-            transfer.ordered.append(outgoing)
-            put_outgoing(self._context, outgoing)
-            self._engine.sequences.put(transfer)
-        else:
-            previous = self._engine.sequences.previous_of(transfer, outgoing)
+            self._engine.sequences.number(outgoing)
         message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
         message.transaction_sequence_number = outgoing.tx_sequence_number
-        message.transaction_previous_sequence_number = previous
+        message.transaction_previous_sequence_number = outgoing.tx_previous_number
+
+    def _is_in_doubt(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
+        """Whether the destination of a transactional message may have it: only its word ends such a message.
+
+        That holds for all that pass through here on their way as well.
+        """
+        if self._context.settings.expire_in_doubt or kind_of(message) != "Transactional":
+            return False
+        own = message.source_machine_identifier == self._context.queue_manager.identifier
+        return outgoing.transmitted or not own
 
     def undelivered(self, outgoing: OutgoingMessagePosition, message: Message, message_class: int) -> None:
         """A message that is not sent any more, dead-lettered if that was asked for: [MS-MQQB] 3.1.7.1.2."""

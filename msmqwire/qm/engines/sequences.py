@@ -28,6 +28,7 @@ class Sequences:
         self._by_id: dict[TxSequenceId, Transfer] = {}
         self._ordinal = 0
         self._time_stamp = 0
+        self._numbered: dict[int, OutgoingMessagePosition] = {}  # by MessageID, until nothing more is awaited
         self.infos: dict[tuple[UUID, str], IncomingTransactionalTransferInfo] = {}
 
     # -- sequences that begin here ------------------------------------------------------------------
@@ -36,10 +37,21 @@ class Sequences:
         """Identifiers go on after those that were given before; with a time stamp later than any."""
         self._ordinal, self._time_stamp = ordinal & 0xFFFFFFFF, ordinal >> 32
 
-    def known(self, transfer: Transfer) -> None:
-        """A transfer whose sequence was restored."""
+    def known(self, transfer: Transfer, numbered: list[OutgoingMessagePosition]) -> None:
+        """A transfer whose sequence was restored, and its messages that had numbers; state is that of the rows."""
         if transfer.sequence_id.ordinal:
             self._by_id[transfer.sequence_id] = transfer
+        previous = 0  # what was acknowledged before the first one is not known any more, and 0 is before it
+        for outgoing in sorted(numbered, key=lambda one: one.tx_sequence_number):
+            self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
+            if outgoing.state is MessageState.WAITING_FOR_FINAL_ACK:
+                continue
+            number, outgoing.tx_previous_number = outgoing.tx_sequence_number, previous
+            transfer.numbered += 1
+            transfer.ordered.append(outgoing)
+            transfer.unacked_sequence.append(SequenceInfo(outgoing.tx_sequence_id, number, previous))
+            previous = number
+        self.report(transfer)
 
     def begin(self, transfer: Transfer) -> None:
         """See that a transfer has a sequence: MQQB-3.1.1.3.1-12."""
@@ -54,29 +66,35 @@ class Sequences:
         last = (self._time_stamp << 32 | self._ordinal).to_bytes(8, "little")
         self._context.changes.put(Table.META, rows.TX_SEQUENCE_ORDINAL, last)
 
-    def put(self, transfer: Transfer) -> None:
-        """Have the sequence of a transfer survive."""
+    def number(self, outgoing: OutgoingMessagePosition) -> None:
+        """Give a message the next place in the sequence of its transfer: MQQB-3.1.7.1.3-01 and -02."""
+        transfer = outgoing.transfer
+        self.begin(transfer)
+        number, sequence = transfer.next_number, transfer.sequence_id
+        outgoing.tx_sequence_id, outgoing.tx_sequence_number = sequence, number
+        outgoing.tx_previous_number = number - 1
+        transfer.next_number = number + 1
+        transfer.numbered += 1
+        transfer.ordered.append(outgoing)
+        self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
+        rows.put_outgoing(self._context, outgoing)
         rows.put_sequence(self._context, transfer)
+        transfer.unacked_sequence.append(last := SequenceInfo(sequence, number, number - 1))
+        info = transfer.queue.transfer
+        info.eod_no_ack_count, info.eod_last_non_ack = len(transfer.unacked_sequence), last
+        info.eod_first_non_ack = transfer.unacked_sequence[0]
+        info.eod_next_seq = SequenceInfo(sequence, number + 1, number)
 
     def _end_if_all_acknowledged(self, transfer: Transfer) -> None:
         """MQQB-3.1.5.6-09. The next message begins a new sequence, whose identifier is greater."""
-        if transfer.ordered or not transfer.sequence_id.ordinal:
+        if transfer.numbered or not transfer.sequence_id.ordinal:
             return
         self._by_id.pop(transfer.sequence_id, None)
         transfer.sequence_id, transfer.next_number = TxSequenceId(), 1
         transfer.unacked_sequence.clear()
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
-
-    @staticmethod
-    def previous_of(transfer: Transfer, outgoing: OutgoingMessagePosition) -> int:
-        """PreviousTxSequenceNumber of a message that is sent again: MQQB-3.1.7.1.3-04."""
-        previous = transfer.last_ack.number if transfer.last_ack.sequence == transfer.sequence_id else 0
-        for one in transfer.ordered:
-            if one is outgoing:
-                break
-            previous = one.tx_sequence_number
-        return previous
+        self.report(transfer)
 
     def await_order_ack(self, transfer: Transfer) -> None:
         """Transactional Ack Wait Timer: [MS-MQQB] 3.1.2.6."""
@@ -104,22 +122,28 @@ class Sequences:
         late = [one for one in transfer.ordered if one.state is MessageState.WAITING_FOR_ORDER_ACK]
         transfer.send_again(late)
         self.await_order_ack(transfer)
-        self._report(transfer)
+        self.report(transfer)
         if transfer.session is not None:
             self._engine.sending.send_waiting(transfer.session)
 
     def given_up(self, outgoing: OutgoingMessagePosition) -> None:
-        """A message is not sent any more: those behind it refer to the one before it when they are sent again."""
-        transfer = outgoing.transfer
+        """A message is not sent any more: the one behind it refers to the one before it when it is sent again."""
+        if not outgoing.tx_sequence_number:
+            return
+        transfer, ordered = outgoing.transfer, outgoing.transfer.ordered
         rows.delete_outgoing(self._context, outgoing)
-        if outgoing.tx_sequence_number:
-            if outgoing in transfer.ordered:
-                transfer.ordered.remove(outgoing)
-            for info in transfer.unacked_sequence:
-                if info.number == outgoing.tx_sequence_number:
-                    transfer.unacked_sequence.remove(info)
-                    break
-            self._end_if_all_acknowledged(transfer)
+        self._numbered.pop(outgoing.position.message.identifier.uniquifier, None)
+        if outgoing in ordered:
+            place = ordered.index(outgoing)
+            del ordered[place]
+            if place < len(ordered):
+                ordered[place].tx_previous_number = outgoing.tx_previous_number
+        for info in transfer.unacked_sequence:
+            if info.number == outgoing.tx_sequence_number:
+                transfer.unacked_sequence.remove(info)
+                break
+        self._end_if_all_acknowledged(transfer)
+        self.report(transfer)
 
     def order_ack(self, sequence: TxSequenceId, number: int) -> None:
         """Receiving an OrderAck: [MS-MQQB] 3.1.5.6. One of a sequence that is not current says nothing."""
@@ -144,7 +168,7 @@ class Sequences:
         if transfer.ordered:
             self.await_order_ack(transfer)
         self._end_if_all_acknowledged(transfer)
-        self._report(transfer)
+        self.report(transfer)
 
     def arrived(self, outgoing: OutgoingMessagePosition) -> None:
         """A message has both acknowledgements: MQQB-3.1.5.6-07 and -08."""
@@ -156,18 +180,20 @@ class Sequences:
             rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
         else:
             rows.delete_outgoing(self._context, outgoing)
+            del self._numbered[message.identifier.uniquifier]
             self._engine.delivered(outgoing)
+        self._end_if_all_acknowledged(transfer)
 
     def final_ack(self, sequence: TxSequenceId, message_id: int, message_class: int) -> None:
         """Receiving a FinalAck: [MS-MQQB] 3.1.5.7."""
-        found = self._find(sequence, message_id)
-        if found is None:
+        found = self._numbered.get(message_id)
+        if found is None or found.tx_sequence_id != sequence:
             return
         transfer = found.transfer
         message = found.position.message
         if found.state is MessageState.WAITING_FOR_FINAL_ACK:
             found.state = _TRANSACTIONAL[found.state, MessageEvent.FINAL_ACK]
-            del transfer.awaiting_final_ack[message_id]
+            del transfer.awaiting_final_ack[message_id], self._numbered[message_id]
             rows.delete_outgoing(self._context, found)
         else:
             transfer.remove(found)
@@ -176,22 +202,17 @@ class Sequences:
             self._engine.delivered(found)
         else:
             self._engine.dead_letter(found, message)
-        self._report(transfer)
+        self.report(transfer)
 
-    def _find(self, sequence: TxSequenceId, message_id: int) -> OutgoingMessagePosition | None:
-        for transfer in self._engine.transfers.values():
-            found = transfer.awaiting_final_ack.get(message_id)
-            if found is not None and found.tx_sequence_id == sequence:
-                return found
-        transfer_now = self._by_id.get(sequence)
-        if transfer_now is not None:
-            for outgoing in transfer_now.ordered:
-                if outgoing.position.message.identifier.uniquifier == message_id:
-                    return outgoing
-        return None
+    def taken_away(self, outgoing: OutgoingMessagePosition) -> None:
+        """A message that awaits its final acknowledgement was deleted from its queue."""
+        message_id = outgoing.position.message.identifier.uniquifier
+        del outgoing.transfer.awaiting_final_ack[message_id], self._numbered[message_id]
+        outgoing.state = MessageState.DONE
+        rows.delete_outgoing(self._context, outgoing)
 
-    def _report(self, transfer: Transfer) -> None:
-        """OutgoingTransferInfo: MQQB-3.1.5.6-12 to -14, MQQB-3.1.5.8.8-10."""
+    def report(self, transfer: Transfer) -> None:
+        """OutgoingTransferInfo: MQQB-3.1.5.6-12 to -14, MQQB-3.1.5.8.8-09 and -10."""
         info, unacked = transfer.queue.transfer, transfer.unacked_sequence
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count
         info.eod_last_ack = transfer.last_ack
@@ -199,7 +220,8 @@ class Sequences:
         info.eod_first_non_ack = unacked[0] if unacked else None
         info.eod_last_non_ack = unacked[-1] if unacked else None
         info.eod_next_seq = SequenceInfo(transfer.sequence_id, transfer.next_number, transfer.next_number - 1)
-        info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index
+        # ResendIntervalIndex counts from 1 in the texts, and so tells how often the last message was sent.
+        info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
         info.eod_resend_time = transfer.resend_time
         info.eod_no_read_count = len(transfer.awaiting_final_ack)
 

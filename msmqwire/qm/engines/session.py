@@ -43,6 +43,7 @@ class Session:
         transfers: outgoing queues served by it.
         hops, hop: NextHopCollection, and the place of NextHopIndexer in it.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
+        asked, unanswered: while names are resolved, next hops by request, and the requests without an answer.
         pinged: whether a ping was sent for this connection.
         in_flight: what was sent and has no session acknowledgement, in the order of sequence numbers.
         unsaved: those sent that are recoverable, until RecoverableMsgAckFlags tells that they are saved.
@@ -59,7 +60,8 @@ class Session:
         self.remote_address = self.remote_host_name = ""
         self.remote_guid: UUID = NULL_GUID
         self.pinged = False
-        self.resolving = 0  # the request of names that are being resolved
+        self.asked: dict[int, list[NextHop]] = {}
+        self.unanswered: set[int] = set()
         self.initialize(64, 20_000, 0)
 
     def initialize(self, window_size: int, ack_wait_timeout: int, utc: int) -> None:
@@ -142,6 +144,7 @@ class Session:
         self.message_sent_count = (self.message_sent_count + 1) % COUNTS
         outgoing.sequence_number = self.message_sent_count
         outgoing.recoverable_sequence_number = 0
+        outgoing.recoverable = recoverable
         self.in_flight.append(outgoing)
         if recoverable:
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
@@ -154,20 +157,21 @@ class Session:
     def acknowledge(self, sequence_number: int) -> list[OutgoingMessagePosition]:
         """The messages that AckSequenceNumber covers for the first time: [MS-MQQB] 3.1.5.5.1.
 
-        A number of messages that were never sent covers none.
+        Numbers wrap: one that is up to half of them ahead covers all that was sent, the others are of old.
         """
         in_flight = self.in_flight
         if not in_flight:
             return []
-        count = (sequence_number - in_flight[0].sequence_number + 1) % COUNTS
-        if count > len(in_flight):
+        ahead = (sequence_number - in_flight[0].sequence_number) % COUNTS
+        if ahead >= _HALF:
             return []
+        count = min(ahead + 1, len(in_flight))
         self.unacked_message_count -= count
         return [in_flight.popleft() for _ in range(count)]
 
     def saved(self, base: int, flags: int) -> list[OutgoingMessagePosition]:
         """The recoverable messages that RecoverableMsgAckSeqNumber and -Flags say are saved: 3.1.5.5.3."""
-        if not base:
+        if not base and not flags:  # once in 65,536 the first one has number 0
             return []
         found: list[OutgoingMessagePosition] = []
         left: deque[OutgoingMessagePosition] = deque()

@@ -6,6 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from msmqwire.headers.acknowledgements import ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
+from msmqwire.names import DirectName, FormatName, PrivateName
 from msmqwire.qm.engines.states import MessageState
 from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
 from msmqwire.qm.model.message import TxSequenceId
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from msmqwire.qm.engines.session import Session
 
 Peer = tuple[str, object]
-"""Where a queue is reached: ("host", name or address) or ("qm", Identifier of the queue manager)."""
+"""Where a queue is reached: ("host", name or address), ("qm", Identifier of the queue manager) by whatever way leads
+there, ("direct", Identifier) if only a session with that queue manager itself will do, or ("queue", number of the
+outgoing queue) while its queue manager is not known."""
 
 _UNASSIGNED: Final = 0
 PRIORITIES: Final = 8
@@ -31,8 +35,10 @@ class OutgoingMessagePosition:
         state: how far its transfer is.
         sequence_number: SequenceNumber in the session that it was last sent over.
         recoverable_sequence_number: RecoverableSequenceNumber there; 0 for an express message.
+        recoverable: whether it was sent as a recoverable message.
         tx_sequence_number: TxSequenceNumber, 0 for none: not transactional, or of another queue manager.
         tx_sequence_id: the sequence of that number.
+        tx_previous_number: the number of the one before it that was not given up, 0 for the first of a sequence.
         transmitted: whether it was sent at least once.
         received_session_ack, received_order_ack: as named there.
         session: the session that it waits on for an acknowledgement (AwaitingAck).
@@ -43,12 +49,14 @@ class OutgoingMessagePosition:
         "priority",
         "received_order_ack",
         "received_session_ack",
+        "recoverable",
         "recoverable_sequence_number",
         "sequence_number",
         "session",
         "state",
         "transfer",
         "transmitted",
+        "tx_previous_number",
         "tx_sequence_id",
         "tx_sequence_number",
     )
@@ -57,9 +65,9 @@ class OutgoingMessagePosition:
         self.position, self.transfer, self.priority = position, transfer, priority
         self.state = MessageState.WAITING_TO_SEND
         self.sequence_number = self.recoverable_sequence_number = _UNASSIGNED
-        self.tx_sequence_number = _UNASSIGNED
+        self.tx_sequence_number = self.tx_previous_number = _UNASSIGNED
         self.tx_sequence_id = TxSequenceId()
-        self.transmitted = self.received_session_ack = self.received_order_ack = False
+        self.transmitted = self.received_session_ack = self.received_order_ack = self.recoverable = False
         self.session: Session | None = None
 
 
@@ -71,9 +79,11 @@ class Transfer:
         peer: where it goes.
         host: the name or address to connect to; empty where routing tells it.
         direct: whether it is reached by a direct format name: its ServerGuid is null.
+        to_order_queue: whether order and final acknowledgements go there.
         session: the session that serves it.
         table: OutgoingMessageTable, by position, in order of insertion.
         waiting: those of them that are to be sent, in order, by priority.
+        numbered: how many of the table have a number in a transactional sequence.
         ordered: transactional ones with a number that have no order acknowledgement yet, in order.
         awaiting_final_ack: AwaitingFinalACKTable, by MessageID.
         sequence_id: OutgoingTxSequenceID.
@@ -84,9 +94,11 @@ class Transfer:
 
     def __init__(self, queue: OutgoingQueue, peer: Peer, host: str, *, direct: bool) -> None:
         self.queue, self.peer, self.host, self.direct = queue, peer, host, direct
+        self.to_order_queue = _is_order_queue(queue.destination)
         self.session: Session | None = None
         self.table: dict[MessagePosition, OutgoingMessagePosition] = {}
         self.waiting: tuple[deque[OutgoingMessagePosition], ...] = tuple(deque() for _ in range(PRIORITIES))
+        self.numbered = 0
         self.ordered: deque[OutgoingMessagePosition] = deque()
         self.awaiting_final_ack: dict[int, OutgoingMessagePosition] = {}
         self.sequence_id = TxSequenceId()
@@ -103,6 +115,11 @@ class Transfer:
         """The queue manager that it goes to, where that is known."""
         return self.peer[1] if isinstance(self.peer[1], UUID) else None
 
+    def begin_session(self, utc: int) -> None:
+        """A new OutgoingTransferSequence; which messages have no order acknowledgement yet is kept: MQQB-3.1.3.2-05."""
+        self.last_ack, self.last_ack_count, self.time_of_last_ack = SequenceInfo(), 0, utc
+        self.resend_index = self.resend_time = 0
+
     def add(self, position: MessagePosition, priority: int) -> OutgoingMessagePosition:
         """One more message to transfer."""
         found = OutgoingMessagePosition(position, self, priority)
@@ -113,7 +130,8 @@ class Transfer:
     def remove(self, outgoing: OutgoingMessagePosition) -> None:
         """A message that need not be sent any more."""
         outgoing.state = MessageState.DONE
-        self.table.pop(outgoing.position, None)
+        if self.table.pop(outgoing.position, None) is not None and outgoing.tx_sequence_number:
+            self.numbered -= 1
         outgoing.session = None
 
     def next_waiting(self) -> OutgoingMessagePosition | None:
@@ -131,3 +149,12 @@ class Transfer:
             one.state, one.session = MessageState.WAITING_TO_SEND, None
             one.received_session_ack = False
             self.waiting[one.priority].appendleft(one)
+
+
+def _is_order_queue(name: FormatName | None) -> bool:
+    match name:
+        case PrivateName():
+            return name.number == ORDER_QUEUE_IDENTIFIER
+        case DirectName():
+            return name.private and (name.queue or "").lower() == ORDER_QUEUE_NAME
+    return False

@@ -20,8 +20,9 @@ from msmqwire.names import (
 )
 from msmqwire.qm.directory import Created, Directory, Found, Opened, SortOrder
 from msmqwire.qm.directory.attributes import ATTRIBUTES, Filter, Operator, known_filters, satisfies, update
-from msmqwire.qm.model.directory import DirectoryObject, Site
+from msmqwire.qm.model.directory import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult, QueueType
@@ -222,6 +223,29 @@ class DirectoryEvents:
         for queue in list(manager.queues.values()):
             if _is_public(queue) and queue.owner_queue is None:  # journals and subqueues are not published
                 self._refresh(queue)
+
+    def initialize(self) -> None:
+        """What Initialization does with a directory: [MS-MQDMPR] 3.1.3.
+
+        The queue manager takes over what the directory has of it and finds its sites and its enterprise.
+        Then the timers of Directory Sites Update and Directory Site Gates Update start.
+        """
+        if self._directory is None:
+            return
+        manager = self._queue_manager
+        found = self._by_identifier("QueueManager", manager.identifier)
+        if found is not None and found is not manager:  # DMPR-3.1.3-15
+            self._take_over(manager, found)
+            sites = [self._by_identifier("Site", identifier) for identifier in manager.site_identifier_list]
+            manager.site_collection = [site for site in sites if isinstance(site, Site)]  # DMPR-3.1.3-16
+        status, enterprise = self.read_directory(
+            "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]
+        )
+        if isinstance(enterprise, Enterprise):  # DMPR-3.1.3-18
+            manager.enterprise = enterprise
+        elif status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:  # DMPR-3.1.3-19
+            manager.enterprise = Enterprise(NULL_GUID, non_ldap_capable_queue_manager_notification=True)
+        self.start_timers()
 
     def start_timers(self) -> None:
         """Start the timers of Directory Sites Update and Site Gates Update, as Initialization does."""

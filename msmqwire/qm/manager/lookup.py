@@ -20,6 +20,8 @@ from msmqwire.qm.model.values import QueueType
 _KEPT: Final = 4096
 ORDER_QUEUE_NUMBER: Final = 4
 """PrivateQueueNumber of order_queue$: [MS-MQQB] 2.2.4."""
+NOTIFICATION_QUEUE_NUMBER: Final = 2
+"""PrivateQueueNumber of the change notification queue: [MS-MQCN]."""
 
 
 class Lookup:
@@ -42,7 +44,7 @@ class Lookup:
         """A queue of the collection."""
         self._addressed.clear()
         if isinstance(queue, OutgoingQueue):
-            if queue.destination is not None:
+            if queue.destination is not None and queue.acknowledged_peer is None:
                 self._outgoing[queue.destination] = queue
         elif queue.owner_queue is None:
             self._by_path[_key(queue.pathname)] = queue
@@ -54,7 +56,7 @@ class Lookup:
         """A queue that is not in the collection any more."""
         self._addressed.clear()
         if isinstance(queue, OutgoingQueue):
-            if queue.destination is not None:
+            if queue.destination is not None and queue.acknowledged_peer is None:
                 self._outgoing.pop(queue.destination, None)
         elif queue.owner_queue is None:
             self._by_path.pop(_key(queue.pathname), None)

@@ -15,6 +15,7 @@ from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import (
     Cursor,
     OpenQueueDescriptor,
+    OutgoingQueue,
     Queue,
     Transaction,
     TransactionalOperation,
@@ -38,6 +39,7 @@ STATUS_NOT_FOUND: Final = 0xC0000225
 PENDING: Final = HResult.MQ_INFORMATION_OPERATION_PENDING
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024
+_RESERVED: Final = 4096
 _FAILED: Final = {
     CursorResult.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
     CursorResult.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
@@ -72,6 +74,7 @@ class Messages:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._requests = 0
+        self._numbered = 0  # SequentialID is stored as this
         self._held: deque[MessagePosition] = deque()  # stored ones whose messages are in memory as well
         self._held_bytes = 0
         self._sure = 0  # how many of them are among the changes that the owner has taken
@@ -105,17 +108,19 @@ class Messages:
 
     def enqueue_to_open_queue(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
-    ) -> EnqueueStatus:
-        """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27."""
+    ) -> EnqueueStatus | HResult:
+        """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27.
+
+        Gives MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, when the queue was deleted since it was opened.
+        """
         if not descriptor.multiple:
-            assert descriptor.queue is not None, "the descriptor is of a queue that is there"
+            if descriptor.queue is None:
+                return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
             return self.enqueue(descriptor.queue, message, transaction)
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
-            assert child.queue is not None, "children are closed with their parent"
-            status = self.enqueue(
-                child.queue, message.copy(destinations=names, destination=child.format_name), transaction
-            )
+            copy = message.copy(destinations=names, destination=child.format_name)
+            status = self.enqueue_to_open_queue(child, copy, transaction)
             if status:
                 return status
         return EnqueueStatus.OK
@@ -125,13 +130,25 @@ class Messages:
         context = self._context
         manager = context.queue_manager
         manager.sequential_id += 1
+        if manager.sequential_id > self._numbered:
+            self.store_sequential_id(ahead=_RESERVED)
         position = MessagePosition(queue, manager.sequential_id, self._identifier(message), size)
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
         position.hold(message)
         position.recoverable = message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
         queue.positions.insert(position)
+        self._count(position)
         return position
+
+    def store_sequential_id(self, *, ahead: int = 0) -> None:
+        """SequentialID survives, DMPR-3.1.1.1-49: as it is when the queue manager stops in order.
+
+        While it runs, a number some way ahead is stored once for many messages, so that express ones touch no
+        disk: after a crash the count goes on behind that.
+        """
+        self._numbered = self._context.queue_manager.sequential_id + ahead
+        rows.put_sequential_id(self._context, self._numbered)
 
     def _identifier(self, message: Message) -> int:
         """LookupIdentifier: DMPR-3.1.7.1.9-06, with its condition as a setting."""
@@ -145,7 +162,6 @@ class Messages:
 
     def position_available(self, queue: Queue, position: MessagePosition) -> None:
         """Message Position Available: [MS-MQDMPR] 3.1.7.2.2."""
-        self._count(position)
         position.state, position.transaction = PositionState.AVAILABLE, False
         if position.expired:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
@@ -159,6 +175,9 @@ class Messages:
         for descriptor in list(queue.descriptors.values()):
             for reader in list(descriptor.waiting.values()):
                 if reader.request not in descriptor.waiting:
+                    continue
+                if reader.transaction is not None and not self._lives(reader.transaction):
+                    self.stop_waiting(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                     continue
                 self._satisfy(reader, position)
                 if reader.destructive:
@@ -215,6 +234,9 @@ class Messages:
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
             transaction.operations.append(operation)
 
+    def _lives(self, transaction: Transaction) -> bool:
+        return self._context.queue_manager.transactions.get(transaction.identifier) is transaction
+
     def _count(self, position: MessagePosition) -> None:
         if not position.counted:
             position.counted = True
@@ -233,7 +255,7 @@ class Messages:
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
-        if message.time_to_be_received != INFINITE:
+        if message.time_to_be_received != INFINITE and expires_in(position.queue):
             sent = message.sent_time or self._context.utc
             self.expire_at(position, sent + message.time_to_be_received)
 
@@ -250,12 +272,11 @@ class Messages:
         if position.state is PositionState.AVAILABLE:
             self.position_deleted(position.queue, position, reason)
             return
+        position.expired = True  # it goes when its reader or its transaction gives it back
         identifier = position.message.transaction_identifier
         transaction = self._context.queue_manager.transactions.get(identifier) if identifier else None
-        if transaction is not None:
+        if transaction is not None and position.state is PositionState.LOCKED:
             self.lock(position, transaction, reason)
-        else:
-            position.expired = True  # it goes when its reader gives it back
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -457,7 +478,6 @@ class Messages:
         moved.number = position.number  # of the message: what is stored stays where it is
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
-            self._count(moved)
             if moved.recoverable:
                 rows.put_message(self._context, moved)
         else:
@@ -472,8 +492,15 @@ class Messages:
                 self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
             elif position.state is PositionState.LOCKED:
                 position.state = PositionState.PURGE_PENDING
+                if position.stored:
+                    rows.put_message(self._context, position)
 
 
+
+
+def expires_in(queue: Queue) -> bool:
+    """Whether messages wait in a queue to be received, no longer than they allow: DMPR-3.1.2.4-01."""
+    return queue.queue_type is not QueueType.SYSTEM and not isinstance(queue, OutgoingQueue)
 
 
 def _over_quota(queue: Queue, size: int) -> bool:

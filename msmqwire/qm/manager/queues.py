@@ -19,7 +19,7 @@ from msmqwire.names import (
 from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.manager import cursors, rows
 from msmqwire.qm.manager.directory import DirectoryEvents
-from msmqwire.qm.manager.lookup import Lookup, queue_type
+from msmqwire.qm.manager.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
 from msmqwire.qm.manager.messages import Messages
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
@@ -45,6 +45,8 @@ _COPIED: Final = (
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
 """DMPR-3.1.7.1.3-04."""
+_HIDDEN: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
+"""Of system queues that are not for applications: DMPR-3.1.3-22."""
 HTTP: Final = ("HTTP", "HTTPS")
 
 
@@ -87,8 +89,13 @@ class Queues:
             reachable_by_srmp=settings.strangers_may_send,
         )
 
-    def create(self, wanted: Queue, *, skip_directory: bool = False) -> tuple[int, Queue | None]:
-        """Create Queue: [MS-MQDMPR] 3.1.7.1.3. `wanted` is what `set_defaults` gave, with changes."""
+    def create(
+        self, wanted: Queue, *, skip_directory: bool = False
+    ) -> tuple[int | DirectoryOperationResult, Queue | None]:
+        """Create Queue: [MS-MQDMPR] 3.1.7.1.3. `wanted` is what `set_defaults` gave, with changes.
+
+        Where the directory does not take a public queue, its answer is the status.
+        """
         context, manager = self._context, self._context.queue_manager
         try:
             path = parse_path_name(wanted.pathname)
@@ -111,7 +118,7 @@ class Queues:
         if queue.queue_type is QueueType.PUBLIC and not skip_directory:
             status = self._publish(queue)
             if status is not _SUCCESS:
-                return HResult.MQ_ERROR_NO_DS, None
+                return status, None
         if path.subqueue is not None:
             assert parent is not None
             queue.owner_queue, parent.subqueues[path.subqueue.lower()] = parent, queue
@@ -146,6 +153,12 @@ class Queues:
         manager.queues[queue.number] = queue
         self._numbers = max(self._numbers, queue.number)
         self.lookup.add(queue)
+
+    def forget(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue that is empty and not open: it is made again when it is wanted."""
+        del self._context.queue_manager.queues[queue.number]
+        self.lookup.remove(queue)
+        rows.delete_queue(self._context, queue)
 
     def add_journal(self, queue: Queue) -> None:
         """The journal of a new queue: DMPR-3.1.7.1.3-03."""
@@ -204,6 +217,8 @@ class Queues:
         status, queue = self._target(expanded, access_type)
         if queue is None:
             return status, None
+        if queue.private_queue_number in _HIDDEN and queue.queue_type is QueueType.SYSTEM:
+            return HResult.MQ_ERROR_ACCESS_DENIED, None
         if not access.may_open(queue, user, access_type):
             return HResult.MQ_ERROR_ACCESS_DENIED, None
         if _shared_badly(queue, access_type, share_mode):

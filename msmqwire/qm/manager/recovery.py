@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 from uuid import UUID
 
+from msmqwire.constants import MessageClass
 from msmqwire.qm.manager import rows, wire
-from msmqwire.qm.manager.lookup import ORDER_QUEUE_NUMBER
-from msmqwire.qm.manager.messages import Messages
+from msmqwire.qm.manager.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
+from msmqwire.qm.manager.messages import Messages, expires_in
 from msmqwire.qm.manager.queues import Queues, is_http
 from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import OutgoingQueue, Queue, Transaction, TransactionalOperation
+from msmqwire.qm.model.elements import (
+    OutgoingQueue,
+    Queue,
+    QueueManager,
+    Transaction,
+    TransactionalOperation,
+)
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, OutgoingQueueState, PositionState, QueueType
 
-NOTIFICATION_QUEUE_NUMBER: Final = 2
-"""PrivateQueueNumber of the change notification queue: [MS-MQCN]."""
 _QUIET: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 
 
@@ -37,6 +42,7 @@ class Recovery:
 
     def __init__(self, context: Context, messages: Messages, queues: Queues, stored: Stored) -> None:
         self._context, self._messages, self._queues, self._stored = context, messages, queues, stored
+        self._taken: list[MessagePosition] = []  # by readers and transactions that are gone
 
     def restore(self) -> None:
         """Queues, messages and transactions, as they were; then the system queues that are not there yet."""
@@ -82,7 +88,7 @@ class Recovery:
             position.keep_stored(self.load)
             found[number] = position
             by_queue.setdefault(stored.queue, []).append((stored.lookup_identifier, position))
-            if stored.expires and queue.queue_type is not QueueType.SYSTEM:
+            if stored.expires and expires_in(queue):
                 self._messages.expire_at(position, stored.expires)
         for listed in by_queue.values():
             listed.sort(key=lambda pair: pair[0])
@@ -104,13 +110,15 @@ class Recovery:
         return message
 
     def _restore_transactions(self, positions: dict[int, MessagePosition]) -> None:
-        """Those that a coordinator has still to decide on; the messages of all others are free again."""
+        """Those that a coordinator has still to decide on."""
         manager = self._context.queue_manager
         held: set[int] = set()
         for key, row in self._stored.rows(Table.TRANSACTION):
             assert isinstance(key, bytes)
             transaction = Transaction(UUID(bytes=key), single_phase=False, prepared=True)
             for kind, number, target, reason in rows.read_transaction(row):
+                if number not in positions:
+                    continue  # its queue was deleted
                 position = positions[number]
                 position.transaction = True
                 held.add(number)
@@ -120,7 +128,20 @@ class Recovery:
             manager.transactions[transaction.identifier] = transaction
         for number, position in positions.items():
             if position.state is not PositionState.AVAILABLE and number not in held:
+                self._taken.append(position)
+
+    def release(self) -> None:
+        """What was taken by readers and transactions that ended with the process is given back: DMPR-3.1.3-26.
+
+        The protocols have started by now: they may have to tell of messages that a purge is waiting for.
+        """
+        for position in self._taken:
+            if position.state is PositionState.PURGE_PENDING:
+                purged = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+                self._messages.position_deleted(position.queue, position, purged)
+            else:
                 self._messages.position_available(position.queue, position)
+        self._taken.clear()
 
     def _system_queues(self) -> None:
         """The system queues: DMPR-3.1.3-21 and -22."""
@@ -169,3 +190,10 @@ def identifier(stored: Stored) -> UUID:
     """The Identifier of the queue manager that a store belongs to; NULL_GUID for an empty store."""
     row = stored.row(Table.META, IDENTIFIER)
     return UUID(bytes=row) if row else NULL_GUID
+
+
+def restore_attributes(manager: QueueManager, stored: Stored) -> None:
+    """Give a queue manager the attributes that it had before: DMPR-3.1.1-12."""
+    row = stored.row(Table.META, rows.QUEUE_MANAGER)
+    if row:
+        rows.read_queue_manager(manager, row)

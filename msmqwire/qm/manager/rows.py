@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from struct import Struct
@@ -10,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from msmqwire.names import parse_format_name
+from msmqwire.qm.directory.attributes import ATTRIBUTES
 from msmqwire.qm.manager import wire
 from msmqwire.qm.model.changes import Table
-from msmqwire.qm.model.elements import OutgoingQueue, Queue, Transaction
+from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import (
     INFINITE,
+    DirectoryServerType,
+    OperatingSystemType,
     OperationType,
     OutgoingQueueState,
     PositionState,
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.model.context import Context
 
 SEQUENTIAL_ID: Final = b"SequentialID"
+QUEUE_MANAGER: Final = b"QueueManager"
 
 # queue, lookup identifier, size, arrival time, when it expires (0 never), state, flags; then the path name of
 # the application dead-letter queue
@@ -68,7 +73,11 @@ def put_message(context: Context, position: MessagePosition) -> None:
     if not position.stored:
         position.stored = True
         context.changes.put(Table.PACKET, position.number, wire.to_stored(message))
-        context.changes.put(Table.META, SEQUENTIAL_ID, context.queue_manager.sequential_id.to_bytes(8, "little"))
+
+
+def put_sequential_id(context: Context, number: int) -> None:
+    """SequentialID is at most this."""
+    context.changes.put(Table.META, SEQUENTIAL_ID, number.to_bytes(8, "little"))
 
 
 def delete_message(context: Context, position: MessagePosition) -> None:
@@ -108,19 +117,23 @@ def put_queue(context: Context, queue: Queue) -> None:
     for field in fields(queue):
         if field.name in _NOT_STORED:
             continue
-        value = getattr(queue, field.name)
-        if isinstance(value, Enum):
-            value = value.value
-        elif isinstance(value, bytes):
-            value = value.hex()
-        elif value is not None and not isinstance(value, (str, int, bool)):
-            value = str(value)
-        content[field.name] = value
+        content[field.name] = _plain(getattr(queue, field.name))
     content["journal_of"] = content["subqueue_of"] = None
     if queue.owner_queue is not None:
         relation = "journal_of" if queue.owner_queue.journal is queue else "subqueue_of"
         content[relation] = queue.owner_queue.number
     context.changes.put(Table.QUEUE, queue.number, json.dumps(content).encode())
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
 def delete_queue(context: Context, queue: Queue) -> None:
@@ -143,6 +156,44 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
         elif name == "destination" and value is not None:
             content[name] = parse_format_name(value, spx=True)
     return kind(number=number, **content), journal_of, subqueue_of
+
+
+# -- the queue manager ------------------------------------------------------------------------------------------
+
+_MANAGER: Final = (
+    *(name for name in ATTRIBUTES["QueueManager"].values() if name != "identifier"),
+    "last_domain", "directory_server_list", "srmp_http_support", "srmp_pgm_support", "hardened_security",
+    "initialization_retry_timer_duration",
+)  # fmt: skip
+"""The attributes of a queue manager that survive; DirectoryIntegrated is whether its owner gives it a directory."""
+
+
+def _guids(texts: list[str]) -> list[UUID]:
+    return [UUID(text) for text in texts]
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "operating_system_type": OperatingSystemType,
+    "directory_server_type": DirectoryServerType,
+    "last_domain": UUID,
+    "security": bytes.fromhex,
+    "public_encryption_key_list": bytes.fromhex,
+    "public_signing_key_list": bytes.fromhex,
+    **{name: _guids for name in _MANAGER if name.endswith("identifier_list")},
+}
+
+
+def put_queue_manager(context: Context) -> None:
+    """The queue manager with its attributes: DMPR-3.1.1-12."""
+    content = {name: _plain(getattr(context.queue_manager, name)) for name in _MANAGER}
+    context.changes.put(Table.META, QUEUE_MANAGER, json.dumps(content).encode())
+
+
+def read_queue_manager(manager: QueueManager, row: bytes) -> None:
+    """Give a queue manager the attributes in a row that `put_queue_manager` made."""
+    for name, value in json.loads(row).items():
+        read = _READERS.get(name)
+        setattr(manager, name, value if read is None or value is None else read(value))
 
 
 # -- transactions ----------------------------------------------------------------------------------------------

@@ -77,8 +77,13 @@ class Transactions:
                     assert reason is not None, "DMPR-3.1.1.13-04"
                     messages.position_deleted(position.queue, position, reason)
             elif position.listed:
-                assert operation.target is not None, "DMPR-3.1.1.13-03"
-                messages.transfer(position, operation.target)
+                target = operation.target
+                if target is not None and target.number in self._context.queue_manager.queues:
+                    messages.transfer(position, target)
+                else:  # deleted by now, with all that was in it
+                    messages.position_deleted(
+                        position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+                    )
         transaction.operations.clear()
         return MQ_OK
 
@@ -104,6 +109,12 @@ class Transactions:
             messages.position_deleted(position.queue, position, reason)
         else:
             messages.position_available(position.queue, position)
+
+    @property
+    def in_doubt(self) -> list[UUID]:
+        """Those that are prepared, and that only a coordinator can end: DMPR-3.1.3-26."""
+        found = self._context.queue_manager.transactions.values()
+        return [transaction.identifier for transaction in found if transaction.prepared]
 
     # -- a coordinator's requests -------------------------------------------------------------------
 

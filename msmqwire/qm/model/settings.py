@@ -31,6 +31,9 @@ class Settings:
         ping_response_ms: [MS-MQQB] 3.1.2.9.
         max_in_sessions: sessions of others that are accepted.
         send_insecure_nacks: [MS-MQQB] 3.1.1.3.
+        expire_in_doubt: take figure 9 of [MS-MQQB] 3.1.1.1 by the letter: a transactional message whose
+            TimeToReachQueue is over is given up, and dead-lettered, even if its destination may have accepted
+            it. False sends it on until its destination tells: that refuses it then, or has it.
         lookup_priority_of_transactional: take the text of [MS-MQDMPR] 3.1.7.1.9 by the letter: the high byte
             of LookupIdentifier tells the priority of transactional messages, not of the others.
         directory_sites_update_ms, directory_site_gates_update_ms, directory_online_ms: [MS-MQDMPR] 3.1.2.
@@ -62,6 +65,7 @@ class Settings:
     ping_response_ms: int = 1_000
     max_in_sessions: int = 0xFFFFFFFF
     send_insecure_nacks: bool = False
+    expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False
     directory_sites_update_ms: int = 43_200_000
     directory_site_gates_update_ms: int = 3_600_000

@@ -88,6 +88,7 @@ class Ledger:
         self._numbers: dict[tuple[str, int, int, int], Tracked] = {}
         self._sequences: dict[tuple[str, int, int], str] = {}
         self._acknowledgements_arrived: set[tuple[str, ObjectId]] = set()
+        self._made: set[ObjectId] = set()  # administration acknowledgements
         self._index = 0
 
     # -- what applications do ---------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class Ledger:
         if node is not tracked.to:
             raise Violated(SENT_ONLY, f"{tracked} has come to {node}")
         if tracked.kind == TRANSACTIONAL:
-            self._in_its_order(tracked)
+            self._in_its_order(tracked, position.number)
         elif tracked.arrivals and self._once(node, tracked, place[0]):
             raise Violated(NOT_TWICE, f"{tracked} has come again")
         self._world.counts["arrivals"] += 1
@@ -171,14 +172,15 @@ class Ledger:
             return False
         return tracked.kind != EXPRESS or any(before == epoch for before, _ in tracked.arrivals)
 
-    def _in_its_order(self, tracked: Tracked) -> None:
+    def _in_its_order(self, tracked: Tracked, number: int) -> None:
+        # By the numbers of positions: a reader that waits may take a message before its arrival is told.
         if tracked.arrivals:
             raise Violated(ONCE, f"{tracked} has come again")
         if tracked.deadlettered:
             raise Violated(NOT_BOTH, f"{tracked} has come, and is in the dead-letter queue of its sender")
         stream = self._arrived.setdefault((tracked.node.name, tracked.name), [])
         for other in stream:
-            if tracked.precedes(other):
+            if tracked.precedes(other) and number > other.arrivals[0][1]:
                 raise Violated(IN_ORDER, f"{tracked} has come after {other}")
         stream.append(tracked)
         self._note(tracked.to, Note(lambda: stream.remove(tracked)))
@@ -189,6 +191,7 @@ class Ledger:
         if number is None or place_kind(queue) is not USER:
             return
         tracked = self.messages[number]
+        self._arrives(node, tracked, position)  # one that a waiting reader took was never available
         if reason == _RECEIVED:
             if tracked.received and tracked.kind != EXPRESS:
                 raise Violated(RECEIVED_ONCE, f"{tracked} is received again")
@@ -212,7 +215,9 @@ class Ledger:
         about = self._by_identifier.get(message.correlation_identifier)
         if about is None:
             return
-        if message.source_machine_identifier == node.identifier and not position.stored:
+        if message.source_machine_identifier == node.identifier and message.identifier not in self._made:
+            self._made.add(message.identifier)
+            self._note(node, Note(lambda: self._made.discard(message.identifier)))
             self._acknowledges(node, about, message.message_class)
         if place_kind(queue) is USER and message.recoverable:
             self._acknowledgement_arrives(node, about, position, message)
@@ -288,21 +293,20 @@ class Ledger:
             raise Violated(NUMBERED, f"{tracked} is sent as {sequence}, which is another one's number")
         self._sequences[sender, identifier.time_stamp, identifier.ordinal] = tracked.name
 
-    def order_acknowledged(self, source: UUID, sender: Node, sequence: tuple[int, int], number: int) -> None:
+    def order_acknowledged(self, source: UUID, sender: UUID, sequence: tuple[int, int], number: int) -> None:
         """An order acknowledgement goes out: the place in the sequence must be durable where it is from."""
-        world = self._world
-        node = next((one for one in world.nodes.values() if one.identifier == source), None)
-        for one in world.nodes.values():
-            name = self._sequences.get((one.name, *sequence))
-            if node is None or name is None:
-                continue
-            row = node.store.row(Table.INCOMING, one.identifier.bytes + name.encode())
-            if row is not None:
-                _, info = transfer_rows.read_incoming(one.identifier.bytes + name.encode(), row, {})
-                if (info.sequence_identifier, info.sequence_number) >= (sequence, number):
-                    return
-            if one is sender:
-                raise Violated(DURABLE, f"{node} acknowledges {number} of {one} to {name}, which is not stored")
+        nodes = {one.identifier: one for one in self._world.nodes.values()}
+        name = self._sequences.get((nodes[sender].name, *sequence))
+        if name is None:
+            return
+        key = sender.bytes + name.encode()
+        row = nodes[source].store.row(Table.INCOMING, key)
+        if row is not None:
+            _, info = transfer_rows.read_incoming(key, row, {})
+            if (info.sequence_identifier, info.sequence_number) >= (sequence, number):
+                return
+        what = f"{nodes[source]} acknowledges {number} of {nodes[sender]} to {name}, which is not stored"
+        raise Violated(DURABLE, what)
 
     # -- what stores have ---------------------------------------------------------------------------------------
 
@@ -358,7 +362,7 @@ class Ledger:
         """A message was in one place of a store, and is in another, or in none."""
         tracked = before.tracked
         if before.kind is USER and now is None:
-            if not (tracked.received or tracked.failed):
+            if not (tracked.received or tracked.failed or tracked.state == states.ABORTED):
                 raise Violated(HELD, f"{tracked} is gone from the queue of {node}")
         elif before.kind is OUTGOING:
             if now is not None and now.kind in (JOURNAL, DEADLETTER):
@@ -375,7 +379,7 @@ class Ledger:
         else:
             kept = any(name != node.name for name in tracked.stored_by - {tracked.node.name})
         in_doubt = tracked.kind == TRANSACTIONAL and node.name in tracked.transmitted_by
-        if kept:
+        if kept or tracked.state == states.ABORTED:
             return
         if tracked.expired(node.utc) and not in_doubt:
             tracked.expired_at = node.name

@@ -22,6 +22,7 @@ from msmqwire.qm.model.effects import (
 )
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.ledger import Note, Watcher
+from msmqwire.qm.sim.plan import NAMES
 from msmqwire.qm.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ class Node:
         notes: what the current step means for messages, of the ledger.
     """
 
-    def __init__(self, world: World, name: str, number: int) -> None:
+    def __init__(self, world: World, name: str, clock: int) -> None:
         self.world, self.name = world, name
+        number = NAMES.index(name)
         self.address = f"10.0.0.{number + 1}"
         self.identifier = UUID(int=0xA0 + number)
-        self.clock = UTC + world.plan.clocks[number]
+        self.clock = UTC + clock
         self.store = MemoryStore()
         self.core: Core | None = None
         self.epoch = self.steps = self._booted = 0
@@ -85,6 +87,11 @@ class Node:
     def utc(self) -> int:
         """What its clock tells."""
         return self.clock + self.world.now // 1000
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits for the disk."""
+        return bool(self._committing or self._waiting)
 
     # -- steps ------------------------------------------------------------------------------------------
 

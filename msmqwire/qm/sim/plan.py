@@ -98,16 +98,17 @@ def make(seed: int, *, nodes: int | None = None) -> Plan:
 
 
 def _settings(rng: Random) -> Settings:
+    crowded = rng.random() < 0.05  # idle sessions must make room for others soon
     return Settings(
         session_retry_connect_ms=rng.choice((1_000, 5_000)),
         session_initialization_ms=rng.choice((5_000, 60_000)),
-        session_cleanup_ms=rng.choice((30_000, 300_000)),
+        session_cleanup_ms=25_000 if crowded else rng.choice((30_000, 300_000)),
         window_size=rng.choice((1, 2, 4, 16, 64)),
         acknowledge_at_window=rng.choice((0.5, 1.0)),
         resend_timer_table=rng.choice(((3, 5, 10), (30, 30, 30, 60))),
         remove_duplicate_size=4 if rng.random() < 0.05 else 10_000,
         ping=rng.random() < 0.2,
-        max_in_sessions=1 if rng.random() < 0.05 else 0xFFFFFFFF,
+        max_in_sessions=2 if crowded else 0xFFFFFFFF,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.framing import Framer
 from msmqwire.packets import parse
 from msmqwire.qm.manager import wire
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.sim.violation import Violated
 from msmqwire.schema import Record
 
@@ -50,7 +51,9 @@ class Listener:
             text = f"{kind} tx {body.TxSequenceNumber}"
             if kind == "OrderAck":
                 sequence = (body.TxSequenceID.TimeStamp, body.TxSequenceID.Ordinal)
-                world.ledger.order_acknowledged(source, self._target, sequence, body.TxSequenceNumber)
+                origin, to = packet.UserHeader.SourceQueueManager, packet.UserHeader.QueueManagerAddress
+                to = self._target.identifier if to == NULL_GUID else to
+                world.ledger.order_acknowledged(origin, to, sequence, body.TxSequenceNumber)
             else:
                 text += f" class {packet.MessagePropertiesHeader.MessageClass:#x}"
         if kind in ("UserMessage", "OrderAck", "FinalAck") and packet.UserHeader.Flags.DM:

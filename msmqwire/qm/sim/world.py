@@ -66,7 +66,9 @@ class World:
         self._count = 0
         self.ledger = Ledger(self)
         self.network = Network(self)
-        self.nodes = {name: Node(self, name, number) for number, name in enumerate(plan.nodes)}
+        self.nodes = {
+            name: Node(self, name, clock) for name, clock in zip(plan.nodes, plan.clocks, strict=True)
+        }
         self.workload = Workload(self)
 
     def guid(self) -> UUID:
