@@ -499,6 +499,7 @@ class Pair:
 
     def advance(self, ms: int) -> None:
         end = self.alpha.now + ms
+        self.run()
         while True:
             times = [desk.core.deadline for desk in self.desks] + [one[0] for one in self._travelling]
             due = min((time for time in times if time is not None), default=end)

@@ -86,9 +86,10 @@ class Connecting:
 
     # -- an attempt -----------------------------------------------------------------------------------
 
-    def establish(self, session: Session) -> None:
+    def establish(self, session: Session, *, retry: bool = False) -> None:
         """Establishing a Protocol Session, from the start: [MS-MQQB] 3.1.5.2 and 3.1.5.2.1."""
         self._context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
+        session.may_ping = self._context.settings.ping and not retry  # MQQB-3.1.5.2.2-01
         first = session.transfers[0]
         if self._has_moved(session, first):
             return
@@ -141,7 +142,7 @@ class Connecting:
         if not session.hops:
             self.failed(session, ConnectionStatus.DNS_FAILURE, OutgoingQueueState.NEED_VALIDATION)
             return
-        self.try_hop(session, ping=self._context.settings.ping)
+        self.try_hop(session, ping=session.may_ping)
 
     def _is_abandoned(self, session: Session) -> bool:
         """Whether a session that was being established is not needed any more, or not now: offline it waits."""
@@ -217,7 +218,7 @@ class Connecting:
             session.hop += 1
             self.try_hop(session, ping=False)
         else:
-            self.establish(session)
+            self.establish(session, retry=True)  # MQQB-3.1.6.1-02
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -239,13 +240,16 @@ class Connecting:
             context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         session.step(SessionEvent.CLOSE)
         for outgoing in (*session.in_flight, *session.unsaved):
-            outgoing.session = None  # sent again over the next connection: MQQB-3.1.1.1.1.5-04
+            outgoing.session = None
         session.in_flight.clear()
         session.unsaved.clear()
         session.order_acks_due.clear()
         for transfer in session.transfers:
             if transfer.queue.state not in _HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTED
+            # MQQB-3.1.1.1.1.3-04: sent again over the next connection
+            lost = MessageState.WAITING_FOR_SESSION_ACK
+            transfer.send_again([one for one in transfer.table.values() if one.state is lost])
         own = [one for one in session.transfers if session.role is Role.INITIATOR and one.peer == session.peer]
         guests = [one for one in session.transfers if one not in own]
         session.transfers = own

@@ -44,7 +44,7 @@ class Session:
         hops, hop: NextHopCollection, and the place of NextHopIndexer in it.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
         asked, unanswered: while names are resolved, next hops by request, and the requests without an answer.
-        pinged: whether a ping was sent for this connection.
+        may_ping, pinged: whether a ping may come first, and whether one was sent for this connection.
         in_flight: what was sent and has no session acknowledgement, in the order of sequence numbers.
         unsaved: those sent that are recoverable, until RecoverableMsgAckFlags tells that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
@@ -59,7 +59,7 @@ class Session:
         self.hop = 0
         self.remote_address = self.remote_host_name = ""
         self.remote_guid: UUID = NULL_GUID
-        self.pinged = False
+        self.may_ping = self.pinged = False
         self.asked: dict[int, list[NextHop]] = {}
         self.unanswered: set[int] = set()
         self.initialize(64, 20_000, 0)

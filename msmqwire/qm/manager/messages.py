@@ -16,6 +16,7 @@ from msmqwire.qm.model.elements import (
     Cursor,
     OpenQueueDescriptor,
     OutgoingQueue,
+    OutgoingQueue,
     Queue,
     Transaction,
     TransactionalOperation,
@@ -167,11 +168,15 @@ class Messages:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
         queue.positions.became_available(position)
+        if position.held and isinstance(queue, OutgoingQueue) and position.message.packet is None:
+            position.message.packet = wire.to_packet(position.message)  # once, for the store and for sending
         if position.recoverable:
             if not position.stored:
                 self._held.append(position)
                 self._held_bytes += position.size
             rows.put_message(self._context, position)
+        if position.held and not isinstance(queue, OutgoingQueue):
+            position.message.packet = None  # its body is in memory once
         for descriptor in list(queue.descriptors.values()):
             for reader in list(descriptor.waiting.values()):
                 if reader.request not in descriptor.waiting:
@@ -397,7 +402,7 @@ class Messages:
     def _taken(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
         """A message is handed to its reader: DMPR-3.1.7.1.10-11 to -15."""
         message = position.message
-        if transaction is not None:
+        if transaction is not None and transaction.identifier.int:  # DMPR-3.1.7.1.10-12
             self.lock(position, transaction, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         elif two_phase:
             self.lock(position, None, MessageClass.MQMSG_CLASS_ACK_RECEIVE)

@@ -47,7 +47,8 @@ class Transactions:
             self._number = (self._number + 1) % _NUMBERS
             for operation in operations:
                 if operation.operation_type is OperationType.ENQUEUE:
-                    operation.position.message.transaction_number = self._number
+                    message = operation.position.message
+                    message.transaction_number, message.packet = self._number, None
             operations[0].position.message.first_in_transaction = True
             operations[-1].position.message.last_in_transaction = True
         if not single_phase and not transaction.prepared:

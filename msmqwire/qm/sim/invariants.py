@@ -170,7 +170,7 @@ def _fate(world: World, tracked: Tracked) -> None:
             raise Violated(JOURNALED_ONCE, f"{tracked} is not in the dead-letter queue")
     wanted = Asked(int(str(tracked.wishes.get("acks", 0))))
     if tracked.received and wanted & Asked.ACK_POS_RECEIVE and not lenient:
-        if not any(one & 0x4000 for one in tracked.acknowledgements):
+        if not any(one & 0x4000 for one, _ in tracked.acknowledgements):
             raise Violated(ACKNOWLEDGED, f"{tracked} was received, which was not told")
 
 

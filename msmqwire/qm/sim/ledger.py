@@ -241,16 +241,18 @@ class Ledger:
         if not asked & wanted:
             raise Violated(ACKNOWLEDGED, f"{about} did not ask for class {kind:#x}")
         made = about.acknowledgements
-        of_this = [one for one in made if (one ^ kind) & _ABOUT_RECEIVING == 0]
-        if about.kind != TRANSACTIONAL:  # an expired one may have arrived all the same
-            of_this = [one for one in of_this if one == kind]
+        of_this = [one for one, _ in made if (one ^ kind) & _ABOUT_RECEIVING == 0]
+        if about.kind != TRANSACTIONAL:
+            # Figures 5 and 7 of [MS-MQQB] 3.1.1.1: it expires also while it may have arrived, so that every queue
+            # manager on the way may tell it, and the last one that it has come.
+            of_this = [one for one, maker in made if (one, maker) == (kind, node.name)]
         free = about.kind == EXPRESS or node.world.plan.settings.remove_duplicate_size < 100
         if of_this and not free:
             raise Violated(ACKNOWLEDGED, f"{about} has class {kind:#x} after {of_this[-1]:#x}")
         self._world.counts["acknowledgements"] += 1
-        made.append(kind)
+        made.append((kind, node.name))
         if about.kind != EXPRESS:
-            self._note(node, Note(lambda: made.remove(kind)))
+            self._note(node, Note(lambda: made.remove((kind, node.name))))
 
     def _acknowledgement_arrives(
         self, node: Node, about: Tracked, position: MessagePosition, message: Message

@@ -46,7 +46,7 @@ class Tracked:
         refusal: the class for which its destination refused it; 0 if it did not.
         expired_at: the node that gave it up for its TimeToReachQueue; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
-        acknowledgements: classes of the administration acknowledgements about it.
+        acknowledgements: class and maker of the administration acknowledgements about it.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Tracked:
     expired_at: str = ""
     journaled: int = 0
     deadlettered: int = 0
-    acknowledgements: list[int] = field(default_factory=list)
+    acknowledgements: list[tuple[int, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
         return f"#{self.number} ({self.kind}, {self.node} to {self.to}\\{self.queue})"
