@@ -1,13 +1,13 @@
 """One queue manager without I/O at a desk, opposite a peer whose packets are written and read by hand.
 
 What the peer says comes from `tests.handmade`, what it hears is cut and read here by offsets: nothing of the
-library's codec is asked. `Desk` has a settable time and writes down every effect; `Pair` joins two managers.
+library's codec is asked. `Desk` has a settable time and writes down every effect.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,7 +19,7 @@ from msmqwire.qm.engines.states import SessionState
 from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.manager.routing import Routes
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send, SendDatagram
-from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
@@ -206,7 +206,8 @@ class Desk:
         for attribute, value in attributes.items():
             setattr(wanted, attribute, value)
         status, queue = self.core.queues.create(wanted)
-        assert status == 0 and queue is not None
+        assert status == 0
+        assert queue is not None
         self.take()
         return queue
 
@@ -218,7 +219,8 @@ class Desk:
                 if descriptor.format_name == format_name:
                     return descriptor
         status, descriptor = self.core.queues.open(format_name, QueueAccessType.SEND_ACCESS)
-        assert status == 0 and descriptor is not None, hex(status)
+        assert status == 0, hex(status)
+        assert descriptor is not None
         return descriptor
 
     def outgoing(self, name: str = DIRECT) -> OutgoingQueue:
@@ -235,11 +237,10 @@ class Desk:
     ) -> list[Message]:  # fmt: skip
         """Messages of an application; transactional ones in one transaction."""
         descriptor = self.open(name)
+        guarantee = DeliveryGuarantee(recoverable or transactional)
         transaction = self.core.transactions.create(self._guid()) if transactional else None
         messages = [
-            Message(
-                body=b"m%d" % number, delivery_guarantee=DeliveryGuarantee(recoverable or transactional), **attributes
-            )
+            Message(**{"body": b"m%d" % number, "delivery_guarantee": guarantee} | attributes)
             for number in range(count)
         ]
         for message in messages:
@@ -292,6 +293,11 @@ class Desk:
         assert peer.session.state is SessionState.OPEN
         peer.packets.clear()
         return peer
+
+    def knows(self, identifier: UUID, host: str) -> None:
+        """Whatever the destination, this queue manager is the next hop."""
+        found = [QueueManager(identifier, qualified_computer_name=host)]
+        self.core.routing.get_next_hops = lambda _: found  # type: ignore[method-assign]
 
     def datagrams(self) -> list[SendDatagram]:
         return self.of(SendDatagram)
@@ -356,7 +362,10 @@ class Peer:
         operating_system: int = 0x0310,
     ) -> bytes:  # fmt: skip
         fields = h.establish_connection_header(
-            client=client.bytes_le, server=server.bytes_le, time_stamp=time_stamp, operating_system=operating_system
+            client=client.bytes_le,
+            server=server.bytes_le,
+            time_stamp=time_stamp,
+            operating_system=operating_system,
         )
         return h.establish_connection(fields, internal=internal)
 
@@ -374,18 +383,24 @@ class Peer:
         assert kind(request) == "EC"
         self.desk.advance(after)
         self.send(
-            self.establish(client=UUID(bytes_le=request[20:36]), server=server, time_stamp=int.from_bytes(request[52:56], "little"))
+            self.establish(
+                client=UUID(bytes_le=request[20:36]),
+                server=server,
+                time_stamp=int.from_bytes(request[52:56], "little"),
+            )
         )
         if forget:
             del self.packets[:]
         self.send(self.parameters(window=window))
 
     def message(
-        self, queue: str = "orders", *, recoverable: bool = False, number: int | None = None, count: bool = True,
-        transaction: bytes = b"", header: dict[str, int] | None = None, body: bytes = b"hello", flags: int = 0,
+        self, queue: str = "orders", *, recoverable: bool = False, number: int | None = None,
+        count: bool = True,
+        transaction: bytes = b"", header: dict[str, int] | None = None, body: bytes = b"hello",
+        flags: int = 0,
         source: UUID = OTHER, sent_time: int = UTC, **more: Any,
     ) -> bytes:  # fmt: skip
-        """A UserMessage for a private queue of the desk, by its direct name; `header` makes a SessionHeader."""
+        """A UserMessage for a private queue of the desk by its direct name; `header` is its SessionHeader."""
         recoverable = recoverable or bool(transaction)
         if count:
             self.sent = (self.sent + 1) % 0x10000
@@ -419,101 +434,3 @@ class Peer:
         base = (self._acked + 1) % 0x10000 if new else 0
         self._acked = self.recoverable_got
         self.send(self.ack(ack=self.got, recoverable_ack=base, recoverable_flags=(1 << min(new, 32)) - 1))
-
-
-# -- two managers ---------------------------------------------------------------------------------------
-
-
-class Pair:
-    """Two queue managers joined by a network that loses nothing; `wire` has what went over it, in order."""
-
-    def __init__(self, *, delay: int = 0, **settings: Any) -> None:
-        self.delay = delay
-        self.alpha = Desk(identifier=OWN, name="alpha", address=HERE, now=5_000, **settings)
-        self.beta = Desk(identifier=OTHER, name="beta", address=THERE, now=5_000, **settings)
-        self._by_address = {HERE: self.alpha, THERE: self.beta, "alpha": self.alpha, "beta": self.beta}
-        self._ends: dict[tuple[Desk, int], tuple[Desk, int]] = {}
-        self._read = {self.alpha: 0, self.beta: 0}
-        self._travelling: list[tuple[int, Desk, Any, tuple[Any, ...]]] = []
-        self.wire: list[tuple[str, bytes]] = []
-
-    @property
-    def desks(self) -> Sequence[Desk]:
-        return self.alpha, self.beta
-
-    def name(self, desk: Desk) -> str:
-        return desk.core.queue_manager.computer_name
-
-    def run(self) -> None:
-        """Deliver until nothing is on its way at this time."""
-        busy = True
-        while busy:
-            busy = False
-            for desk in self.desks:
-                desk.take()
-                for _, effect in desk.log[self._read[desk] :]:
-                    self._perform(desk, effect)
-                self._read[desk] = len(desk.log)
-            due = [one for one in self._travelling if one[0] <= desk.now]
-            self._travelling = [one for one in self._travelling if one[0] > desk.now]
-            for _, _, action, arguments in due:
-                action(*arguments)
-                busy = True
-            for desk in self.desks:
-                desk.take()
-                busy = busy or self._read[desk] < len(desk.log)
-
-    def _later(self, desk: Desk, action: Any, *arguments: Any) -> None:
-        self._travelling.append((desk.now + self.delay, desk, action, arguments))
-
-    def _perform(self, desk: Desk, effect: Effect) -> None:
-        match effect:
-            case Resolve(request, host):
-                known = self._by_address.get(host)
-                found = [address for address, one in self._by_address.items() if one is known and "." in address]
-                desk.engine.resolved(request, found)
-            case Connect(connection, address):
-                other = self._by_address[address]
-                number = other.engine.next_connection()
-                self._ends[desk, connection] = other, number
-                self._ends[other, number] = desk, connection
-                own = next(a for a, one in self._by_address.items() if one is desk and "." in a)
-                other.engine.accepted(number, own)
-                desk.engine.connected(connection)
-            case Send(connection, data):
-                end = self._ends.get((desk, connection))
-                if end is not None:
-                    self.wire += [(self.name(desk), packet) for packet in cut(data)]
-                    self._later(desk, end[0].engine.received, end[1], data)
-            case Disconnect(connection):
-                end = self._ends.pop((desk, connection), None)
-                if end is not None:
-                    self._ends.pop(end, None)
-                    end[0].engine.disconnected(end[1])
-            case SendDatagram(address, port, data):
-                self.wire.append((self.name(desk), data))
-                other = self._by_address[address]
-                own = next(a for a, one in self._by_address.items() if one is desk and "." in a)
-                asked = port == 3527
-                self._later(desk, lambda: other.engine.datagram(data, own, 4242, request=asked))
-
-    def advance(self, ms: int) -> None:
-        end = self.alpha.now + ms
-        self.run()
-        while True:
-            times = [desk.core.deadline for desk in self.desks] + [one[0] for one in self._travelling]
-            due = min((time for time in times if time is not None), default=end)
-            if due > end:
-                break
-            self._at(max(due, self.alpha.now))
-        self._at(end)
-
-    def _at(self, now: int) -> None:
-        for desk in self.desks:
-            desk.now = now
-            desk.core.at(now, desk.utc)
-        self.run()
-
-    def heard(self) -> list[tuple[str, str]]:
-        """Who sent what kind of packet, in order; datagrams are P."""
-        return [(who, "P" if data[2:4] == b"\x48\x55" else kind(data)) for who, data in self.wire]

@@ -1,14 +1,13 @@
 """A queue manager whose peers are played by hand: their packets are written with `tests.handmade` alone.
 
 `Desk` is one core over a memory store, in a time that is set; `Peer` the other side of one of its sessions,
-which says nothing by itself once the session is open. `Net` joins cores with each other.
+which says nothing by itself once the session is open.
 """
 
 from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Collection
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.packets import parse
 from msmqwire.qm.core import Core
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
+from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.manager.routing import Routes
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
@@ -46,7 +46,8 @@ def make_queue(core: Core, name: str, **attributes: Any) -> Queue:
     for attribute, value in attributes.items():
         setattr(queue, attribute, value)
     status, made = core.queues.create(queue)
-    assert status == 0 and made is not None
+    assert status == 0, hex(status)
+    assert made is not None
     return made
 
 
@@ -64,6 +65,8 @@ class Peer:
     """The other side of one session; `packets` is what has come to it.
 
     Attributes:
+        acks: the fields of the SessionHeaders of all SessionAcks that have come.
+        raw: all packets that have come, as bytes.
         sent, recoverable: messages sent by this side.
         received, saved: messages received, and recoverable ones.
     """
@@ -72,6 +75,7 @@ class Peer:
         self.desk, self.connection, self.guid, self.address = desk, connection, guid, address
         self.packets: list[Record] = []
         self.raw: list[bytes] = []
+        self.acks: list[tuple[int, ...]] = []
         self.closed = False
         self.sent = self.recoverable = self.received = self.saved = self._acked = 0
         self.window = 64
@@ -191,9 +195,7 @@ class Peer:
             source=packet.UserHeader.SourceQueueManager.bytes_le,
             message_id=packet.UserHeader.MessageID,
         )
-        self.put(
-            handmade.final_ack(body, destination=direct("order_queue$"), message_class=message_class)
-        )
+        self.put(handmade.final_ack(body, destination=direct("order_queue$"), message_class=message_class))
 
     def drop(self) -> None:
         """The connection is lost."""
@@ -216,11 +218,25 @@ class Peer:
         """The bodies of the UserMessages that have come since the last call."""
         return [packet.MessagePropertiesHeader.MessageBody for packet in self.take("UserMessage")]
 
+    def sent_in_order(self) -> list[tuple[bytes, int, int, int]]:
+        """Body, ordinal of the sequence, number and previous number of what has come in transactions."""
+        return [
+            (
+                packet.MessagePropertiesHeader.MessageBody,
+                packet.TransactionHeader.TxSequenceID.Ordinal,
+                packet.TransactionHeader.TxSequenceNumber,
+                packet.TransactionHeader.PreviousTxSequenceNumber,
+            )
+            for packet in self.take("UserMessage")
+        ]
+
     def came(self, data: bytes) -> None:
         packet = parse(data)
         self.raw.append(data)
         self.packets.append(packet)
         kind = packet.schema.name
+        if kind == "SessionAck":
+            self.acks.append(struct.unpack("<HHLHHHH", data[-16:]))
         if kind in ("UserMessage", "OrderAck", "FinalAck"):
             self.received += 1
             self.saved += packet.UserHeader.Flags.DM
@@ -277,6 +293,8 @@ class Desk:
         routes: Routes | None = None,
         now: int = 0,
         quota: int = 1 << 40,
+        hosts: dict[str, UUID] | None = None,
+        names: dict[str, str] | None = None,
     ) -> None:
         self.now, self.start = now, UTC
         self.store = MemoryStore() if store is None else store
@@ -288,8 +306,8 @@ class Desk:
         )  # fmt: skip
         self.how = {"settings": settings, "directory": directory, "routes": routes, "quota": quota}
         self.identifiers = itertools.count(1)
-        self.hosts = {PEER_ADDRESS: THERE}
-        self.names: dict[str, str] = {}
+        self.hosts = {PEER_ADDRESS: THERE} if hosts is None else hosts
+        self.names = names or {}
         self.peers: dict[int, Peer] = {}
         self.called: list[Peer] = []
         self.effects: list[Effect] = []
@@ -363,8 +381,11 @@ class Desk:
 
     def restart(self) -> Desk:
         """What comes up again after a crash, a second later."""
-        twin = Desk(store=self.store.copy(), now=self.now + 1000, **self.how)  # type: ignore[arg-type]
-        twin.hosts, twin.identifiers, twin.names = self.hosts, self.identifiers, self.names
+        twin = Desk(
+            store=self.store.copy(), now=self.now + 1000, hosts=self.hosts, names=self.names,
+            **self.how,  # type: ignore[arg-type]
+        )  # fmt: skip
+        twin.identifiers = self.identifiers
         return twin
 
     # -- queues and messages --
@@ -380,7 +401,8 @@ class Desk:
         access: QueueAccessType = QueueAccessType.SEND_ACCESS,
     ) -> OpenQueueDescriptor:
         status, descriptor = self.core.queues.open(parse_format_name(name), access)
-        assert status == 0 and descriptor is not None
+        assert status == 0, hex(status)
+        assert descriptor is not None
         return descriptor
 
     def outgoing(self, name: str = f"DIRECT=TCP:{PEER_ADDRESS}\\private$\\far") -> OutgoingQueue:
@@ -410,6 +432,10 @@ class Desk:
         self.run()
         return made
 
+    def transfer(self) -> Transfer:
+        """The transfer out of the queue that `send` uses."""
+        return self.core.engine.transfers[self.outgoing().number]
+
     def begin(self) -> Transaction:
         return self.core.transactions.create(UUID(int=next(self.identifiers) << 32))
 
@@ -418,107 +444,12 @@ class Desk:
         status, descriptor = self.core.queues.open(
             parse_format_name(f"DIRECT=OS:{queue.pathname}"), QueueAccessType.RECEIVE_ACCESS
         )
-        assert status == 0 and descriptor is not None
+        assert status == 0, hex(status)
+        assert descriptor is not None
         found = self.core.messages.dequeue(descriptor, timeout=0)
         self.core.queues.close(descriptor)
         self.run()
         return None if found.message is None else found.message.body
-
-
-def fields_of(packet: bytes) -> tuple[int, ...]:
-    """The SessionHeader at the end of a SessionAck."""
-    return struct.unpack("<HHLHHHH", packet[-16:])
-
-
-class Net:
-    """Cores that reach each other; `log` is every packet as (from, to, kind, packet)."""
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.nodes: dict[str, tuple[str, Core, MemoryStore]] = {}
-        self.links: dict[tuple[str, int], tuple[str, int]] = {}
-        self.log: list[tuple[str, str, str, Record]] = []
-        self.loses: Callable[[str, str, Record], bool] = lambda sender, receiver, packet: False
-        self.numbers = itertools.count(0x2000)
-
-    def node(
-        self, name: str, address: str, identifier: UUID, *, addresses: Collection[str] = (), **how: Any
-    ) -> Core:
-        store = how.pop("store", None) or MemoryStore()
-        core = Core(
-            store, new_guid=lambda: UUID(int=next(self.numbers) << 64), computer_name=name,
-            addresses=[address, *addresses], identifier=identifier, quota=1 << 40, **how,
-        )  # fmt: skip
-        core.at(self.now, UTC + self.now // 1000)
-        core.start()
-        self.nodes[address] = name, core, store
-        self.run()
-        return core
-
-    def run(self) -> None:
-        busy = True
-        while busy:
-            busy = False
-            for address, (name, core, store) in list(self.nodes.items()):
-                changes, effects = core.take()
-                store.commit(changes)
-                for effect in effects:
-                    busy = True
-                    self._do(address, name, core, effect)
-
-    def _do(self, address: str, name: str, core: Core, effect: Effect) -> None:
-        if isinstance(effect, Resolve):
-            found = [one for one, (other, _, _) in self.nodes.items() if effect.host in (other, one)]
-            core.engine.resolved(effect.request, found)
-        elif isinstance(effect, Connect):
-            other = self.nodes[effect.address][1]
-            connection = other.engine.next_connection()
-            self.links[address, effect.connection] = effect.address, connection
-            self.links[effect.address, connection] = address, effect.connection
-            other.engine.accepted(connection, address)
-            core.engine.connected(effect.connection)
-        elif isinstance(effect, Send):
-            link = self.links.get((address, effect.connection))
-            if link is None:
-                return
-            to, other, _ = self.nodes[link[0]]
-            packet = parse(effect.data)
-            self.log.append((name, to, packet.schema.name, packet))
-            if not self.loses(name, to, packet):
-                other.engine.received(link[1], effect.data)
-        elif isinstance(effect, Disconnect):
-            self.cut(address, effect.connection)
-
-    def cut(self, address: str, connection: int) -> None:
-        """A connection is lost."""
-        link = self.links.pop((address, connection), None)
-        if link is not None and self.links.pop(link, None) is not None:
-            self.nodes[link[0]][1].engine.disconnected(link[1])
-
-    def passes(self, ms: int) -> None:
-        end = self.now + ms
-        while True:
-            deadlines = [core.deadline for _, core, _ in self.nodes.values()]
-            due = min((one for one in deadlines if one is not None), default=end + 1)
-            if due > end:
-                break
-            self.now = max(self.now, due)
-            self._tell()
-        self.now = end
-        self._tell()
-
-    def _tell(self) -> None:
-        for _, core, _ in self.nodes.values():
-            core.at(self.now, UTC + self.now // 1000)
-        self.run()
-
-    def between(self, sender: str, receiver: str, *kinds: str) -> list[Record]:
-        """The packets that went from one to another."""
-        return [
-            packet
-            for one, other, kind, packet in self.log
-            if (one, other) == (sender, receiver) and (not kinds or kind in kinds)
-        ]
 
 
 def acks(queue: Queue) -> list[int]:

@@ -8,7 +8,7 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.core import Core
-from msmqwire.qm.manager.messages import Read
+from msmqwire.qm.manager.reads import Read
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Effect, ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
@@ -227,4 +227,3 @@ def completed(effects: list[Effect]) -> list[tuple[int, int, bytes | None]]:
         for effect in effects
         if isinstance(effect, ReadCompleted)
     ]
-

@@ -1,4 +1,4 @@
-"""A whole queue manager without I/O: the rules of [MS-MQDMPR], the binary protocol engine, and what survives."""
+"""A whole queue manager without I/O: the rules of [MS-MQDMPR], the binary protocol, and what survives."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
 class Core:
     """A queue manager that others carry: it does nothing by itself.
 
-    The owner tells it the time (`at`), calls its parts, and then takes what has changed and what is to be done
-    (`take`). No effect may be carried out before the changes taken with it, and all taken before, are durable;
+    The owner tells it the time (`at`), calls its parts, and takes what has changed and what is to be done
+    (`take`). No effect may be carried out before the changes taken with it, and all before, are durable;
     when they are, it says so (`committed`).
 
     Attributes:
@@ -128,13 +128,13 @@ class Core:
         self.context.queue_manager.state = QueueManagerState.STOPPED
 
     def at(self, now_ms: int, utc: int) -> None:
-        """Tell the time: milliseconds since the system started, seconds since 1970-01-01 UTC. Timers expire."""
+        """Tell the time: milliseconds since the system started, seconds since 1970 UTC. Timers expire."""
         self.context.utc = utc
         self.context.timers.advance(now_ms)
 
     @property
     def deadline(self) -> int | None:
-        """When `at` is to be called at the latest, in milliseconds since the system started; None for never."""
+        """When `at` is to be called at the latest, milliseconds since the system started; None for never."""
         return self.context.timers.deadline
 
     def take(self) -> tuple[Changes, list[Effect]]:

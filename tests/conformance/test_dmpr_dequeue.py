@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager.messages import PENDING
+from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.message import NULL_GUID
@@ -65,9 +65,7 @@ def test_a_queue_that_is_gone_begins_no_read(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.12-01")
-def test_a_queue_that_is_gone_ends_no_read(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
-) -> None:
+def test_a_queue_that_is_gone_ends_no_read(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
     position = desk.put(queue)
     desk.core.messages.dequeue_begin(open_queue)
     desk.core.queues.delete(queue)
@@ -184,9 +182,7 @@ def test_no_time_to_wait_gives_a_time_out_at_once(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-02", "DMPR-3.1.2.3-02")
-def test_a_wait_without_a_limit_never_ends(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
-) -> None:
+def test_a_wait_without_a_limit_never_ends(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
     waiting = desk.core.messages.dequeue(open_queue)
     assert not desk.core.context.timers.active(Timer.WAITING_MESSAGE_READ, waiting.request)
     assert desk.advance(10**12) == []
@@ -270,9 +266,7 @@ def test_a_read_in_two_phases_locks_the_message(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.11-02")
-def test_begin_hands_on_what_it_is_given(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
-) -> None:
+def test_begin_hands_on_what_it_is_given(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
     messages, cursor, transaction = desk.core.messages, cursor_of(desk, open_queue), desk.begin()
     waiting = messages.dequeue_begin(
         open_queue, timeout=500, cursor=cursor, transaction=transaction, tag=("a", 1)

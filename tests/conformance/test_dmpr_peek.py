@@ -1,4 +1,4 @@
-"""Messages looked at, and read by their identifiers: [MS-MQDMPR] 3.1.7.1.13 to 15, 3.1.7.3.2 and 3.1.7.3.3."""
+"""Messages looked at, and read by their identifiers: [MS-MQDMPR] 3.1.7.1.13 to 15, 3.1.7.3.2, 3.1.7.3.3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager.messages import PENDING, Read
+from msmqwire.qm.manager.reads import PENDING, Read
 from msmqwire.qm.manager.seek import seek_available, seek_with_id
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
 from msmqwire.qm.model.positions import MessagePosition
@@ -218,7 +218,8 @@ def test_a_peek_without_a_cursor_that_waits_too_long(desk: Desk, open_queue: Ope
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-03", "DMPR-3.1.7.1.13-05")
 @pytest.mark.parametrize(
-    "action, at, body", [(FIRST, 0, b"1"), (PREVIOUS, 1, b"1"), (CURRENT, 1, b"2"), (NEXT, 1, b"3"), (LAST, 0, b"3")]
+    "action, at, body",
+    [(FIRST, 0, b"1"), (PREVIOUS, 1, b"1"), (CURRENT, 1, b"2"), (NEXT, 1, b"3"), (LAST, 0, b"3")],
 )
 def test_a_message_is_shown_by_identifier(
     desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, action: MessageSeekAction, at: int, body: bytes

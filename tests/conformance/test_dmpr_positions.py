@@ -1,4 +1,4 @@
-"""What happens to messages in queues, and the readers that wait for them: [MS-MQDMPR] 3.1.7.1.17, 3.1.7.2, 3.1.7.3."""
+"""Messages in queues, and the readers that wait for them: [MS-MQDMPR] 3.1.7.1.17, 3.1.7.2, 3.1.7.3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.manager import wire
-from msmqwire.qm.manager.messages import PENDING, STATUS_NOT_FOUND
+from msmqwire.qm.manager.reads import PENDING, STATUS_NOT_FOUND
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.message import Message
@@ -347,9 +347,7 @@ def test_no_read_waits_at_a_queue_that_is_gone(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.1-03", "DMPR-3.1.7.3.4-01", "DMPR-3.1.2.3-01", "DMPR-3.1.2.3-03")
-def test_a_read_that_waits_has_a_timer(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
-) -> None:
+def test_a_read_that_waits_has_a_timer(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
     messages, timers = desk.core.messages, desk.core.context.timers
     cursor = desk.core.queues.open_cursor(open_queue)
     first = messages.dequeue(open_queue, timeout=700, tag="a", cursor=cursor)
@@ -401,9 +399,7 @@ def test_a_read_that_is_satisfied_ends_with_the_message(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.17-01", "DMPR-3.1.1.10-02")
-def test_a_read_is_cancelled_by_its_tag(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
-) -> None:
+def test_a_read_is_cancelled_by_its_tag(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
     messages, second = desk.core.messages, desk.open(queue)
     messages.dequeue(open_queue, timeout=1_000)
     messages.dequeue(open_queue, timeout=1_000, tag=1)

@@ -81,7 +81,8 @@ def test_a_message_for_another_queue_manager_is_routed_onward(recoverable):
         b"on", recoverable=recoverable, address=BEHIND.bytes_le, destination=(3, handmade.private_id(9)),
         acks=PA | NA, admin=HERE_ADMIN,
     )  # fmt: skip
-    assert bodies(queue) == [] and acks(admin) == []
+    assert bodies(queue) == []
+    assert acks(admin) == []
     assert desk.called[0].sent_bodies() == [b"on"]
 
 
@@ -172,7 +173,8 @@ def test_a_transactional_duplicate_is_not_queued_again():
     for _ in range(3):
         peer.send(b"once", tx=(1, 0), destination=direct("tx"), acks=PA | NA, admin=HERE_ADMIN)
     assert bodies(queue) == [b"once"]
-    assert acks(admin) == [0x0002] and peer.take("FinalAck") == []
+    assert acks(admin) == [0x0002]
+    assert peer.take("FinalAck") == []
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-03")
@@ -189,7 +191,8 @@ def test_a_transactional_message_is_saved_before_it_is_acknowledged():
 
     peer.came = watch
     peer.send(b"safe first", tx=(1, 0), destination=direct("tx"))
-    assert peer.kinds() == [] and len(list(desk.store.rows(Table.PACKET))) == 1
+    assert peer.kinds() == []
+    assert len(list(desk.store.rows(Table.PACKET))) == 1
     desk.passes(500)
     assert sorted(peer.kinds()) == ["OrderAck", "SessionAck"]
     assert all(any(b"safe first" in row for row in rows) for rows in stored)
@@ -239,7 +242,8 @@ def test_an_accepted_transactional_message(asked):
     desk = Desk()
     queue, admin, peer = desk.queue("tx", transactional=True), desk.queue("adm"), desk.peer()
     peer.send(b"it", tx=(1, 0), destination=direct("tx"), acks=asked, admin=HERE_ADMIN)
-    assert bodies(queue) == [b"it"] and acks(admin) == ([0x0002] if asked else [])
+    assert bodies(queue) == [b"it"]
+    assert acks(admin) == ([0x0002] if asked else [])
     desk.passes(500)
     (ack,) = peer.take("OrderAck")
     assert ack.OrderAckBody.TxSequenceNumber == 1
@@ -252,9 +256,7 @@ def test_an_accepted_transactional_message(asked):
 def test_a_transactional_message_that_leaves_its_queue_unread(final, asked, how, expected):
     desk = Desk()
     queue, admin, peer = desk.queue("tx", transactional=True), desk.queue("adm"), desk.peer()
-    peer.send(
-        tx=(1, 0), destination=direct("tx"), acks=asked, admin=HERE_ADMIN, receive=60, flags=final
-    )
+    peer.send(tx=(1, 0), destination=direct("tx"), acks=asked, admin=HERE_ADMIN, receive=60, flags=final)
     if how == "expires":
         desk.passes(60_000)
     elif how == "purged":

@@ -96,7 +96,8 @@ def test_a_message_that_cannot_be_sent_waits_and_is_tried_again(kind):
     outgoing = put(desk, kind)
     assert outgoing.state is WAITING_TO_SEND
     desk.passes(5_000)  # a further attempt fails
-    assert outgoing.state is WAITING_TO_SEND and len(desk.effects) >= 1
+    assert outgoing.state is WAITING_TO_SEND
+    assert len(desk.effects) >= 1
     history = desk.outgoing().connection_history
     assert history[-1].status is ConnectionStatus.DNS_FAILURE
     reachable(desk)
@@ -124,7 +125,8 @@ def test_a_message_that_is_not_acknowledged_is_sent_again_over_a_new_session(kin
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, TIMEOUT] is WAITING_TO_SEND
     reachable(desk)
     desk.passes(5_000)
-    assert desk.called[1].sent_bodies() == [b"m"] and outgoing.state is WAITING_FOR_SESSION_ACK
+    assert desk.called[1].sent_bodies() == [b"m"]
+    assert outgoing.state is WAITING_FOR_SESSION_ACK
 
 
 @pytest.mark.parametrize("journaled", [False, True])
@@ -150,7 +152,8 @@ def test_a_message_that_expires_before_it_is_sent(kind, journaled):
     assert left(desk) == ({dead: [b"m"]} if journaled else {})
     reachable(desk)
     desk.passes(60_000)
-    assert not transfer(desk).table and desk.called == []
+    assert not transfer(desk).table
+    assert desk.called == []
 
 
 EXPIRES = Settings(expire_in_doubt=True)
@@ -218,9 +221,7 @@ def test_a_message_in_doubt_does_not_expire_unless_that_is_set(acknowledged):
 @each(express="09 10", recoverable="09 10")
 def test_a_message_that_is_acknowledged_is_done(kind, journaled):
     desk = Desk()
-    outgoing = put(
-        desk, kind, positive_journaling_requested=journaled, negative_journaling_requested=True
-    )
+    outgoing = put(desk, kind, positive_journaling_requested=journaled, negative_journaling_requested=True)
     desk.called[0].acknowledge()
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, SESSION_ACK] is DONE
     assert left(desk) == ({"journal": [b"m"]} if journaled else {})
@@ -233,7 +234,8 @@ def test_a_session_acknowledgement_does_not_end_a_transactional_message():
     outgoing = put(desk, "Transactional")
     desk.called[0].acknowledge()
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_SESSION_ACK, SESSION_ACK]
-    assert outgoing.state is WAITING_FOR_ORDER_ACK and left(desk) == {"outgoing": [b"m"]}
+    assert outgoing.state is WAITING_FOR_ORDER_ACK
+    assert left(desk) == {"outgoing": [b"m"]}
 
 
 @rows("Transactional", "06")
@@ -247,7 +249,8 @@ def test_without_an_order_acknowledgement_a_message_is_sent_again():
     desk.passes(29_999)
     assert peer.sent_bodies() == []
     desk.passes(1)
-    assert peer.sent_bodies() == [b"m"] and outgoing.state is WAITING_FOR_SESSION_ACK
+    assert peer.sent_bodies() == [b"m"]
+    assert outgoing.state is WAITING_FOR_SESSION_ACK
 
 
 @rows("Transactional", "07", "15")
@@ -256,7 +259,8 @@ def test_a_transactional_message_without_journaling_is_done_with_its_order_ackno
     outgoing = put(desk, "Transactional")
     desk.called[0].acknowledge()
     order_acknowledge(desk.called[0])
-    assert outgoing.state is DONE and left(desk) == {}
+    assert outgoing.state is DONE
+    assert left(desk) == {}
 
 
 @rows("Transactional", "08", "14", "15", "16")
@@ -281,7 +285,8 @@ def test_a_final_acknowledgement_that_is_awaited(positive, negative, message_cla
     sequence = packet.TransactionHeader.TxSequenceID
     peer.order_ack((sequence.TimeStamp, sequence.Ordinal), 1)
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_ORDER_ACK, ORDER_ACK]
-    assert outgoing.state is WAITING_FOR_FINAL_ACK and left(desk) == {"outgoing": [b"m"]}
+    assert outgoing.state is WAITING_FOR_FINAL_ACK
+    assert left(desk) == {"outgoing": [b"m"]}
     peer.final_ack(packet, message_class)
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_FINAL_ACK, FINAL_ACK] is DONE
     assert left(desk) == expected

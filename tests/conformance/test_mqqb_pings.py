@@ -11,7 +11,8 @@ from msmqwire.qm.model.elements import ConnectionHistory
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState
 from tests import handmade as h
-from tests.engine_desk import OTHER, OWN, THERE, Desk, Pair
+from tests.engine_desk import OTHER, OWN, THERE, Desk
+from tests.engine_pair import Pair
 
 W = PingState.WAITING
 SECOND = r"DIRECT=TCP:10.0.0.3\private$\orders"
@@ -28,7 +29,10 @@ def asking(**settings: object) -> Desk:
 
 def answer(desk: Desk, *, cookie: int = 1, flags: int = 0, **fields: int) -> None:
     desk.engine.datagram(
-        h.ping(cookie=cookie, flags=flags, queue_manager=OTHER.bytes_le, **fields), THERE, 3527, request=False  # type: ignore[arg-type]
+        h.ping(cookie=cookie, flags=flags, queue_manager=OTHER.bytes_le, **fields),
+        THERE,
+        3527,
+        request=False,  # type: ignore[arg-type]
     )
     desk.take()
 
@@ -251,5 +255,12 @@ def test_figure_12(ping: bool) -> None:
     pair.alpha.send()
     pair.advance(100)
     first = [("alpha", "P"), ("beta", "P")] if ping else []
-    assert pair.heard() == [*first, ("alpha", "EC"), ("beta", "EC"), ("alpha", "CP"), ("beta", "CP"), ("alpha", "UM")]
+    assert pair.heard() == [
+        *first,
+        ("alpha", "EC"),
+        ("beta", "EC"),
+        ("alpha", "CP"),
+        ("beta", "CP"),
+        ("alpha", "UM"),
+    ]
     assert pair.alpha.outgoing().state is OutgoingQueueState.CONNECTED

@@ -56,7 +56,7 @@ class Acknowledging:
         self._last: dict[UUID, OutgoingQueue] = {}  # by sender: where its last acknowledgement went
 
     def restore(self) -> None:
-        """The queues for order and final acknowledgements that were stored; the newest of a sender is its last."""
+        """The stored queues for order and final acknowledgements; the newest of a sender is its last."""
         for queue in self._context.queue_manager.queues.values():
             if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
                 assert queue.destination is not None, "an outgoing queue has a destination"
@@ -105,9 +105,7 @@ class Acknowledging:
 
     def order(self, info: IncomingTransactionalTransferInfo, session: Session) -> None:
         """Send Transactional Acknowledgment of class ORDER_ACK: [MS-MQQB] 3.1.7.17."""
-        body = wire.order_ack_body(
-            info.sequence_identifier, info.sequence_number, info.sequence_number - 1
-        )
+        body = wire.order_ack_body(info.sequence_identifier, info.sequence_number, info.sequence_number - 1)
         self._transactional(MessageClass.MQMSG_CLASS_ORDER_ACK, body, info.sender_identifier, session)
 
     def know(self, sender: UUID, session: Session) -> None:
@@ -128,9 +126,7 @@ class Acknowledging:
         )
         self._transactional(message_class, body, message.source_machine_identifier, session)
 
-    def _transactional(
-        self, message_class: int, body: bytes, sender: UUID, session: Session | None
-    ) -> None:
+    def _transactional(self, message_class: int, body: bytes, sender: UUID, session: Session | None) -> None:
         """To the sender, by the session that its message came over, or as it was reached before."""
         queue = self._last.get(sender) if session is None else None
         if queue is None:
@@ -145,7 +141,7 @@ class Acknowledging:
             destination=queue.destination,
         )
         self._engine.stamp(message)
-        self._engine.messages.enqueue(queue, message)
+        self._engine.messages.enqueue(queue, message, must=True)
 
     def _queue(self, sender: UUID, name: FormatName) -> OutgoingQueue:
         """The outgoing queue for acknowledgements to a sender, also where its address is one of ours."""
@@ -195,12 +191,12 @@ class Acknowledging:
             return
         message.destination = name
         engine.stamp(message)
-        engine.messages.enqueue_to_open_queue(descriptor, message)
+        engine.messages.enqueue_to_open_queue(descriptor, message, must=True)
         engine.queues.close(descriptor)
 
 
 def _order_queue(sender: UUID, session: Session | None) -> FormatName:
-    """The order queue of a sender: by its address if its messages come over the session itself, by direct names.
+    """The order queue of a sender: by address if its messages come over the session itself, by direct names.
 
     After routing the other side of the session is not the sender, so that it is named by its own Identifier:
     MQQB-3.1.7.17-07 and -08.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.qm.engines.session import NextHop, Session
@@ -41,7 +40,11 @@ class Connecting:
             if session is None:
                 session = self._engine.new_session(Role.INITIATOR, transfer.peer)
             self.attach(session, transfer)
-        if session.role is Role.INITIATOR and session.state is SessionState.CLOSED and not self._busy(session):
+        if (
+            session.role is Role.INITIATOR
+            and session.state is SessionState.CLOSED
+            and not self._busy(session)
+        ):
             if self._context.queue_manager.connection_active:
                 self.establish(session)
             else:
@@ -99,7 +102,9 @@ class Connecting:
             asked = self._engine.next_hops(first)  # MQQB-3.1.5.2.1-04
         session.hops, session.hop, session.asked = [], 0, {}
         if not asked:
-            self.failed(session, ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, OutgoingQueueState.NEED_VALIDATION)
+            self.failed(
+                session, ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, OutgoingQueueState.NEED_VALIDATION
+            )
             return
         session.remote_host_name, session.remote_guid = asked[0].host_name, asked[0].qm_guid
         for hop in asked:
@@ -145,7 +150,7 @@ class Connecting:
         self.try_hop(session, ping=session.may_ping)
 
     def _is_abandoned(self, session: Session) -> bool:
-        """Whether a session that was being established is not needed any more, or not now: offline it waits."""
+        """Whether a session being established is not needed any more, or not now: offline it waits."""
         if session.transfers and self._context.queue_manager.connection_active:
             return False
         self.retry_later(session)
@@ -187,7 +192,9 @@ class Connecting:
     def failed(self, session: Session, status: ConnectionStatus, state: OutgoingQueueState | None) -> None:
         """A step of establishing failed: MQQB-3.1.5.2-03; another attempt is made while messages wait."""
         for transfer in session.transfers:
-            self.record(transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address)
+            self.record(
+                transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address
+            )
             if state is not None and transfer.queue.state not in _HELD:
                 transfer.queue.state = state
         self.retry_later(session)
@@ -239,10 +246,11 @@ class Connecting:
         for transfer in session.transfers:
             context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         session.step(SessionEvent.CLOSE)
-        for outgoing in (*session.in_flight, *session.unsaved):
+        for outgoing in (*(one for _, one in session.in_flight), *session.unsaved):
             outgoing.session = None
         session.in_flight.clear()
         session.unsaved.clear()
+        session.unacked_message_count = 0
         session.order_acks_due.clear()
         for transfer in session.transfers:
             if transfer.queue.state not in _HELD:
@@ -250,7 +258,9 @@ class Connecting:
             # MQQB-3.1.1.1.1.3-04: sent again over the next connection
             lost = MessageState.WAITING_FOR_SESSION_ACK
             transfer.send_again([one for one in transfer.table.values() if one.state is lost])
-        own = [one for one in session.transfers if session.role is Role.INITIATOR and one.peer == session.peer]
+        own = [
+            one for one in session.transfers if session.role is Role.INITIATOR and one.peer == session.peer
+        ]
         guests = [one for one in session.transfers if one not in own]
         session.transfers = own
         if session.role is Role.INITIATOR:
@@ -260,7 +270,7 @@ class Connecting:
         self._hand_over(guests)
 
     def _hand_over(self, guests: list[Transfer]) -> None:
-        """Transfers that a session served without being made for them: its next connection may lead elsewhere."""
+        """Transfers a session served without being made for them: its next connection may lead elsewhere."""
         for transfer in guests:
             transfer.session = None
             if transfer.table and transfer.queue.state not in _HELD:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msmqwire.constants import MessageClass
+from msmqwire.constants import HResult
 from msmqwire.errors import MalformedPacket
 from msmqwire.names import DirectName, PrivateName
 from msmqwire.packets import parse
-from msmqwire.qm.engines import rows
+from msmqwire.qm.engines import restoring, rows
 from msmqwire.qm.engines.acknowledging import Acknowledging
 from msmqwire.qm.engines.connecting import Connecting
 from msmqwire.qm.engines.handshake import Handshake
 from msmqwire.qm.engines.history import History
-from msmqwire.qm.engines.packets import acknowledged, session_ack
+from msmqwire.qm.engines.packets import acknowledged
 from msmqwire.qm.engines.pings import Pings
 from msmqwire.qm.engines.receiving import Receiving
 from msmqwire.qm.engines.security import Security
 from msmqwire.qm.engines.sending import Sending, kind_of
 from msmqwire.qm.engines.sequences import Sequences
 from msmqwire.qm.engines.session import NextHop, Session
+from msmqwire.qm.engines.session_timers import SessionTimers
 from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState, Role, SessionEvent, SessionState
 from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Peer, Transfer
 from msmqwire.qm.manager.dispatch import Dispatch
@@ -30,12 +31,12 @@ from msmqwire.qm.manager.recovery import Stored
 from msmqwire.qm.manager.routing import Routing
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.effects import Disconnect, Send
+from msmqwire.qm.model.effects import Disconnect
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, PositionState, QueueType
+from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueType
 from msmqwire.schema import Record
 
 _ORDINALS: Final = 1 << 32
@@ -63,12 +64,13 @@ class BinaryEngine:
         self._connections: dict[int, Session] = {}
         self._numbers = 0
         self._ordinal = self._ordinals_until = 0
-        self.security = Security()
+        self.security = Security(queues)
         self.history = History(context)
         self.sequences = Sequences(self)
         self.acknowledging = Acknowledging(self)
         self.sending = Sending(self)
         self.receiving = Receiving(self)
+        self.session_timers = SessionTimers(self)
         self.pings = Pings(self)
         self.handshake = Handshake(self)
         self.connecting = Connecting(self)
@@ -78,52 +80,13 @@ class BinaryEngine:
 
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: [MS-MQQB] 3.1.4.1. The queues have been restored."""
-        last = stored.row(Table.META, rows.MESSAGE_ID_ORDINAL)
-        self._ordinal = self._ordinals_until = int.from_bytes(last, "little") if last else 0
-        last = stored.row(Table.META, rows.TX_SEQUENCE_ORDINAL)
-        self.sequences.restore(int.from_bytes(last, "little") if last else 0)
-        history = [(key, row) for key, row in stored.rows(Table.HISTORY) if isinstance(key, bytes)]
-        self.history.restore(history)
-        queues = self.context.queue_manager.queues
-        for key, row in stored.rows(Table.INCOMING):
-            assert isinstance(key, bytes)
-            name, info = rows.read_incoming(key, row, queues)
-            self.sequences.infos[name] = info
-            if info.queue is not None:
-                info.queue.incoming[name] = info
+        self._ordinal = self._ordinals_until = restoring.ordinal(stored)
+        restoring.restore_incoming(self, stored)
         self.acknowledging.restore()
-        self._restore_transfers(stored)
+        restoring.restore_transfers(self, stored)
         for transfer in self.transfers.values():
             if transfer.table:
                 self.connecting.wanted(transfer)
-
-    def _restore_transfers(self, stored: Stored) -> None:
-        sequences = {number: rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
-        outgoing = {number: rows.read_outgoing(row) for number, row in stored.rows(Table.OUTGOING)}
-        for queue in list(self.context.queue_manager.queues.values()):
-            if not isinstance(queue, OutgoingQueue) or not self.serves(queue):
-                continue
-            transfer = self.transfer_of(queue)
-            if queue.number in sequences:
-                transfer.sequence_id, transfer.next_number = sequences[queue.number]
-            numbered = []
-            for position in queue.positions:
-                if position.state is not PositionState.AVAILABLE:
-                    continue
-                message = position.message
-                one = transfer.add(position, message.priority)
-                row = outgoing.get(position.number)
-                if row is not None:
-                    numbered.append(one)
-                    if row.awaits_final_ack:
-                        transfer.remove(one)
-                        one.state = MessageState.WAITING_FOR_FINAL_ACK
-                        transfer.awaiting_final_ack[message.identifier.uniquifier] = one
-                    one.tx_sequence_id, one.tx_sequence_number = row.sequence, row.number
-                    one.transmitted = True
-                if one.state is MessageState.WAITING_TO_SEND:
-                    self.sending.watch(one, message)
-            self.sequences.known(transfer, numbered)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQQB] 3.1.4.2."""
@@ -231,7 +194,7 @@ class BinaryEngine:
         if packet.SessionHeader is not None:
             self.session_header(session, packet.SessionHeader)
         if session.is_open:
-            self.acknowledge_at_window(session)
+            self.session_timers.acknowledge_at_window(session)
 
     # -- sessions -----------------------------------------------------------------------------------
 
@@ -306,61 +269,6 @@ class BinaryEngine:
         """Closing a Session: [MS-MQQB] 3.1.5.9."""
         self.connecting.close(session)
 
-    def start_cleanup(self, session: Session) -> None:
-        """Session Cleanup Timer: [MS-MQQB] 3.1.2.2 and 3.1.6.2."""
-
-        def expired() -> None:
-            if session.session_active:
-                session.session_active = False
-                self.start_cleanup(session)
-            else:
-                self.close(session)
-
-        delay = self.context.settings.session_cleanup_ms
-        self.context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)
-
-    def start_ack_wait(self, session: Session) -> None:
-        """Session Ack Wait Timer: [MS-MQQB] 3.1.2.4 and 3.1.6.3."""
-
-        def expired() -> None:
-            received, session.received_ack = session.received_ack, False
-            if not session.awaits_acks:
-                return
-            if received:
-                self.start_ack_wait(session)
-            else:
-                self.close(session)
-
-        direct = any(transfer.direct for transfer in session.transfers)
-        factor = self.context.settings.direct_ack_wait_factor if direct else 1
-        delay = factor * session.ack_wait_timeout
-        self.context.timers.start(Timer.SESSION_ACK_WAIT, session.number, delay, expired)
-
-    def start_ack_send(self, session: Session, delay: int | None = None) -> None:
-        """Session Ack Send Timer: [MS-MQQB] 3.1.2.5 and 3.1.6.4."""
-
-        def expired() -> None:
-            if session.unacked_received_count:
-                self.send_session_ack(session)
-            self.start_ack_send(session)
-
-        if delay is None:
-            delay = session.ack_wait_timeout // 2
-        self.context.timers.start(Timer.SESSION_ACK_SEND, session.number, delay, expired)
-
-    def send_session_ack(self, session: Session, window_size: int | None = None) -> None:
-        """A SessionAck packet: [MS-MQQB] 3.1.6.4."""
-        if session.is_open and session.connection is not None:
-            data = session_ack(session.header(window_size))
-            self.context.effects.append(Send(session.connection, data))
-
-    def acknowledge_at_window(self, session: Session) -> None:
-        """Acknowledge at once when much of the window is used: MQQB-3.1.1.6.1-07."""
-        limit = max(1, int(session.window * self.context.settings.acknowledge_at_window))
-        if session.unacked_received_count >= limit:
-            self.send_session_ack(session)
-            self.start_ack_send(session)
-
     def order_ack_send_expired(self, session: Session) -> None:
         """Order Ack Send Timer Event: [MS-MQQB] 3.1.6.9."""
         due, session.order_acks_due = session.order_acks_due, {}
@@ -383,7 +291,7 @@ class BinaryEngine:
             self.close(session)  # MQQB-3.1.5.5.5-01
             return
         if session.awaits_acks:
-            self.start_ack_wait(session)
+            self.session_timers.start_ack_wait(session)
         self.sending.send_waiting(session)
 
     def _acknowledged(self, outgoing: OutgoingMessagePosition) -> None:
@@ -427,7 +335,8 @@ class BinaryEngine:
         if kind_of(message) == "Transactional":
             target = manager.system_transactional_deadletter_queue
             if message.application_deadletter_queue:
-                target = self.queues.lookup.path(message.application_deadletter_queue) or target
+                own = self.queues.lookup.path(message.application_deadletter_queue)
+                target = own if own is not None and own.transactional else target
         if message.negative_journaling_requested and target is not None:
             self.messages.transfer(outgoing.position, target)
         else:
@@ -467,7 +376,7 @@ class BinaryEngine:
         session = transfer.session
         self.connecting.record(
             transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
-            MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, session.remote_address if session else "",
+            HResult.MQ_ERROR_COMPUTER_DOES_NOT_SUPPORT_ENCRYPTION, session.remote_address if session else "",
         )  # fmt: skip
         self.dead_letter(outgoing, message)
         return False
@@ -541,7 +450,7 @@ class BinaryEngine:
         session = transfer.session if transfer else None
         if session is not None and session.is_open:
             self.context.timers.stop(Timer.SESSION_ACK_SEND, session.number)
-            self.send_session_ack(session, 1)
+            self.session_timers.send_session_ack(session, 1)
             session.session_active = False
         self.dispatch.remove_queue(queue)
 

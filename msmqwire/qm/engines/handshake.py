@@ -43,13 +43,15 @@ class Handshake:
     def initialize(self, session: Session) -> None:
         """[MS-MQQB] 3.1.3.2."""
         context, settings = self._context, self._context.settings
-        wait = min(max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]), ACK_TIMEOUT[1])
+        wait = min(
+            max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]), ACK_TIMEOUT[1]
+        )
         session.initialize(settings.window_size, wait, context.utc)
         for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
             context.timers.stop(timer, session.number)
         for transfer in session.transfers:
             self._engine.connecting.begin(transfer)
-        self._engine.start_cleanup(session)
+        self._engine.session_timers.start_cleanup(session)
 
     def accepted(self, session: Session) -> None:
         """A connection came in: [MS-MQQB] 3.1.5.10."""

@@ -1,4 +1,4 @@
-"""Messages received lately, so that one that is sent again is known: MessageIDHistoryTable, [MS-MQQB] 3.1.1.3."""
+"""MessageIDHistoryTable, messages received lately, so that one sent again is known: [MS-MQQB] 3.1.1.3."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import MQ_OK, MessageClass
+from msmqwire.errors import MalformedPacket
 from msmqwire.qm.engines.sending import expired
 from msmqwire.qm.engines.session import ACK_FLAGS, Session
 from msmqwire.qm.manager import wire
@@ -36,11 +37,19 @@ class Receiving:
 
     def user_message(self, session: Session, packet: Record, data: bytes) -> None:
         """A UserMessage packet has come over an open session."""
-        message = wire.deserialize(packet, data)
+        try:
+            message = wire.deserialize(packet, data)
+        except MalformedPacket:
+            message = None
+        if message is None or message.destination is None:
+            self._engine.close(session)  # MQQB-3.1.5.1.3-01
+            return
         engine = self._engine
         local = self._is_local(message)
         manager = self._context.queue_manager
         if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it can't be saved
+            # What follows would be counted one too low, and acknowledged in place of this one.
+            engine.close(session)
             return
         self.count(session, recoverable=message.recoverable)
         if packet.UserHeader.Flags.DQ == 7:
@@ -53,7 +62,7 @@ class Receiving:
         if header is not None and session.is_open:
             engine.session_header(session, header)
         if session.is_open:
-            engine.acknowledge_at_window(session)
+            engine.session_timers.acknowledge_at_window(session)
 
     def count(self, session: Session, *, recoverable: bool) -> None:
         """A message has come: MQQB-3.1.5.8.2-02, -07, -08 and [MS-MQQB] 3.1.5.8.7.
@@ -62,19 +71,19 @@ class Receiving:
         """
         engine = self._engine
         if recoverable and session.recoverable_unacked >= ACK_FLAGS:
-            engine.send_session_ack(session)
+            engine.session_timers.send_session_ack(session)
         session.count_received()
         session.session_active = True
         timers, key = self._context.timers, session.number
         if not timers.active(Timer.SESSION_ACK_SEND, key):
-            engine.start_ack_send(session)
+            engine.session_timers.start_ack_send(session)
         if recoverable and session.count_recoverable_received():
-            engine.start_ack_send(session, session.recoverable_ack_send_timeout)
+            engine.session_timers.start_ack_send(session, session.recoverable_ack_send_timeout)
 
     def _is_local(self, message: Message) -> bool:
         """Whether a message is for this queue manager: MQQB-3.1.5.8.5-01."""
         address = message.destination_queue_manager_identifier
-        return address == NULL_GUID or address == self._context.queue_manager.identifier
+        return address in (NULL_GUID, self._context.queue_manager.identifier)
 
     # -- messages that are not transactional ----------------------------------------------------------
 
@@ -83,7 +92,7 @@ class Receiving:
             self._engine.history.add(message.identifier, recoverable=message.recoverable)
 
     def _take(self, session: Session, message: Message, *, local: bool) -> bool:
-        """Put a message where it belongs, or refuse it; False when it was not taken and is to be sent again."""
+        """Put a message where it belongs, or refuse it; False for one that is to be sent again."""
         engine = self._engine
         refusal, queue = self._judge(message, local=local)
         if refusal is None:
@@ -171,11 +180,11 @@ class Receiving:
         engine.acknowledging.know(info.sender_identifier, session)  # a reader may take it at once
         if not self._take(session, message, local=True):
             return
-        sequences.accepted(info, message)
         queue = engine.queues.lookup.addressed(info.format_name)
         if queue is not None:
             info.queue = queue
             queue.incoming[info.sender_identifier, info.format_name.canonical] = info
+        sequences.accepted(info, message)
         self._order_ack_due(session, info)
 
     def _order_ack_due(self, session: Session, info: IncomingTransactionalTransferInfo) -> None:

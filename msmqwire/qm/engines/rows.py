@@ -32,8 +32,10 @@ class OutgoingRow(NamedTuple):
     awaits_final_ack: bool
 
 
-def put_outgoing(context: Context, outgoing: OutgoingMessagePosition, *, awaits_final_ack: bool = False) -> None:
-    """A transactional message has got its number, or has left OutgoingMessageTable for AwaitingFinalACKTable."""
+def put_outgoing(
+    context: Context, outgoing: OutgoingMessagePosition, *, awaits_final_ack: bool = False
+) -> None:
+    """A transactional message has got its number, or has come into AwaitingFinalACKTable."""
     row = _OUTGOING.pack(*outgoing.tx_sequence_id, outgoing.tx_sequence_number, awaits_final_ack)
     context.changes.put(Table.OUTGOING, outgoing.position.number, row)
 
@@ -65,9 +67,12 @@ def read_sequence(row: bytes) -> tuple[TxSequenceId, int]:
 def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> None:
     """The last message that was accepted from a sender."""
     row = _INCOMING.pack(
-        *info.sequence_identifier, info.sequence_number, min(info.reject_count, 0xFFFFFFFF), info.last_access_time,
+        *info.sequence_identifier,
+        info.sequence_number,
+        min(info.reject_count, 0xFFFFFFFF),
+        info.last_access_time,
         info.queue.number if info.queue else 0,
-    )  # fmt: skip
+    )
     key = info.sender_identifier.bytes + info.format_name.canonical.encode()
     context.changes.put(Table.INCOMING, key, row)
 
@@ -79,7 +84,12 @@ def read_incoming(
     time_stamp, ordinal, number, rejections, last_access, queue = _INCOMING.unpack(row)
     sender, name = UUID(bytes=key[:16]), key[16:].decode()
     info = IncomingTransactionalTransferInfo(
-        queues.get(queue), parse_format_name(name, spx=True), sender, TxSequenceId(time_stamp, ordinal), number,
-        last_access, rejections,
-    )  # fmt: skip
+        queues.get(queue),
+        parse_format_name(name, spx=True),
+        sender,
+        TxSequenceId(time_stamp, ordinal),
+        number,
+        last_access,
+        rejections,
+    )
     return (sender, name), info

@@ -1,4 +1,4 @@
-"""Where messages are signed, verified, encrypted, decrypted and access is judged: [MS-MQQB] 3.1.5.8.3, 3.1.7.1.4, -5.
+"""Where messages are protected and access is judged: [MS-MQQB] 3.1.5.8.3, 3.1.7.1.4 and 3.1.7.1.5.
 
 Signatures and ciphers are not there yet: a message that bears one can't be verified and is refused as the
 specification says, and one that asks for one here is not sent.
@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from msmqwire.constants import MQQUEUEACCESSMASK, MessageClass
 from msmqwire.errors import MalformedPacket
+from msmqwire.qm.manager.queues import Queues
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import Message
@@ -23,6 +24,9 @@ _KEPT = 1024
 class Security:
     """What protects messages."""
 
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+
     def judge(self, message: Message, queue: Queue) -> int | None:
         """Why a message may not be put into a queue, as a class of message; None if it may."""
         if message.signature or message.multiple_destination_signature or queue.authentication:
@@ -31,7 +35,7 @@ class Security:
         if encrypted or queue.privacy_level is QueuePrivacy.BODY:
             return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION  # MQQB-3.1.5.8.3-26
         token = _token(message.sender_identifier_type, message.sender_identifier)
-        if not _may_write(queue.security, token):
+        if not _may_write(self._queues.security_of(queue), token):  # MQQB-3.1.5.8.3-29
             return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED  # MQQB-3.1.5.8.3-33
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import MessageClass
 from msmqwire.qm.engines.session import Session
@@ -20,8 +20,9 @@ from msmqwire.qm.model.values import INFINITE, AcknowledgementsRequested, Outgoi
 if TYPE_CHECKING:
     from msmqwire.qm.engines.engine import BinaryEngine
 
-PIGGY_BACK_AFTER = 0.75
-"""The part of the Session Ack Send Timer after which a message carries the acknowledgement: MQQB-3.1.7.11-02."""
+PIGGY_BACK_AFTER: Final = 0.75
+"""The part of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""
+_ARRIVED: Final = (MessageState.DONE, MessageState.WAITING_FOR_FINAL_ACK)
 
 
 def kind_of(message: Message) -> str:
@@ -72,7 +73,7 @@ class Sending:
         expiring = self._expiring
         while expiring and expiring[0][0] <= self._context.now:
             outgoing = heapq.heappop(expiring)[2]
-            if outgoing.state is not MessageState.DONE and outgoing.state is not MessageState.WAITING_FOR_FINAL_ACK:
+            if outgoing.state not in _ARRIVED:
                 message = outgoing.position.message
                 if not expired(message, self._context.utc):
                     self.watch(outgoing, message)  # the clock was set
@@ -125,19 +126,18 @@ class Sending:
         if kind == "Transactional" and own:
             self._number(outgoing, message)
         header = None
-        timers = context.timers
         recoverable = message.recoverable
         session.count_sent(outgoing, recoverable=recoverable)
         key = session.number
         # An order or final acknowledgement with a SessionHeader would not be known as one: MQQB-3.1.5.1.1-04.
-        plain = transfer.to_order_queue
-        if not plain and session.unacked_received_count and timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
+        carries = session.unacked_received_count and not transfer.to_order_queue
+        if carries and context.timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
             header = session.header()
-            self._engine.start_ack_send(session)
+            self._engine.session_timers.start_ack_send(session)
         outgoing.state = MESSAGES[kind][outgoing.state, MessageEvent.SENT]
         outgoing.transmitted = True
-        if not timers.active(Timer.SESSION_ACK_WAIT, key):
-            self._engine.start_ack_wait(session)
+        if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
+            self._engine.session_timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
         context.effects.append(Send(session.connection, wire.session_packet(message, header)))
         if kind == "Transactional" and own:

@@ -1,4 +1,4 @@
-"""Transactional sequences, exactly once and in order: [MS-MQQB] 3.1.1.5, 3.1.5.6, 3.1.5.7, 3.1.5.8.6 and 3.1.6.5."""
+"""Transactional sequences, exactly once and in order: [MS-MQQB] 3.1.1.5, 3.1.5.6, .7, .8.6 and 3.1.6.5."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sequences:
         self._ordinal, self._time_stamp = ordinal & 0xFFFFFFFF, ordinal >> 32
 
     def known(self, transfer: Transfer, numbered: list[OutgoingMessagePosition]) -> None:
-        """A transfer whose sequence was restored, and its messages that had numbers; state is that of the rows."""
+        """A transfer whose sequence was restored, and its messages that had numbers."""
         if transfer.sequence_id.ordinal:
             self._by_id[transfer.sequence_id] = transfer
         previous = 0  # what was acknowledged before the first one is not known any more, and 0 is before it
@@ -111,23 +111,20 @@ class Sequences:
         return self._context.settings.resend_timer_table[transfer.resend_index]
 
     def _send_again(self, transfer: Transfer) -> None:
-        """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5.
-
-        What awaits a session acknowledgement is on its way: it comes, or the session is lost.
-        """
+        """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5."""
         if not transfer.ordered:
             return
         last = len(self._context.settings.resend_timer_table) - 1
         transfer.resend_index = min(transfer.resend_index + 1, last)
-        late = [one for one in transfer.ordered if one.state is MessageState.WAITING_FOR_ORDER_ACK]
-        transfer.send_again(late)
+        waiting = MessageState.WAITING_TO_SEND
+        transfer.send_again([one for one in transfer.ordered if one.state is not waiting])
         self.await_order_ack(transfer)
         self.report(transfer)
         if transfer.session is not None:
             self._engine.sending.send_waiting(transfer.session)
 
     def given_up(self, outgoing: OutgoingMessagePosition) -> None:
-        """A message is not sent any more: the one behind it refers to the one before it when it is sent again."""
+        """A message is not sent any more: the one behind it refers to the one before it from now on."""
         if not outgoing.tx_sequence_number:
             return
         transfer, ordered = outgoing.transfer, outgoing.transfer.ordered
@@ -230,14 +227,14 @@ class Sequences:
     def incoming(self, message: Message) -> IncomingTransactionalTransferInfo:
         """Where the sequence of a sender to a destination stands: MQQB-3.1.5.8.8-07 and -08.
 
-        By the name used, as each outgoing queue of the sender has a sequence of its own; also for a queue that
-        is not there, so that a message refused for that is not accepted when it is sent again.
+        By the name used, as each outgoing queue of the sender has a sequence of its own; also where there is no
+        queue, so that a message refused for that is not accepted when it is sent again.
         """
         assert message.destination is not None, "a received message has a destination"
         key = message.source_machine_identifier, message.destination.canonical
         info = self.infos.get(key)
         if info is None:
-            info = IncomingTransactionalTransferInfo(None, message.destination, message.source_machine_identifier)
+            info = IncomingTransactionalTransferInfo(None, message.destination, key[0])
             self.infos[key] = info
         return info
 
@@ -254,6 +251,8 @@ class Sequences:
         """MQQB-3.1.5.8.6-06 and -08."""
         info.reject_count += 1
         info.last_access_time = self._context.utc
+        if info.sequence_identifier.ordinal:  # MQQB-3.1.1.3.1-13
+            rows.put_incoming(self._context, info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, message: Message) -> None:
         """MQQB-3.1.5.8.6-07 to -09."""

@@ -45,7 +45,8 @@ class Session:
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
         asked, unanswered: while names are resolved, next hops by request, and the requests without an answer.
         may_ping, pinged: whether a ping may come first, and whether one was sent for this connection.
-        in_flight: what was sent and has no session acknowledgement, in the order of sequence numbers.
+        in_flight: what was sent and has no session acknowledgement, by sequence number, in their order;
+            a transactional message that was sent again is there twice.
         unsaved: those sent that are recoverable, until RecoverableMsgAckFlags tells that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
     """
@@ -79,12 +80,12 @@ class Session:
         self.recoverable_ack_send_timeout = NO_TIMEOUT
         self.direct_format_session = False
         self.last_order_ack_send_time = utc
-        self.in_flight: deque[OutgoingMessagePosition] = deque()
+        self.in_flight: deque[tuple[int, OutgoingMessagePosition]] = deque()
         self.unsaved: deque[OutgoingMessagePosition] = deque()
         self.order_acks_due: dict[IncomingTransactionalTransferInfo, None] = {}
 
     def step(self, event: SessionEvent) -> bool:
-        """Go to the state that follows an event; False for one that is not allowed: the session is to be closed."""
+        """Go to the state that follows an event; False for one not allowed: the session is to be closed."""
         following = SESSION.get((self.role, self.state, event))
         if following is None:
             return False
@@ -145,7 +146,7 @@ class Session:
         outgoing.sequence_number = self.message_sent_count
         outgoing.recoverable_sequence_number = 0
         outgoing.recoverable = recoverable
-        self.in_flight.append(outgoing)
+        self.in_flight.append((self.message_sent_count, outgoing))
         if recoverable:
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
             outgoing.recoverable_sequence_number = self.recoverable_message_sent_count
@@ -162,12 +163,13 @@ class Session:
         in_flight = self.in_flight
         if not in_flight:
             return []
-        ahead = (sequence_number - in_flight[0].sequence_number) % COUNTS
+        ahead = (sequence_number - in_flight[0][0]) % COUNTS
         if ahead >= _HALF:
             return []
         count = min(ahead + 1, len(in_flight))
         self.unacked_message_count -= count
-        return [in_flight.popleft() for _ in range(count)]
+        covered = [in_flight.popleft() for _ in range(count)]
+        return [outgoing for number, outgoing in covered if outgoing.sequence_number == number]
 
     def saved(self, base: int, flags: int) -> list[OutgoingMessagePosition]:
         """The recoverable messages that RecoverableMsgAckSeqNumber and -Flags say are saved: 3.1.5.5.3."""

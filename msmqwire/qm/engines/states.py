@@ -1,4 +1,4 @@
-"""The states of sessions, messages and pings, and how they follow each other: the figures of [MS-MQQB] 3.1.1.1."""
+"""The states of sessions, messages and pings, and what follows what: the figures of [MS-MQQB] 3.1.1.1."""
 
 from __future__ import annotations
 

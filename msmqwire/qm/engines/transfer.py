@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from msmqwire.qm.engines.session import Session
 
 Peer = tuple[str, object]
-"""Where a queue is reached: ("host", name or address), ("qm", Identifier of the queue manager) by whatever way leads
-there, ("direct", Identifier) if only a session with that queue manager itself will do, or ("queue", number of the
-outgoing queue) while its queue manager is not known."""
+"""Where a queue is reached: ("host", name or address), ("qm", Identifier of the queue manager) by any way to
+it, ("direct", Identifier) if only a session with that queue manager itself will do, or ("queue",
+number of the outgoing queue) while its queue manager is not known."""
 
 _UNASSIGNED: Final = 0
 PRIORITIES: Final = 8
@@ -38,7 +38,7 @@ class OutgoingMessagePosition:
         recoverable: whether it was sent as a recoverable message.
         tx_sequence_number: TxSequenceNumber, 0 for none: not transactional, or of another queue manager.
         tx_sequence_id: the sequence of that number.
-        tx_previous_number: the number of the one before it that was not given up, 0 for the first of a sequence.
+        tx_previous_number: that of the one before it that was not given up, 0 for the first of a sequence.
         transmitted: whether it was sent at least once.
         received_session_ack, received_order_ack: as named there.
         session: the session that it waits on for an acknowledgement (AwaitingAck).
@@ -116,7 +116,7 @@ class Transfer:
         return self.peer[1] if isinstance(self.peer[1], UUID) else None
 
     def begin_session(self, utc: int) -> None:
-        """A new OutgoingTransferSequence; which messages have no order acknowledgement yet is kept: MQQB-3.1.3.2-05."""
+        """A new OutgoingTransferSequence, MQQB-3.1.3.2-05; UnackedSequence is kept."""
         self.last_ack, self.last_ack_count, self.time_of_last_ack = SequenceInfo(), 0, utc
         self.resend_index = self.resend_time = 0
 

@@ -64,7 +64,7 @@ class Lookup:
             self._private.pop(queue.private_queue_number, None)
 
     def unused_private_number(self) -> int:
-        """A number that no private queue has: DMPR-3.1.7.1.3-09. The first ones are those of system queues."""
+        """A number that no private queue has: DMPR-3.1.7.1.3-09. The first ones are of system queues."""
         return max(max(self._private, default=0), 4) + 1
 
     def is_local(self, host: str) -> bool:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.names import FormatName
 from msmqwire.qm.manager import cursors, rows, wire
+from msmqwire.qm.manager.reads import FAILED, PENDING, STATUS_NOT_FOUND, Read
 from msmqwire.qm.manager.seek import seek_available, seek_with_id
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import (
     Cursor,
     OpenQueueDescriptor,
-    OutgoingQueue,
     OutgoingQueue,
     Queue,
     Transaction,
@@ -36,33 +35,9 @@ from msmqwire.qm.model.values import (
     QueueType,
 )
 
-STATUS_NOT_FOUND: Final = 0xC0000225
-PENDING: Final = HResult.MQ_INFORMATION_OPERATION_PENDING
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024
 _RESERVED: Final = 4096
-_FAILED: Final = {
-    CursorResult.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
-    CursorResult.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
-    CursorResult.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
-}
-
-
-class Read(NamedTuple):
-    """What a read gives.
-
-    Attributes:
-        status: MQ_OK, the reason for which there is no message, or MQ_INFORMATION_OPERATION_PENDING for one
-            that waits: a `ReadCompleted` with its request number will tell.
-        message: the message.
-        position: its place, which Dequeue Message End wants.
-        request: the number of a read that waits.
-    """
-
-    status: int
-    message: Message | None = None
-    position: MessagePosition | None = None
-    request: int = 0
 
 
 class Messages:
@@ -80,13 +55,17 @@ class Messages:
         self._held_bytes = 0
         self._sure = 0  # how many of them are among the changes that the owner has taken
         self.load: Callable[[MessagePosition], Message] | None = None
-        
+
     # -- putting in ---------------------------------------------------------------------------------
 
     def enqueue(
-        self, queue: Queue, message: Message, transaction: Transaction | None = None
+        self, queue: Queue, message: Message, transaction: Transaction | None = None, *, must: bool = False
     ) -> EnqueueStatus:
-        """Enqueue Message: [MS-MQDMPR] 3.1.7.1.9."""
+        """Enqueue Message: [MS-MQDMPR] 3.1.7.1.9.
+
+        With `must` neither flow control nor the quota of the queue manager refuses it: an acknowledgement
+        that is not made when its time is there is never made.
+        """
         context = self._context
         manager = context.queue_manager
         if transaction is not None and not message.transactional:
@@ -94,7 +73,8 @@ class Messages:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         size = wire.packet_size(message)
-        if manager.throttled or manager.total_bytes + size > manager.queue_manager_quota:
+        full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
+        if full and not must:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
@@ -108,20 +88,25 @@ class Messages:
         return EnqueueStatus.OK
 
     def enqueue_to_open_queue(
-        self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        transaction: Transaction | None = None,
+        *,
+        must: bool = False,
     ) -> EnqueueStatus | HResult:
-        """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27.
+        """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27. `must` as in `enqueue`.
 
         Gives MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, when the queue was deleted since it was opened.
         """
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-            return self.enqueue(descriptor.queue, message, transaction)
+            return self.enqueue(descriptor.queue, message, transaction, must=must)
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
             copy = message.copy(destinations=names, destination=child.format_name)
-            status = self.enqueue_to_open_queue(child, copy, transaction)
+            status = self.enqueue_to_open_queue(child, copy, transaction, must=must)
             if status:
                 return status
         return EnqueueStatus.OK
@@ -208,7 +193,7 @@ class Messages:
             rows.delete_message(self._context, position)
 
     def journal(self, message: Message, journal: Queue) -> None:
-        """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22, -24."""
+        """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
         size = wire.packet_size(message)
         if _over_quota(journal, size):
             return
@@ -302,14 +287,12 @@ class Messages:
         position: MessagePosition | None
         if cursor is not None:
             result, position = cursors.get_next_message_for_dequeue(cursor, no_wait=timeout == 0)
-            if result in _FAILED:
-                return Read(_FAILED[result])
+            if result in FAILED:
+                return Read(FAILED[result])
         else:
             position = seek_available(queue, queue.positions.start)
         if position is None:
-            reader = WaitingMessageReadOperation(
-                0, descriptor, True, tag, cursor, transaction, two_phase
-            )
+            reader = WaitingMessageReadOperation(0, descriptor, True, tag, cursor, transaction, two_phase)
             return self._wait(reader, timeout)
         return self._taken(position, transaction, two_phase)
 
@@ -393,8 +376,8 @@ class Messages:
         self, descriptor: OpenQueueDescriptor, cursor: Cursor | None, found: cursors.Result, timeout: int
     ) -> Read:
         result, position = found
-        if result in _FAILED:
-            return Read(_FAILED[result])
+        if result in FAILED:
+            return Read(FAILED[result])
         if position is not None:
             return Read(MQ_OK, position.message, position)
         return self._wait(WaitingMessageReadOperation(0, descriptor, False, None, cursor), timeout)
@@ -499,8 +482,6 @@ class Messages:
                 position.state = PositionState.PURGE_PENDING
                 if position.stored:
                     rows.put_message(self._context, position)
-
-
 
 
 def expires_in(queue: Queue) -> bool:

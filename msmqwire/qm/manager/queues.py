@@ -1,4 +1,4 @@
-"""Queues made, deleted, opened and closed: [MS-MQDMPR] 3.1.7.1.1 to 3.1.7.1.6, 3.1.7.1.33 and 3.1.7.2.3 to 3.1.7.2.6."""
+"""Queues made, deleted, opened and closed: [MS-MQDMPR] 3.1.7.1.1 to 6, 3.1.7.1.33, 3.1.7.2.3 to 6."""
 
 from __future__ import annotations
 
@@ -160,6 +160,15 @@ class Queues:
         self.lookup.remove(queue)
         rows.delete_queue(self._context, queue)
 
+    def security_of(self, queue: Queue) -> bytes:
+        """The security descriptor that holds: of a public queue that in the directory, if it can be read."""
+        if queue.queue_type is QueueType.PUBLIC:
+            identifier = ("Identifier", Operator.EQUALS, queue.identifier)
+            found = self._directory.read_directory("Queue", [identifier], ["Security"]).found
+            if isinstance(found, Queue):
+                return found.security
+        return queue.security
+
     def add_journal(self, queue: Queue) -> None:
         """The journal of a new queue: DMPR-3.1.7.1.3-03."""
         journal = Queue(self._context.new_guid(), pathname=queue.pathname, quota=queue.journal_quota)
@@ -267,7 +276,9 @@ class Queues:
         sends = access_type is _SEND
         if not sends and (is_http(name) or isinstance(name, MulticastName)):
             return unsupported
-        if sends and (isinstance(name, MachineName) or (name.is_read_only and self.lookup.is_local_name(name))):
+        if sends and (
+            isinstance(name, MachineName) or (name.is_read_only and self.lookup.is_local_name(name))
+        ):
             return unsupported
         found = self.lookup.find(name) or self.lookup.outgoing(name)
         if found is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
@@ -301,9 +312,7 @@ class Queues:
 
     def _made_subqueue(self, name: DirectName) -> Queue | None:
         """A subqueue comes to be when it is first opened, if its queue is there."""
-        parent = self.lookup.find(
-            DirectName(name.protocol, name.address, name.queue, private=name.private)
-        )
+        parent = self.lookup.find(DirectName(name.protocol, name.address, name.queue, private=name.private))
         if parent is None:
             return None
         wanted = Queue(NULL_GUID, pathname=f"{parent.pathname};{name.subqueue}")

@@ -101,7 +101,8 @@ class Recovery:
         """The message of a position, from the store."""
         packet = self._stored.row(Table.PACKET, position.number)
         row = self._stored.row(Table.MESSAGE, position.number)
-        assert packet is not None and row is not None, "a message is stored with its packet"
+        assert packet is not None, "a message is stored with its packet"
+        assert row is not None, "a message is stored with its place"
         stored = rows.read_message(row)
         message = wire.from_stored(packet, self._context.queue_manager.identifier)
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
@@ -131,7 +132,7 @@ class Recovery:
                 self._taken.append(position)
 
     def release(self) -> None:
-        """What was taken by readers and transactions that ended with the process is given back: DMPR-3.1.3-26.
+        """What readers and transactions had that ended with the process is given back: DMPR-3.1.3-26.
 
         The protocols have started by now: they may have to tell of messages that a purge is waiting for.
         """

@@ -100,8 +100,8 @@ def read_message(row: bytes) -> MessageRow:
 # -- queues --------------------------------------------------------------------------------------------------
 
 _NOT_STORED: Final = {
-    "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors", "positions",
-    "next_hops", "transfer", "connection_history", "number",
+    "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors",
+    "positions", "next_hops", "transfer", "connection_history", "number",
 }  # fmt: skip
 _ENUMS: Final[dict[str, type[Enum]]] = {
     "privacy_level": QueuePrivacy,
@@ -142,7 +142,7 @@ def delete_queue(context: Context, queue: Queue) -> None:
 
 
 def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
-    """A row of `Table.QUEUE`: the queue, and the number of the one that it is the journal or a subqueue of."""
+    """A row of `Table.QUEUE`: the queue, and of which one it is the journal or a subqueue."""
     content = json.loads(row)
     kind = OutgoingQueue if content.pop("outgoing") else Queue
     journal_of, subqueue_of = content.pop("journal_of"), content.pop("subqueue_of")
@@ -158,14 +158,14 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
     return kind(number=number, **content), journal_of, subqueue_of
 
 
-# -- the queue manager ------------------------------------------------------------------------------------------
+# -- the queue manager ---------------------------------------------------------------------------------------
 
 _MANAGER: Final = (
     *(name for name in ATTRIBUTES["QueueManager"].values() if name != "identifier"),
     "last_domain", "directory_server_list", "srmp_http_support", "srmp_pgm_support", "hardened_security",
     "initialization_retry_timer_duration",
 )  # fmt: skip
-"""The attributes of a queue manager that survive; DirectoryIntegrated is whether its owner gives it a directory."""
+"""The attributes of a queue manager that survive; DirectoryIntegrated is whether it is given a directory."""
 
 
 def _guids(texts: list[str]) -> list[UUID]:
@@ -196,7 +196,7 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
         setattr(manager, name, value if read is None or value is None else read(value))
 
 
-# -- transactions ----------------------------------------------------------------------------------------------
+# -- transactions --------------------------------------------------------------------------------------------
 
 _OPERATION: Final = Struct("<BQIH")  # type, message, target queue, reason
 

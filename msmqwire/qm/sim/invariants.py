@@ -1,4 +1,4 @@
-"""What must hold in every queue manager after every step and every commit, and of every message at the end."""
+"""What must hold in every queue manager after each step and each commit, and of each message at the end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msmqwire.qm.engines.session import Session
 from msmqwire.qm.engines.states import MessageState, Role, SessionState
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import INFINITE, PositionState
 from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
 from msmqwire.qm.sim import tracked as states
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.sim.node import Node
     from msmqwire.qm.sim.world import World
 
+HANGS: Final = "nothing hangs"
 BOUNDED: Final = "memory and tables stay bounded"
 STATES: Final = "the state of every session is one of the named states"
 RECOVERABLE: Final = "recoverable messages are never lost"
@@ -45,12 +47,21 @@ def after_a_step(node: Node, core: Core) -> None:
             raise Violated(STATES, f"{node} has a transfer over a session that is gone")
         for one in transfer.table.values():
             if one.state in (MessageState.DONE, MessageState.WAITING_FOR_FINAL_ACK):
-                raise Violated(BOUNDED, f"{node} has a message in OutgoingMessageTable that is {one.state.value}")
+                raise Violated(
+                    BOUNDED, f"{node} has a message in OutgoingMessageTable that is {one.state.value}"
+                )
+        waits = any(one.state is MessageState.WAITING_FOR_ORDER_ACK for one in transfer.ordered)
+        connected = session_of is not None and session_of.is_open
+        timers = core.context.timers
+        if waits and connected and not timers.active(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number):
+            raise Violated(HANGS, f"{node} awaits an order acknowledgement and will never send again")
         if any(one.state is MessageState.DONE for one in transfer.ordered):
             raise Violated(BOUNDED, f"{node} awaits the order acknowledgement of a message that is gone")
     for queue in core.queue_manager.queues.values():
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:
-            raise Violated(BOUNDED, f"{queue.pathname} has {queue.total_bytes} bytes, its quota is {queue.quota} kB")
+            raise Violated(
+                BOUNDED, f"{queue.pathname} has {queue.total_bytes} bytes, its quota is {queue.quota} kB"
+            )
 
 
 def _session(node: Node, session: Session) -> None:
@@ -67,14 +78,20 @@ def _session(node: Node, session: Session) -> None:
         raise Violated(STATES, f"{node}: a session is {state.value}, its connection {session.connection}")
     if state is SessionState.OPEN:
         if session.unacked_message_count != len(session.in_flight):
-            raise Violated(STATES, f"{node} counts {session.unacked_message_count} of {len(session.in_flight)} sent")
+            raise Violated(
+                STATES, f"{node} counts {session.unacked_message_count} of {len(session.in_flight)} sent"
+            )
         if session.unacked_message_count > session.window_size:
             raise Violated(BOUNDED, f"{node} has {session.unacked_message_count} unacknowledged messages")
 
 
 _OF_ROLE: Final = {
     Role.INITIATOR: (SessionState.WAITING_EC_MSG, SessionState.WAITING_CP_MSG),
-    Role.ACCEPTOR: (SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG, SessionState.WAITING_RECONNECT),
+    Role.ACCEPTOR: (
+        SessionState.WAITING_ECR_MSG,
+        SessionState.WAITING_CPR_MSG,
+        SessionState.WAITING_RECONNECT,
+    ),
 }
 """The states that a role never has."""
 
@@ -83,9 +100,13 @@ def after_a_commit(node: Node) -> None:
     """A store has no rows that nothing needs."""
     found = {table: {key for key, _ in node.store.rows(table)} for table in _RELATED}
     if found[Table.MESSAGE] != found[Table.PACKET]:
-        raise Violated(BOUNDED, f"{node} has stored packets {found[Table.MESSAGE] ^ found[Table.PACKET]} badly")
+        raise Violated(
+            BOUNDED, f"{node} has stored packets {found[Table.MESSAGE] ^ found[Table.PACKET]} badly"
+        )
     if left := found[Table.OUTGOING] - found[Table.MESSAGE]:
-        raise Violated(BOUNDED, f"{node} has stored how the transfer of messages {left} stands, which are gone")
+        raise Violated(
+            BOUNDED, f"{node} has stored how the transfer of messages {left} stands, which are gone"
+        )
 
 
 _RELATED: Final = (Table.MESSAGE, Table.PACKET, Table.OUTGOING)
@@ -103,7 +124,8 @@ def on_the_way(world: World) -> str | None:
         for transfer in core.engine.transfers.values():
             if transfer.table:
                 one = next(iter(transfer.table.values()))
-                return f"{node} has {len(transfer.table)} messages to {transfer.queue.destination} {one.state.value}"
+                where = f"{transfer.queue.destination} {one.state.value}"
+                return f"{node} has {len(transfer.table)} messages to {where}"
         for queue in core.queue_manager.queues.values():
             if isinstance(queue, OutgoingQueue) and not queue.acknowledged_peer:
                 for position in queue.positions:
@@ -138,7 +160,7 @@ def at_the_end(world: World) -> None:
                 raise Violated(BOUNDED, f"{queue.pathname} counts {queue.total_bytes} bytes of {size}")
             for position in queue.positions:
                 if position.state is not PositionState.AVAILABLE:
-                    raise Violated("nothing hangs", f"{position} of {queue.pathname} at {node}")
+                    raise Violated(HANGS, f"{position} of {queue.pathname} at {node}")
         if core.queue_manager.transactions or list(node.store.rows(Table.TRANSACTION)):
             raise Violated(BOUNDED, f"{node} has transactions that have ended")
         if left := list(node.store.rows(Table.OUTGOING)):
@@ -161,17 +183,16 @@ def _fate(world: World, tracked: Tracked) -> None:
     elif not (tracked.deadlettered or tracked.refusal or given_up or _refusable(tracked)):
         raise Violated(invariant, f"{tracked} has not come")
     own = tracked.to is not tracked.node
-    if own and not lenient and tracked.wishes.get("journal"):
-        if (tracked.received if transactional else tracked.arrivals) and not tracked.journaled:
-            if not _refusable(tracked) or transactional:
-                raise Violated(JOURNALED_ONCE, f"{tracked} is not in the journal")
-    if own and transactional and tracked.wishes.get("deadletter"):
-        if (tracked.refusal or tracked.failed or given_up) and not tracked.deadlettered:
-            raise Violated(JOURNALED_ONCE, f"{tracked} is not in the dead-letter queue")
+    arrived = tracked.received if transactional else tracked.arrivals and not _refusable(tracked)
+    if own and not lenient and tracked.wishes.get("journal") and arrived and not tracked.journaled:
+        raise Violated(JOURNALED_ONCE, f"{tracked} is not in the journal")
+    failed = transactional and (tracked.refusal or tracked.failed or given_up)
+    if own and failed and tracked.wishes.get("deadletter") and not tracked.deadlettered:
+        raise Violated(JOURNALED_ONCE, f"{tracked} is not in the dead-letter queue")
     wanted = Asked(int(str(tracked.wishes.get("acks", 0))))
-    if tracked.received and wanted & Asked.ACK_POS_RECEIVE and not lenient:
-        if not any(one & 0x4000 for one, _ in tracked.acknowledgements):
-            raise Violated(ACKNOWLEDGED, f"{tracked} was received, which was not told")
+    told = any(one & 0x4000 for one, _ in tracked.acknowledgements)
+    if tracked.received and wanted & Asked.ACK_POS_RECEIVE and not (lenient or told):
+        raise Violated(ACKNOWLEDGED, f"{tracked} was received, which was not told")
 
 
 def _is_in_its_queue(world: World, tracked: Tracked) -> bool:

@@ -1,13 +1,14 @@
 """What applications did and what became of each message: the memory that the invariants are checked against.
 
-What happens inside a queue manager is a note of the step it happens in. A note holds for good once the step is
-durable, and is undone when a crash loses the step.
+What happens inside a queue manager is a note of the step it happens in. A note holds for good once the step
+is durable, and is undone when a crash loses the step.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
+from msmqwire.qm.model.values import QueueManagerState
 from msmqwire.qm.sim import tracked as states
 from msmqwire.qm.sim.tracked import EXPRESS, TRANSACTIONAL, Tracked
 from msmqwire.qm.sim.violation import Violated
@@ -88,10 +90,11 @@ class Ledger:
         self._numbers: dict[tuple[str, int, int, int], Tracked] = {}
         self._sequences: dict[tuple[str, int, int], str] = {}
         self._acknowledgements_arrived: set[tuple[str, ObjectId]] = set()
+        self._numbered_here: dict[tuple[str, int], Tracked] = {}  # by node and position
         self._made: set[ObjectId] = set()  # administration acknowledgements
         self._index = 0
 
-    # -- what applications do ---------------------------------------------------------------------------------
+    # -- what applications do ---------------------------------------------------------------------------
 
     def index(self) -> int:
         """The next place in the order of what applications do."""
@@ -110,13 +113,14 @@ class Ledger:
         if tracked.kind != EXPRESS:
             self._note(tracked.node, Note(lambda: setattr(tracked, "state", states.LOST)))
 
-    def committed(self, messages: list[Tracked]) -> None:
-        """The transaction that sends these is committed."""
+    def committed(self, node: Node, messages: list[Tracked], otherwise: str) -> None:
+        """The transaction that sends these is committed; a crash before it is durable gives another state."""
         for tracked in messages:
             tracked.state = states.COMMITTED
             tracked.committed_index = self.index()
+            self._note(node, Note(partial(setattr, tracked, "state", otherwise)))
 
-    # -- notes -----------------------------------------------------------------------------------------------
+    # -- notes ------------------------------------------------------------------------------------------
 
     def _note(self, node: Node, note: Note) -> None:
         node.notes.append(note)
@@ -132,7 +136,7 @@ class Ledger:
         for note in reversed(notes):
             note.undo()
 
-    # -- what queue managers do: in memory --------------------------------------------------------------------
+    # -- what queue managers do: in memory --------------------------------------------------------------
 
     def available(self, node: Node, queue: Queue, position: MessagePosition) -> None:
         """A message can be taken from a queue: it has come, or was given back."""
@@ -144,12 +148,13 @@ class Ledger:
         tracked = self.messages[number]
         if tracked.state in (states.OPEN, states.ABORTED, states.LOST, states.REFUSED):
             raise Violated(SENT_ONLY, f"{tracked}, which is {tracked.state}, is in a queue of {node}")
+        self._numbered_here[node.name, position.number] = tracked
         if place_kind(queue) is USER:
             self._arrives(node, tracked, position)
 
     def _arrives(self, node: Node, tracked: Tracked, position: MessagePosition) -> None:
-        place = (node.epoch if tracked.kind == EXPRESS else 0, position.number)
-        if place in tracked.arrivals:
+        place = self._place(node, tracked, position.number)
+        if place in tracked.arrivals or (-node.epoch, position.number) in tracked.arrivals:
             return
         if node is not tracked.to:
             raise Violated(SENT_ONLY, f"{tracked} has come to {node}")
@@ -162,6 +167,18 @@ class Ledger:
         tracked.arrivals.append(place)
         if tracked.kind != EXPRESS:
             self._note(node, Note(lambda: tracked.arrivals.remove(place)))
+
+    @staticmethod
+    def _place(node: Node, tracked: Tracked, number: int) -> tuple[int, int]:
+        """Where a message has come to, and for an express one in which life of the node.
+
+        Negative for one that was restored: a prepared transaction stores also express messages, but they are
+        not in MessageIDHistoryTable after a restart.
+        """
+        if tracked.kind != EXPRESS:
+            return 0, number
+        starting = node.core is None or node.core.queue_manager.state is not QueueManagerState.READY
+        return (-node.epoch if starting else node.epoch), number
 
     def _once(self, node: Node, tracked: Tracked, epoch: int) -> bool:
         """Whether a message that is not transactional may not come again.
@@ -193,7 +210,7 @@ class Ledger:
         tracked = self.messages[number]
         self._arrives(node, tracked, position)  # one that a waiting reader took was never available
         if reason == _RECEIVED:
-            if tracked.received and tracked.kind != EXPRESS:
+            if tracked.received >= len(tracked.arrivals) and tracked.kind != EXPRESS:
                 raise Violated(RECEIVED_ONCE, f"{tracked} is received again")
             self._world.counts["received"] += 1
             self._world.tell(node.name, f"{tracked} is received")
@@ -243,8 +260,8 @@ class Ledger:
         made = about.acknowledgements
         of_this = [one for one, _ in made if (one ^ kind) & _ABOUT_RECEIVING == 0]
         if about.kind != TRANSACTIONAL:
-            # Figures 5 and 7 of [MS-MQQB] 3.1.1.1: it expires also while it may have arrived, so that every queue
-            # manager on the way may tell it, and the last one that it has come.
+            # Figures 5 and 7 of [MS-MQQB] 3.1.1.1: it expires also while it may have arrived, so that every
+            # queue manager on the way may tell it, and the last one that it has come.
             of_this = [one for one, maker in made if (one, maker) == (kind, node.name)]
         free = about.kind == EXPRESS or node.world.plan.settings.remove_duplicate_size < 100
         if of_this and not free:
@@ -266,7 +283,7 @@ class Ledger:
         self._acknowledgements_arrived.add(key)
         self._note(node, Note(lambda: self._acknowledgements_arrived.discard(key)))
 
-    # -- what queue managers send ------------------------------------------------------------------------------
+    # -- what queue managers send -----------------------------------------------------------------------
 
     def transmitted(self, node: Node, message: Message) -> Tracked | None:
         """A message goes over a connection; gives it if it is one of an application."""
@@ -310,7 +327,7 @@ class Ledger:
         what = f"{nodes[source]} acknowledges {number} of {nodes[sender]} to {name}, which is not stored"
         raise Violated(DURABLE, what)
 
-    # -- what stores have ---------------------------------------------------------------------------------------
+    # -- what stores have -------------------------------------------------------------------------------
 
     def stored(self, node: Node, changes: Changes) -> None:
         """A commit is durable."""
@@ -328,18 +345,38 @@ class Ledger:
             assert isinstance(key, int)
             before = places.pop(key, None)
             now = None
+            if (
+                before is None
+                and row is None
+                and (gone := self._numbered_here.get((node.name, key))) is not None
+            ):
+                gone.stored_by.add(node.name)  # it came and went in one commit
             if row is not None:
                 tracked = before.tracked if before is not None else self._of(packets.get(key), node)
                 if tracked is None:
                     continue
-                queue = rows.read_message(row).queue
-                now = Place(tracked, place_kind(core.queue_manager.queues[queue]), queue)
+                number = rows.read_message(row).queue
+                queue = core.queue_manager.queues.get(number)  # outgoing ones go when they are empty
+                now = Place(tracked, place_kind(queue) if queue is not None else OUTGOING, number)
                 places[key] = now
                 tracked.stored_by.add(node.name)
             if before is not None and (now is None or now.kind is not before.kind):
                 self._moved(node, before, now)
             elif before is None and now is not None and now.kind in (JOURNAL, DEADLETTER):
                 self._put_aside(node, now.tracked, now.kind)
+
+    def forget(self, node: Node) -> None:
+        """A node that is down loses some of the transactional messages that it was to pass on."""
+        lost = Changes()
+        for number, place in list(self.places[node.name].items()):
+            tracked = place.tracked
+            passed_on = tracked.kind == TRANSACTIONAL and tracked.node is not node and place.kind is OUTGOING
+            if passed_on and self._world.rng.random() < 0.5:
+                self._world.tell(node.name, f"forgets {tracked}")
+                del self.places[node.name][number]
+                lost.delete(Table.MESSAGE, number)
+                lost.delete(Table.PACKET, number)
+        node.store.commit(lost)
 
     def _of(self, packet: bytes | None, node: Node) -> Tracked | None:
         if packet is None:
@@ -354,11 +391,10 @@ class Ledger:
                 continue
             _, info = transfer_rows.read_incoming(key, row, {})
             for tracked in self.messages.values():
-                if tracked.to is node and tracked.sequence is not None and tracked.name.encode() == key[16:]:
-                    if tracked.node.identifier.bytes == key[:16]:
-                        place = (*info.sequence_identifier, info.sequence_number)
-                        if tracked.sequence <= place:
-                            tracked.stored_by.add(node.name)
+                of_this = tracked.node.identifier.bytes + tracked.name.encode() == key
+                place = (*info.sequence_identifier, info.sequence_number)
+                if of_this and tracked.to is node and tracked.sequence and tracked.sequence <= place:
+                    tracked.stored_by.add(node.name)
 
     def _moved(self, node: Node, before: Place, now: Place | None) -> None:
         """A message was in one place of a store, and is in another, or in none."""
@@ -376,8 +412,10 @@ class Ledger:
 
     def _leaves(self, node: Node, tracked: Tracked) -> None:
         """A message is not on its way from a node any more: others must have it."""
-        if tracked.kind == TRANSACTIONAL and node is tracked.node:
-            kept = tracked.to.name in tracked.stored_by
+        if tracked.kind == TRANSACTIONAL:
+            # Its sender holds it until its destination has it: [MS-MQQB] 3.1.5.6.
+            at_sender = self.places[tracked.node.name].values() if node is not tracked.node else ()
+            kept = tracked.to.name in tracked.stored_by or any(one.tracked is tracked for one in at_sender)
         else:
             kept = any(name != node.name for name in tracked.stored_by - {tracked.node.name})
         in_doubt = tracked.kind == TRANSACTIONAL and node.name in tracked.transmitted_by

@@ -1,7 +1,7 @@
 """Deliberate mistakes: what the simulator must find when somebody makes them.
 
-Each takes the place of something of the engines, the rules or the node while its `with` block lasts. Nothing of them
-is in the code that they spoil.
+Each takes the place of something of the engines, the rules or the node while its `with` block lasts. Nothing
+of them is in the code that they spoil.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.engines import engine, rows, sending
+from msmqwire.qm.engines import rows, sending
 from msmqwire.qm.engines.acknowledging import Acknowledging
 from msmqwire.qm.engines.connecting import Connecting
 from msmqwire.qm.engines.engine import BinaryEngine
@@ -26,6 +26,7 @@ from msmqwire.qm.manager import rows as manager_rows
 from msmqwire.qm.manager.messages import Messages
 from msmqwire.qm.manager.recovery import Recovery
 from msmqwire.qm.manager.transactions import Transactions
+from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.values import EnqueueStatus, PositionState
 from msmqwire.qm.sim import invariants, ledger
 from msmqwire.qm.sim.node import Node
@@ -97,11 +98,12 @@ def _restore_without_sequential_id(right: Any) -> Any:
 
 
 def _renumbered(right: Any) -> Any:
-    def number(self: Sending, transfer: Any, outgoing: Any, message: Any) -> None:
+    def number(self: Sending, outgoing: Any, message: Any) -> None:
         if outgoing.tx_sequence_number:
             outgoing.tx_sequence_number = 0
-            transfer.ordered.remove(outgoing)
-        right(self, transfer, outgoing, message)
+            outgoing.transfer.ordered.remove(outgoing)
+            outgoing.transfer.numbered -= 1
+        right(self, outgoing, message)
 
     return number
 
@@ -192,8 +194,10 @@ def _advanced_before_enqueue(right: Any) -> Any:
 
 
 def _quota_ignored_after(right: Any) -> Any:
-    def enqueue(self: Messages, queue: Any, message: Any, transaction: Any = None) -> Any:
-        status = right(self, queue, message, transaction)
+    def enqueue(
+        self: Messages, queue: Any, message: Any, transaction: Any = None, *, must: bool = False
+    ) -> Any:
+        status = right(self, queue, message, transaction, must=must)
         full = status is EnqueueStatus.QUEUE_QUOTA_EXCEEDED and transaction is None
         return EnqueueStatus.OK if full else status
 
@@ -259,89 +263,17 @@ def _locks_forgotten(right: Any) -> Any:
 
 def _received_stays_stored(right: Any) -> Any:
     def delete(context: Any, position: Any) -> None:
-        if position.number % 4:
+        if isinstance(position.queue, OutgoingQueue):
             right(context, position)
 
     return delete
 
 
-_LOST = frozenset({invariants.TRANSACTIONS_LOST, invariants.RECOVERABLE, ledger.HELD})
-_HANGS = frozenset({"nothing hangs"})
-_ORDER = frozenset({ledger.ONCE, ledger.IN_ORDER, ledger.NUMBERED, ledger.NOT_BOTH})
-
-MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
-    {
-        "effects are carried out before the commit": Mistake(
-            Node, "_stepped", _effects_at_once, frozenset({ledger.DURABLE, ledger.SENT_ONLY})
-        ),
-        "what was in flight is not sent again": Mistake(Connecting, "serve", lambda right: _no_resend(right), _HANGS),
-        "the transactional resend is forgotten": Mistake(Sequences, "_send_again", _nothing, _HANGS),
-        "duplicates are not looked for": Mistake(History, "known", _false, frozenset({ledger.NOT_TWICE})),
-        "what was received is not stored": Mistake(
-            History, "_touch", lambda right: _history_in_memory(right), frozenset({ledger.NOT_TWICE, ledger.DURABLE})
-        ),
-        "gaps in a sequence are accepted": Mistake(
-            Sequences, "follows", _gaps_accepted, _ORDER | _LOST | {ledger.SENT_ONLY}
-        ),
-        "older sequences are accepted": Mistake(Sequences, "follows", _older_accepted, _ORDER),
-        "a sequence advances before the message is in the queue": Mistake(
-            Receiving, "_take", _advanced_before_enqueue, _LOST | {ledger.DURABLE}
-        ),
-        "IncomingTxSequenceNumber is not stored": Mistake(
-            rows, "put_incoming", _nothing, frozenset({ledger.DURABLE, ledger.ONCE})
-        ),
-        "AwaitingFinalACKTable is left out": Mistake(
-            Sequences, "arrived", _delivered_after_order_ack, frozenset({ledger.JOURNALED_ONCE, ledger.HELD})
-        ),
-        "a resent message gets a new number": Mistake(Sending, "_number", _renumbered, _ORDER),
-        "TxSequenceNumber is not stored": Mistake(sending, "put_outgoing", _no_number_row, _ORDER | _LOST),
-        "TxSequenceNumber is restored wrongly": Mistake(rows, "read_outgoing", _restored_without_order, _ORDER),
-        "the sequence of a queue is not stored": Mistake(rows, "put_sequence", _nothing, _ORDER | _LOST | _HANGS),
-        "transactional messages are deleted by session acknowledgements": Mistake(
-            BinaryEngine, "_saved", _deleted_on_session_ack, _LOST | {ledger.JOURNALED_ONCE}
-        ),
-        "everything recoverable counts as saved": Mistake(Session, "saved", _everything_saved, _LOST),
-        "the base of RecoverableMsgAckFlags is wrong": Mistake(
-            Session, "header", _flags_one_too_high, frozenset({ledger.DURABLE})
-        ),
-        "some messages are not counted": Mistake(Receiving, "count", _duplicates_not_counted, _HANGS),
-        "SequentialID starts again": Mistake(
-            Recovery, "_restore_messages", _restore_without_sequential_id, _ORDER | _LOST | {invariants.BOUNDED}
-        ),
-        "expired while in doubt": Mistake(Sending, "_is_in_doubt", _false, frozenset({ledger.NOT_BOTH, ledger.HELD})),
-        "expired after delivery": Mistake(
-            sending, "expired", _true, frozenset({ledger.HELD, invariants.RECOVERABLE, invariants.TRANSACTIONS_LOST})
-        ),
-        "journaled twice": Mistake(
-            BinaryEngine, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})
-        ),
-        "failed messages count as received": Mistake(
-            Sequences, "final_ack", _failed_as_received, frozenset({ledger.JOURNALED_ONCE})
-        ),
-        "an abort commits": Mistake(Transactions, "abort", _abort_commits, frozenset({ledger.SENT_ONLY})),
-        "prepared transactions are unlocked by a restart": Mistake(
-            Recovery, "_restore_transactions", _locks_forgotten,
-            frozenset({ledger.RECEIVED_ONCE, ledger.SENT_ONLY}),
-        ),
-        "administration acknowledgements are sent twice": Mistake(
-            Acknowledging, "administration", _admin_twice, frozenset({ledger.ACKNOWLEDGED})
-        ),
-        "a refusal for a quota is forgotten": Mistake(Messages, "enqueue", _quota_ignored_after, _LOST),
-        "deleted messages stay in the store": Mistake(
-            manager_rows, "delete_message", _received_stays_stored,
-            frozenset({ledger.RECEIVED_ONCE, ledger.ONCE, ledger.HELD, invariants.BOUNDED}),
-        ),
-        "sessions that end are kept": Mistake(engine.BinaryEngine, "release", _nothing, frozenset({invariants.BOUNDED})),
-    }
-)  # fmt: skip
-
-
 def _no_resend(right: Any) -> Any:
     def serve(self: Connecting, session: Any, transfer: Any) -> None:
-        for one in transfer.table.values():
-            if one.state in (MessageState.WAITING_FOR_SESSION_ACK, MessageState.WAITING_FOR_ORDER_ACK):
-                one.session = session
+        send_again, transfer.send_again = transfer.send_again, lambda _outgoing: None
         right(self, session, transfer)
+        transfer.send_again = send_again
 
     return serve
 
@@ -352,3 +284,92 @@ def _history_in_memory(right: Any) -> Any:
         right(self, identifier)
 
     return touch
+
+
+_LOST = frozenset({invariants.TRANSACTIONS_LOST, invariants.RECOVERABLE, ledger.HELD})
+_HANGS = frozenset({invariants.HANGS})
+_ORDER = frozenset({ledger.ONCE, ledger.IN_ORDER, ledger.NUMBERED, ledger.NOT_BOTH})
+
+MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
+    {
+        "effects are carried out before the commit": Mistake(
+            Node, "_stepped", _effects_at_once, frozenset({ledger.DURABLE, ledger.SENT_ONLY})
+        ),
+        "what was in flight is not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
+        "the transactional resend is forgotten": Mistake(Sequences, "_send_again", _nothing, _HANGS),
+        "duplicates are not looked for": Mistake(History, "known", _false, frozenset({ledger.NOT_TWICE})),
+        "what was received is not stored": Mistake(
+            History, "_touch", _history_in_memory, frozenset({ledger.NOT_TWICE, ledger.DURABLE})
+        ),
+        "gaps in a sequence are accepted": Mistake(
+            Sequences, "follows", _gaps_accepted, _ORDER | _LOST | _HANGS
+        ),
+        "older sequences are accepted": Mistake(Sequences, "follows", _older_accepted, _ORDER),
+        "a sequence advances before the message is in the queue": Mistake(
+            Receiving, "_take", _advanced_before_enqueue, _LOST | _HANGS | {ledger.DURABLE}
+        ),
+        "IncomingTxSequenceNumber is not stored": Mistake(
+            rows, "put_incoming", _nothing, frozenset({ledger.DURABLE, ledger.ONCE})
+        ),
+        "AwaitingFinalACKTable is left out": Mistake(
+            Sequences, "arrived", _delivered_after_order_ack, frozenset({ledger.JOURNALED_ONCE, ledger.HELD})
+        ),
+        "a resent message gets a new number": Mistake(Sending, "_number", _renumbered, _ORDER),
+        "TxSequenceNumber is not stored": Mistake(rows, "put_outgoing", _no_number_row, _ORDER | _LOST),
+        "TxSequenceNumber is restored wrongly": Mistake(
+            rows, "read_outgoing", _restored_without_order, _ORDER
+        ),
+        "the sequence of a queue is not stored": Mistake(
+            rows, "put_sequence", _nothing, _ORDER | _LOST | _HANGS
+        ),
+        "transactional messages are deleted by session acknowledgements": Mistake(
+            BinaryEngine, "_saved", _deleted_on_session_ack, _LOST | {ledger.JOURNALED_ONCE}
+        ),
+        "everything recoverable counts as saved": Mistake(Session, "saved", _everything_saved, _LOST),
+        "the base of RecoverableMsgAckFlags is wrong": Mistake(
+            Session, "header", _flags_one_too_high, frozenset({ledger.DURABLE})
+        ),
+        "some messages are not counted": Mistake(Receiving, "count", _duplicates_not_counted, _HANGS),
+        "SequentialID starts again": Mistake(
+            Recovery,
+            "_restore_messages",
+            _restore_without_sequential_id,
+            _ORDER | _LOST | {invariants.BOUNDED, ledger.JOURNALED_ONCE},
+        ),
+        "expired while in doubt": Mistake(
+            Sending,
+            "_is_in_doubt",
+            _false,
+            frozenset({ledger.NOT_BOTH, ledger.HELD, ledger.ACKNOWLEDGED, ledger.JOURNALED_ONCE}),
+        ),
+        "what has no limit expires": Mistake(sending, "expired", _true, _LOST | {ledger.NOT_BOTH}),
+        "journaled twice": Mistake(
+            BinaryEngine, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})
+        ),
+        "failed messages count as received": Mistake(
+            Sequences, "final_ack", _failed_as_received, frozenset({ledger.JOURNALED_ONCE})
+        ),
+        "an abort commits": Mistake(Transactions, "abort", _abort_commits, frozenset({ledger.SENT_ONLY})),
+        "prepared transactions are unlocked by a restart": Mistake(
+            Recovery,
+            "_restore_transactions",
+            _locks_forgotten,
+            frozenset({ledger.RECEIVED_ONCE, ledger.SENT_ONLY}),
+        ),
+        "administration acknowledgements are sent twice": Mistake(
+            Acknowledging, "administration", _admin_twice, frozenset({ledger.ACKNOWLEDGED})
+        ),
+        "a refusal for a quota is forgotten": Mistake(
+            Messages, "enqueue", _quota_ignored_after, _LOST | _HANGS
+        ),
+        "deleted messages stay in the store": Mistake(
+            manager_rows,
+            "delete_message",
+            _received_stays_stored,
+            frozenset({ledger.RECEIVED_ONCE, ledger.JOURNALED_ONCE, ledger.ACKNOWLEDGED, invariants.BOUNDED}),
+        ),
+        "sessions that end are kept": Mistake(
+            BinaryEngine, "release", _nothing, _HANGS | {invariants.BOUNDED}
+        ),
+    }
+)

@@ -1,11 +1,13 @@
-"""The network of a run: connections that delay, cut and refuse, names that are not found, datagrams that are lost."""
+"""The network of a run: connections that delay, cut and refuse, names not found, datagrams that are lost."""
 
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.ping import PING_PORT
+from msmqwire.qm.core import Core
 from msmqwire.qm.model.values import ConnectionStatus
 from msmqwire.qm.sim.wire import Listener
 
@@ -34,6 +36,18 @@ class End:
     def alive(self) -> bool:
         """Whether the queue manager is still in the life that has this connection."""
         return self.node.core is not None and self.node.epoch == self.epoch
+
+
+def _connected(number: int, core: Core) -> None:
+    core.engine.connected(number)
+
+
+def _disconnected(number: int, core: Core) -> None:
+    core.engine.disconnected(number)
+
+
+def _received(number: int, data: bytes, core: Core) -> None:
+    core.engine.received(number, data)
 
 
 class Connection:
@@ -85,16 +99,15 @@ class Connection:
             _, payload = flying.popleft()
             if target.knows or not target.alive:
                 continue
-            number = target.number
             if payload == _CONNECTED:
-                target.node.call(lambda core: core.engine.connected(number))
+                target.node.call(partial(_connected, target.number))
             elif payload == _GONE:
                 target.knows, target.open = True, False
                 world.tell(target.node.name, f"connection with {source.node.name} is gone")
-                target.node.call(lambda core: core.engine.disconnected(number))
+                target.node.call(partial(_disconnected, target.number))
             else:
                 assert isinstance(payload, bytes)
-                target.node.call(lambda core, data=payload: core.engine.received(number, data))
+                target.node.call(partial(_received, target.number, payload))
 
     def close(self, side: int) -> None:
         """One end closes it: what it sent still arrives."""
@@ -113,10 +126,11 @@ class Connection:
             left = rng.randrange(sum(len(one) for _, one in flying if isinstance(one, bytes)) + 1)
             kept: list[tuple[int, Payload]] = []
             for due, payload in flying:
+                arrives = payload
                 if isinstance(payload, bytes):
-                    payload, left = payload[:left], max(left - len(payload), 0)
-                if payload:
-                    kept.append((due, payload))
+                    arrives, left = payload[:left], max(left - len(payload), 0)
+                if arrives:
+                    kept.append((due, arrives))
             flying.clear()
             flying.extend(kept)
             self.ends[side].open = False
@@ -154,7 +168,7 @@ class Network:
         for end in connection.ends:
             self._by_end.pop((end.node.name, end.epoch, end.number), None)
 
-    # -- effects --------------------------------------------------------------------------------------------
+    # -- effects ----------------------------------------------------------------------------------------
 
     def send(self, node: Node, number: int, data: bytes) -> None:
         """`Send`."""
@@ -166,7 +180,9 @@ class Network:
         """`Disconnect`."""
         connection = self._by_end.get((node.name, node.epoch, number))
         if connection is not None:
-            self.world.tell(node.name, "closes the connection", connection.ends[1 - connection.side(node)].node.name)
+            self.world.tell(
+                node.name, "closes the connection", connection.ends[1 - connection.side(node)].node.name
+            )
             connection.close(connection.side(node))
 
     def connect(self, node: Node, number: int, address: str) -> None:
@@ -241,7 +257,7 @@ class Network:
     def _at(self, address: str) -> Node | None:
         return next((one for one in self.world.nodes.values() if one.address == address), None)
 
-    # -- faults ---------------------------------------------------------------------------------------------
+    # -- faults -----------------------------------------------------------------------------------------
 
     def cut(self, node: Node, pick: int, late_ms: int) -> None:
         """Cut one of the connections of a node."""

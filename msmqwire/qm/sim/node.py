@@ -138,7 +138,7 @@ class Node:
 
         return still
 
-    # -- the disk: effects wait until the changes before them are durable -------------------------------------
+    # -- the disk: effects wait until the changes before them are durable -------------------------------
 
     def _commit(self) -> None:
         if self._committing or not self._waiting:
@@ -211,7 +211,7 @@ class Node:
             case TransactionReply():
                 world.workload.replied(self, effect)
 
-    # -- going down and coming back --------------------------------------------------------------------------
+    # -- going down and coming back ---------------------------------------------------------------------
 
     def boot(self) -> None:
         """Start, from what is durable."""

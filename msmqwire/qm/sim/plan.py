@@ -1,7 +1,7 @@
 """The plan of a run, made from its seed: what applications do and what goes wrong, and when.
 
-A plan is data. What a run does beyond it (delays, sizes of chunks) is drawn from the same seed while it goes, so a
-plan with items left out is a run of its own that is as repeatable: shrinking is leaving out items.
+A plan is data. What a run does beyond it (delays, sizes of chunks) is drawn from the same seed while it goes,
+so a plan with items left out is a run of its own that is as repeatable: shrinking is leaving out items.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SMALL: Final = "small"
 SMALL_TRANSACTIONAL: Final = "smalltx"
 QUEUES: Final = (PLAIN, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
 FAULTS: Final = (
-    "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock",
+    "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
 
 
@@ -84,11 +84,14 @@ def make(seed: int, *, nodes: int | None = None) -> Plan:
     count = nodes or rng.choice((2, 2, 3, 3, 4))
     names = NAMES[:count]
     router = names[1] if count > 2 and rng.random() < 0.5 else None
-    items = _operations(rng, names) + (_faults(rng, names) if rng.random() < 0.9 else [])
+    busiest = _stream(rng, names, router)
+    items = _operations(rng, names, router, busiest)
+    if rng.random() < 0.9:
+        items += _faults(rng, (*names, busiest[0], busiest[1]), router, [item.at for item in items])
     return Plan(
         seed,
         names,
-        _settings(rng),
+        _settings(rng, count),
         tuple(rng.choice((0, 0, 0, 1, -1, 5, -40)) for _ in names),
         router,
         rng.choice((0.0, 0.1, 0.5)),
@@ -97,8 +100,8 @@ def make(seed: int, *, nodes: int | None = None) -> Plan:
     )
 
 
-def _settings(rng: Random) -> Settings:
-    crowded = rng.random() < 0.05  # idle sessions must make room for others soon
+def _settings(rng: Random, count: int) -> Settings:
+    crowded = count == 2 and rng.random() < 0.1  # idle sessions must make room for others soon
     return Settings(
         session_retry_connect_ms=rng.choice((1_000, 5_000)),
         session_initialization_ms=rng.choice((5_000, 60_000)),
@@ -115,7 +118,20 @@ def _settings(rng: Random) -> Settings:
 # -- what applications do ----------------------------------------------------------------------------------
 
 
-def _operations(rng: Random, names: tuple[str, ...]) -> list[Item]:
+Stream = tuple[str, str, str]
+"""From where, to where, and how that is named."""
+
+
+def _stream(rng: Random, names: tuple[str, ...], router: str | None) -> Stream:
+    if router is not None and rng.random() < 0.7:
+        here, there = rng.sample([name for name in names if name != router], 2)
+        return here, there, "PRIVATE"
+    here = rng.choice(names)
+    there = here if rng.random() < 0.05 else rng.choice([name for name in names if name != here])
+    return here, there, rng.choice(("OS", "OS", "TCP", "PRIVATE", "PRIVATE"))
+
+
+def _operations(rng: Random, names: tuple[str, ...], router: str | None, busiest: Stream) -> list[Item]:
     items: list[Item] = []
     budget = rng.randrange(15, 45)
     start = 0
@@ -123,18 +139,16 @@ def _operations(rng: Random, names: tuple[str, ...]) -> list[Item]:
         start += rng.choice((0, 5, 50, 1_000, 8_000)) * rng.randrange(1, 4)
         if start > BUSY_MS:
             start = rng.randrange(BUSY_MS)
-        if rng.random() < 0.5:
-            made = _send(rng, names, start)
-        else:
-            made = _transaction(rng, names, start)
+        kind = _send if rng.random() < 0.5 else _transaction
+        made = kind(rng, names, start, busiest if rng.random() < 0.6 else _stream(rng, names, router))
         budget -= made.args["count"]
         items.append(made)
     items += [_receive(rng, names) for _ in range(rng.randrange(4, 14))]
     for what, chance in (("purge", 0.2), ("pause", 0.3), ("offline", 0.2)):
         if rng.random() < chance:
-            args = {"queue": rng.choice(QUEUES)} if what == "purge" else {"ms": rng.randrange(500, 30_000)}
-            if what == "pause":
-                args["pick"] = rng.randrange(8)
+            args: dict[str, Any] = {"queue": rng.choice(QUEUES)}
+            if what != "purge":
+                args = {"ms": rng.randrange(500, 30_000), "pick": rng.randrange(8)}
             items.append(Item(rng.randrange(BUSY_MS), what, rng.choice(names), args))
     return items
 
@@ -163,17 +177,13 @@ def _wishes(rng: Random) -> dict[str, Any]:
     return found
 
 
-def _destination(rng: Random, names: tuple[str, ...], here: str) -> dict[str, Any]:
-    there = here if rng.random() < 0.05 else rng.choice([name for name in names if name != here])
-    return {"to": there, "form": rng.choice(("OS", "OS", "TCP", "PRIVATE", "PRIVATE"))}
-
-
-def _send(rng: Random, names: tuple[str, ...], at: int) -> Item:
-    here = rng.choice(names)
+def _send(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -> Item:
+    here, there, form = stream
     queue = rng.choice((PLAIN, PLAIN, PLAIN, SMALL, TRANSACTIONAL if rng.random() < 0.2 else PLAIN))
     args = {
         "count": rng.choice((1, 1, 2, 3, 8)),
-        **_destination(rng, names, here),
+        "to": there,
+        "form": form,
         "queue": queue,
         "recoverable": rng.random() < 0.65,
         "size": rng.choice((0, 0, 10, 300, 3_000)),
@@ -184,22 +194,26 @@ def _send(rng: Random, names: tuple[str, ...], at: int) -> Item:
     return Item(at, "send", here, args)
 
 
-def _transaction(rng: Random, names: tuple[str, ...], at: int) -> Item:
-    here = rng.choice(names)
+def _transaction(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -> Item:
+    here, there, form = stream
     queue = TRANSACTIONAL
     if rng.random() < 0.1:
         queue = rng.choice((SMALL_TRANSACTIONAL, SMALL_TRANSACTIONAL, PLAIN))
     args = {
         "count": rng.choice((1, 1, 2, 3, 8)),
-        **_destination(rng, names, here),
+        "to": there,
+        "form": form,
         "queue": queue,
         "size": rng.choice((0, 0, 10, 300)),
-        "end": rng.choice(("commit",) * 6 + ("abort", "external commit", "external commit", "external abort")),
+        "end": rng.choice(
+            ("commit",) * 6 + ("abort", "external commit", "external commit", "external abort")
+        ),
         "hold_ms": rng.choice((0, 0, 0, 10, 2_000)),
         **_wishes(rng),
     }
     if rng.random() < 0.3:
-        args["also"] = _destination(rng, names, here)
+        there, form = rng.choice(names), rng.choice(("OS", "TCP", "PRIVATE"))
+        args["also"] = {"to": there, "form": form}
     return Item(at, "transaction", here, args)
 
 
@@ -218,13 +232,22 @@ def _receive(rng: Random, names: tuple[str, ...]) -> Item:
 # -- what goes wrong ---------------------------------------------------------------------------------------
 
 
-def _faults(rng: Random, names: tuple[str, ...]) -> list[Item]:
-    kinds = [kind for kind in FAULTS if rng.random() < 0.5] or ["crash", "cut"]
+def _faults(rng: Random, names: tuple[str, ...], router: str | None, busy: list[int]) -> list[Item]:
+    """Most of them come soon after something else begins, when messages are on their way."""
+    kinds = [kind for kind in FAULTS if rng.random() < 0.5 and (kind != "amnesia" or router)] or [
+        "crash",
+        "cut",
+    ]
     items = []
-    for _ in range(rng.choice((1, 3, 6, 12))):
+    for _ in range(rng.choice((2, 4, 8, 16))):
         what = rng.choice(kinds)
-        at = rng.randrange(BUSY_MS) if rng.random() < 0.7 else rng.randrange(2_000)
-        items.append(Item(at, what, rng.choice(names), _damage(rng, what, names)))
+        at = rng.choice(busy) + rng.choice((0, 1, 20, 100, 500, 1_000, 5_000)) * rng.randrange(3)
+        if rng.random() < 0.2:
+            at = rng.randrange(BUSY_MS)
+        node = rng.choice((*names, router or names[0]))
+        if what == "amnesia" and router is not None:
+            node = router  # what others send by it they still hold
+        items.append(Item(at, what, node, _damage(rng, what, names)))
     return items
 
 
@@ -243,4 +266,6 @@ def _damage(rng: Random, what: str, names: tuple[str, ...]) -> dict[str, Any]:
             return {"ms": short, "each_ms": rng.choice((100, 1_000, 4_000))}
         case "clock":
             return {"seconds": rng.choice((-30, -3, -1, 1, 3, 30))}
+        case "amnesia":
+            return {"ms": rng.choice((1, 100, 2_000))}
     return {"ms": short}

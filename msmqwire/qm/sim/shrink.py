@@ -1,4 +1,4 @@
-"""A failing run made as short as it can be: items are left out, settings made plain, while it fails in the same way."""
+"""A failing run made as short as it can be: what is not needed for it to fail in the same way is left out."""
 
 from __future__ import annotations
 
@@ -57,8 +57,13 @@ class _Shrinking:
         if len(kept) < len(plan.nodes):
             nodes = tuple(plan.nodes[place] for place in kept)
             self.holds(replace(plan, nodes=nodes, clocks=tuple(plan.clocks[place] for place in kept)))
-        for change in ({"chunks": 0.0}, {"lossy": 0.0}, {"clocks": (0,) * len(self.plan.nodes)}, {"router": None}):
-            changed = replace(self.plan, **change)  # type: ignore[arg-type]
+        for change in (
+            {"chunks": 0.0},
+            {"lossy": 0.0},
+            {"clocks": (0,) * len(self.plan.nodes)},
+            {"router": None},
+        ):
+            changed = replace(self.plan, **change)
             if changed != self.plan:
                 self.holds(changed)
 

@@ -31,7 +31,7 @@ class Story:
         self.lines.append(Line(at, node, text, other))
 
     def diagram(self, nodes: Sequence[str], *, last: int | None = None) -> str:
-        """A column for each node, an arrow for what goes from one to another; the last lines of it, or all."""
+        """A column for each node, an arrow for what goes from one to another; the last lines, or all."""
         lines = self.lines if last is None else self.lines[-last:]
         width = 10
         columns = {name: number * width for number, name in enumerate(nodes)}

@@ -61,7 +61,7 @@ class Tracked:
     transaction: int = 0
     sent_index: int = 0
     committed_index: int = 0
-    identifier: ObjectId = ObjectId()
+    identifier: ObjectId = field(default_factory=ObjectId)
     sequence: tuple[int, int, int] | None = None
     transmitted_by: set[str] = field(default_factory=set)
     stored_by: set[str] = field(default_factory=set)
@@ -92,8 +92,8 @@ class Tracked:
     def kept_by(self, node: Node) -> bool:
         """Whether a session acknowledgement of a node is true.
 
-        At the destination of a transactional message it says nothing about it: one that does not follow in its
-        sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement is what counts.
+        At the destination of a transactional message it says nothing about it: one that does not follow in
+        its sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement is what counts.
         """
         if self.kind == TRANSACTIONAL and node is self.to:
             return True

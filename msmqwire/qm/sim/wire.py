@@ -1,4 +1,4 @@
-"""A listener on one direction of a connection: names packets for the story, and checks what they acknowledge."""
+"""A listener on one direction of a connection: names its packets, and checks what they acknowledge."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from msmqwire.qm.sim.violation import Violated
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
-    from msmqwire.qm.sim.ledger import Tracked
     from msmqwire.qm.sim.node import Node
+    from msmqwire.qm.sim.tracked import Tracked
 
 _COUNTS: Final = 1 << 16
 _HALF: Final = _COUNTS >> 1
@@ -43,9 +43,13 @@ class Listener:
         if kind == "UserMessage":
             message = wire.deserialize(packet, data)
             tracked = world.ledger.transmitted(source, message)
-            text = f'UserMessage {tracked or f"of class {message.message_class:#x}"}'
+            text = f"UserMessage {tracked or f'of class {message.message_class:#x}'}"
             if message.transactional:
-                text += f" tx {message.transaction_previous_sequence_number}->{message.transaction_sequence_number}"
+                before, number = (
+                    message.transaction_previous_sequence_number,
+                    message.transaction_sequence_number,
+                )
+                text += f" tx {before}->{number}"
         elif kind in ("OrderAck", "FinalAck"):
             body = packet.OrderAckBody if kind == "OrderAck" else packet.FinalAckBody
             text = f"{kind} tx {body.TxSequenceNumber}"
@@ -83,7 +87,7 @@ class Listener:
         if index >= len(self._recoverable):
             raise Violated(
                 "nothing is acknowledged before it is durable",
-                f"{self._target} acknowledges recoverable message {number} of {self._source}, which was not sent",
+                f"{self._target} acknowledges number {number} of {self._source}, which was not sent",
             )
         tracked = self._recoverable[index]
         if tracked is not None and not tracked.kept_by(self._target):

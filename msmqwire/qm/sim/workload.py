@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -49,6 +50,7 @@ class Unit:
         external: whether a coordinator decides.
         commit: how it is to end.
         prepared: whether the coordinator was told that it is prepared: from then on its word holds.
+        decided: whether the coordinator has given its word.
     """
 
     def __init__(self, node: Node, identifier: UUID, end: str) -> None:
@@ -57,7 +59,7 @@ class Unit:
         self.taken: list[int] = []
         self.external = end.startswith("external")
         self.commit = end.endswith("commit")
-        self.prepared = False
+        self.prepared = self.decided = False
 
 
 class Workload:
@@ -76,7 +78,7 @@ class Workload:
         self._waiting: dict[tuple[str, int, int], str] = {}
         self.drained = False
 
-    # -- before and after -------------------------------------------------------------------------------------
+    # -- before and after -------------------------------------------------------------------------------
 
     def routes(self, node: Node) -> Routes:
         """The fixed routes of a node: by the router, for all but itself and its own."""
@@ -91,7 +93,7 @@ class Workload:
     def prepare(self) -> None:
         """Make the queues, on all nodes."""
         for node in self._world.nodes.values():
-            node.call(lambda core, node=node: self._make_queues(node, core))
+            node.call(partial(self._make_queues, node))
 
     def _make_queues(self, node: Node, core: Core) -> None:
         for name in _ALL:
@@ -103,7 +105,7 @@ class Workload:
             if name in (SMALL, SMALL_TRANSACTIONAL):
                 wanted.quota = 1
             status, queue = core.queues.create(wanted)
-            assert status == MQ_OK and queue is not None, "nothing hinders it"
+            assert queue is not None, f"nothing hinders it: {status:#x}"
             self._private[node.name, name] = queue.private_queue_number
 
     def calm(self) -> None:
@@ -120,7 +122,7 @@ class Workload:
             for queue in _ALL:
                 self._receive(node, {"queue": queue, "mode": "plain", "count": 1_000, "hold_ms": 0})
 
-    # -- items of a plan ---------------------------------------------------------------------------------------
+    # -- items of a plan --------------------------------------------------------------------------------
 
     def action(self, item: Item) -> Callable[[], None]:
         """What an item of the plan does."""
@@ -177,13 +179,12 @@ class Workload:
         self._numbers += 1
         name = self._name(node, args)
         kind = states.RECOVERABLE if args.get("recoverable") else states.EXPRESS
-        local = args["to"] == node.name
         tracked = Tracked(
-            self._numbers, node, states.TRANSACTIONAL if unit else kind, world.nodes[args["to"]], args["queue"],
-            name.canonical, dict(args), node.utc,
+            self._numbers, node, states.TRANSACTIONAL if unit else kind, world.nodes[args["to"]],
+            args["queue"], name.canonical, dict(args), node.utc,
         )  # fmt: skip
         status, descriptor = core.queues.open(name, QueueAccessType.SEND_ACCESS)
-        assert status == MQ_OK and descriptor is not None, "a queue can always be opened to send"
+        assert descriptor is not None, f"{status:#x}: a queue can always be opened to send"
         message = Message(
             body=f"#{tracked.number};".encode() + bytes(args["size"]),
             label=f"m{tracked.number}",
@@ -211,7 +212,7 @@ class Workload:
             return
         world.ledger.sent(tracked, message.identifier)
 
-    # -- transactions ------------------------------------------------------------------------------------------
+    # -- transactions -----------------------------------------------------------------------------------
 
     def _end(self, unit: Unit) -> None:
         if unit.identifier in self._units:
@@ -231,10 +232,12 @@ class Workload:
 
     def _decide(self, core: Core, unit: Unit) -> None:
         """Commit or abort."""
-        self._units.pop(unit.identifier, None)
+        if not unit.external:  # a coordinator remembers its decision until it is carried out
+            del self._units[unit.identifier]
         for number in unit.taken:
             self._taken.pop((unit.node.name, number), None)
         messages = [one for one in unit.messages if one.state == states.OPEN]
+        unit.decided = True
         word = "commits" if unit.commit else "aborts"
         if messages:
             self._world.tell(unit.node.name, f"{word} {', '.join(map(str, messages))}")
@@ -242,7 +245,8 @@ class Workload:
         if transaction is None:
             return
         if unit.commit:
-            self._world.ledger.committed(messages)
+            otherwise = states.OPEN if unit.external else states.LOST
+            self._world.ledger.committed(unit.node, messages, otherwise)
         else:
             for one in messages:
                 one.state = states.ABORTED
@@ -257,7 +261,9 @@ class Workload:
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """`TransactionReply`: the coordinator decides some time later."""
         unit = self._units.get(reply.transaction)
-        if unit is not None and reply.tag == PREPARE_DONE:
+        if unit is not None and reply.tag != PREPARE_DONE:
+            del self._units[reply.transaction]
+        elif unit is not None:
             unit.prepared = True
             self._world.after(self._world.rng.randrange(_DECIDE_MS), lambda: self._end(unit))
 
@@ -269,7 +275,8 @@ class Workload:
             ):
                 del self._units[unit.identifier]
                 for one in unit.messages:
-                    one.state = states.LOST
+                    if one.state == states.OPEN:
+                        one.state = states.LOST
                 for number in unit.taken:
                     self._taken.pop((node.name, number), None)
         held = {number for unit in self._units.values() if unit.node is node for number in unit.taken}
@@ -280,17 +287,17 @@ class Workload:
     def up(self, node: Node) -> None:
         """A node is back: the coordinator tells it what was decided, or asks again."""
         for unit in [one for one in self._units.values() if one.node is node]:
-            unit.commit = unit.commit and unit.prepared
+            unit.commit = unit.commit and (unit.prepared or unit.decided)
             unit.prepared = True
-            self._world.after(self._world.rng.randrange(_DECIDE_MS), lambda unit=unit: self._end(unit))
+            self._world.after(self._world.rng.randrange(_DECIDE_MS), partial(self._end, unit))
 
-    # -- receiving ---------------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def _receive(self, node: Node, args: Any) -> None:
         def receives(core: Core) -> None:
             name = parse_format_name(f"DIRECT=OS:{node.name}\\private$\\{args['queue']}")
             status, descriptor = core.queues.open(name, QueueAccessType.RECEIVE_ACCESS)
-            assert status == MQ_OK and descriptor is not None, "the queue is there"
+            assert descriptor is not None, f"{status:#x}: the queue is there"
             mode = args["mode"]
             if mode == "wait":
                 self._wait(node, core, descriptor)
@@ -341,7 +348,8 @@ class Workload:
         number = tag(message)
         if number is None or self._world.ledger.messages[number].kind == states.EXPRESS:
             return None
-        if (node.name, number) in self._taken:
+        twice_there = len(self._world.ledger.messages[number].arrivals) > 1  # where the history is short
+        if (node.name, number) in self._taken and not twice_there:
             raise Violated(RECEIVED_ONCE, f"{self._world.ledger.messages[number]} is handed to two readers")
         self._taken[node.name, number] = "taken"
         return number
@@ -367,7 +375,7 @@ class Workload:
 
         self._world.after(args["hold_ms"], lambda: node.call(ends))
 
-    # -- administrators ----------------------------------------------------------------------------------------
+    # -- administrators ---------------------------------------------------------------------------------
 
     def _purge(self, node: Node, args: Any) -> None:
         def purges(core: Core) -> None:
@@ -395,13 +403,19 @@ class Workload:
         node.call(lambda core: core.queues.take_offline())
         self._world.after(args["ms"], lambda: node.call(lambda core: core.queues.bring_online()))
 
-    # -- what goes wrong ---------------------------------------------------------------------------------------
+    # -- what goes wrong --------------------------------------------------------------------------------
 
     def _crash(self, node: Node, args: Any) -> None:
         node.crash_soon(args["after"], args["ms"])
 
     def _restart(self, node: Node, args: Any) -> None:
         node.restart(args["ms"])
+
+    def _amnesia(self, node: Node, args: Any) -> None:
+        """A router that goes down and forgets transactional messages of others: they hold them still."""
+        if node.core is not None:
+            node.crash(args["ms"])
+            node.world.ledger.forget(node)
 
     def _cut(self, node: Node, args: Any) -> None:
         self._world.network.cut(node, args["pick"], args["late_ms"])
@@ -451,4 +465,5 @@ _ACTIONS: Final[dict[str, Callable[[Workload, Node, Any], None]]] = {
     "disk": lambda self, node, args: self._lasting(node, args, "disk_refuses"),
     "slow disk": lambda self, node, args: self._lasting(node, args, "disk_slow"),
     "clock": Workload._clock,
+    "amnesia": Workload._amnesia,
 }

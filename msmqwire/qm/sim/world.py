@@ -20,6 +20,8 @@ from msmqwire.qm.sim.story import Story
 from msmqwire.qm.sim.violation import Violated
 from msmqwire.qm.sim.workload import Workload
 
+PREPARED_MS: Final = 100
+"""The plan begins when the queues are there, and durable."""
 CALM_MS: Final = BUSY_MS + 40_000
 """When faults have ended."""
 SETTLE_MS: Final = 900_000
@@ -107,8 +109,9 @@ class World:
         for node in self.nodes.values():
             node.boot()
         self.workload.prepare()
+        self._until(PREPARED_MS)
         for item in self.plan.items:
-            self.after(item.at - self.now, self.workload.action(item))
+            self.after(item.at, self.workload.action(item))
             if item.what in FAULTS:
                 self.counts[item.what] += 1
         self._until(CALM_MS)
@@ -135,7 +138,7 @@ class World:
             else:
                 rested = self.now
         if waits is not None:
-            raise Violated("nothing hangs", f"{waits} after {SETTLE_MS // 1000} s of {what}")
+            raise Violated(invariants.HANGS, f"{waits} after {SETTLE_MS // 1000} s of {what}")
 
     def _until(self, end: int) -> None:
         events = self._events
