@@ -63,7 +63,7 @@ class Spans:
                 self.put(to + i, value)
                 i += 1
             else:
-                self._grow(self.used + _LEAST)
+                self._grow(self._data.size + _LEAST)
 
     def put(self, row: int, value: str | bytes | None) -> None:
         """One cell, behind those before it."""

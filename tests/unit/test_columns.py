@@ -18,6 +18,8 @@ from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
 from msmqwire.columnar.values import sender_id
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
+from tests import captures as c
+from tests import handmade as h
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
@@ -206,3 +208,16 @@ def test_the_arrow_schema_says_what_columns_mean() -> None:
     schema = arrow_schema()
     assert all(schema.field(c.name).metadata[b"comment"].decode() == c.meaning for c in COLUMNS)
     assert len(set(schema.names)) == len(schema.names)
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 66_000, 3 << 20])
+def test_bodies_of_any_size(size: int, tmp_path: Path) -> None:
+    body = bytes(range(256)) * (size // 256 + 1)
+    talk = c.TcpConversation().handshake()
+    for count in (size, 5, size):
+        talk.send(h.user_message(properties=h.properties_header(body=body[:count])))
+    file = tmp_path / "large.pcap"
+    file.write_bytes(c.pcap_bytes(talk.close().frames))
+    found = msmqwire.read_capture(file, columns=["body_size", "body"])
+    assert found["body_size"].to_pylist() == [size, 5, size]
+    assert found["body"].to_pylist() == [body[:size], body[:5], body[:size]]
