@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,25 +12,13 @@ from msmqwire.capture.files import open_buffer
 from msmqwire.capture.record import record_limit
 from msmqwire.capture.source import Buffer
 from msmqwire.columnar import state as w
-from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
-from msmqwire.columnar.flows import FIELDS
-from msmqwire.columnar.generated import SLOTS, ping
-from msmqwire.columnar.handed import Directions, key_of
-from msmqwire.columnar.network import HEADS
-from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
-from msmqwire.columnar.rows import INT64_MAX
+from msmqwire.columnar.batch import BatchMaker
+from msmqwire.columnar.gathering import Gathering
 from msmqwire.columnar.walk import walk
 from msmqwire.dissection import Dissection, Item
 
-CHUNK: Final = 1 << 20
-"""Bytes of a file that are looked at together."""
-ARENA: Final = 8 << 20
-"""Bytes set aside for packets that came in several segments, or from the generic reader."""
-ROWS: Final = 1 << 13
-"""Rows that are found before their columns are made."""
 
-
-class Decoder:
+class Decoder(Gathering):
     """Decodes the captures of a dissection, in place of iterating over it.
 
     The rows, and `Dissection.errors`, are the same. Memory is that of a chunk of the file, of a batch, and
@@ -38,22 +26,10 @@ class Decoder:
     """
 
     def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
-        self._dissection, self._maker = dissection, maker
+        super().__init__(maker, dissection.tracker)
+        self._dissection = dissection
         maker.files = dissection.files
-        self._state = np.zeros(w.STATE, np.int64)
-        self._directions = Directions(dissection.tracker, self._state)
-        self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
-        self._chunk = CHUNK
-        self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
-        self.rows = np.zeros((ROWS, w.ROW), np.int64)
-        self.places = np.zeros((ROWS, SLOTS), np.int32)
-        self._extras: list[Extra] = []
-        self._undo = np.zeros(FIELDS + w.STATE, np.int64)
-        self._head = np.zeros(HEADS, np.int64)
         self._interfaces = np.zeros((1, w.I_FIELDS), np.int64)
-        self._tcp_ports = _ports(dissection.tracker.tcp_ports)
-        self._ping_ports = _ports(dissection.tracker.ping_ports)
-        self._quiet = False  # warming up: rows are not told
         self._first = 0  # frames before those of the file
 
     def batches(self) -> Iterator[Any]:
@@ -65,7 +41,7 @@ class Decoder:
                 yield from self._flush()
                 dissection.errors.clear()
             dissection.approach(number)
-            self._quiet = number < dissection.warm_up
+            self.quiet = number < dissection.warm_up  # rows are not told
             with dissection.reading(source) as stream:
                 yield from self._file(stream)
             self._count()
@@ -109,14 +85,8 @@ class Decoder:
             self._dissection.records = self._first + int(state[w.FRAME_NO])
             if why == w.GENERIC:
                 yield from self._hand(self._record(buffer.file))
-            elif why == w.ROWS_FULL:
-                if not state[w.ROWS]:
-                    self._more_rows()
-                yield from self._flush()
-            elif why == w.ARENA_FULL:
-                yield from self._more_arena(int(state[w.NEED]))
-            elif why == w.PEND_FULL:
-                own.have_room(int(state[w.NEED]))
+            elif why in (w.ROWS_FULL, w.ARENA_FULL, w.PEND_FULL):
+                yield from self._make_room(why)
             elif why == w.BLOCK and isinstance(form, pcapng.Blocks) and (data := self._block()):
                 yield from self._generic_block(buffer, form, data)
             else:
@@ -234,79 +204,5 @@ class Decoder:
         for datagram in self._dissection.decoder.feed(record):
             yield from self._items(self._directions.feed(datagram, self))
 
-    def _items(self, items: Iterable[Item]) -> Iterator[Any]:
-        for item in items:
-            if self._quiet:
-                continue
-            if self._state[w.ROWS] == len(self.rows):
-                yield from self._flush()
-            yield from self._have_arena(len(item.raw))
-            self._add(item)
-
-    def _add(self, item: Item) -> None:
-        state, row = self._state, int(self._state[w.ROWS])
-        kind, start, size = KINDS.index(item.kind), int(state[w.ARENA]), len(item.raw)
-        self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
-        if item.packet is not None:
-            judge = ping if kind == PING_KIND else session_packet
-            found = judge(self.memory, start, start + size, self.places, row, True)
-            assert found == (start + size if kind == PING_KIND else kind), (
-                f"{item.kind} of frame {item.frames}"
-            )
-        extra = -1
-        if kind in (BAD, SKIPPED):
-            extra = len(self._extras)
-            error = item.error
-            self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
-        cells = self.rows[row]
-        cells[w.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
-        cells[w.R_FRAME] = item.frames[-1] if item.frames else -1
-        cells[w.R_STREAM] = -1 if item.stream is None else item.stream
-        cells[w.R_SRC_HIGH : w.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
-        cells[w.R_KIND], cells[w.R_SIZE] = kind, item.size
-        cells[w.R_START], cells[w.R_LENGTH] = start, size
-        cells[w.R_EXTRA] = extra
-        cells[w.R_FILE] = self._dissection.files.index(item.file)
-        state[w.ROWS] += 1
-        state[w.ARENA] += size
-
-    # -- room ---------------------------------------------------------------------------------------
-
-    def _flush(self) -> Iterator[Any]:
-        """Makes columns of the rows that were found."""
-        state, count = self._state, int(self._state[w.ROWS])
-        if count and not self._quiet:
-            yield from self._maker.add(self.rows[:count], self.places[:count], self.memory, self._extras)
-        state[w.ROWS], state[w.ARENA] = 0, self._chunk
-        self._extras = []
-
-    def _have_arena(self, size: int) -> Iterator[Any]:
-        state = self._state
-        if state[w.ARENA] + size > state[w.ARENA_END]:
-            yield from self._flush()
-        if state[w.ARENA] + size > state[w.ARENA_END]:
-            self._set_memory(self._chunk, 2 * size)
-
-    def _more_arena(self, size: int) -> Iterator[Any]:
-        """More room for whole packets than there is."""
-        if self._state[w.ROWS] or self._state[w.ARENA] > self._chunk:
-            yield from self._flush()
-        else:
-            self._set_memory(self._chunk, 2 * (len(self.memory) - self._chunk) + size)
-
-    def _set_memory(self, chunk: int, arena: int) -> None:
-        """Larger memory, while no rows refer to it."""
-        memory = np.empty(chunk + arena, np.uint8)
-        memory[: self._state[w.END]] = self.memory[: self._state[w.END]]
-        self.memory, self._chunk = memory, chunk
-        self._state[w.ARENA], self._state[w.ARENA_END] = chunk, chunk + arena
-
-    def _more_rows(self) -> None:
-        self.rows = np.zeros((2 * len(self.rows), w.ROW), np.int64)
-        self.places = np.zeros((len(self.rows), SLOTS), np.int32)
-
-
-def _ports(numbers: Collection[int]) -> Any:
-    found = np.zeros(1 << 16, np.bool_)
-    found[[number for number in numbers if 0 <= number < 1 << 16]] = True
-    return found
+    def _file_of(self, item: Item) -> int:
+        return self._dissection.files.index(item.file)
