@@ -88,10 +88,10 @@ def test_wrong_columns_and_protocols_are_refused() -> None:
     with pytest.raises(ValueError, match="2 protocols for 1 values"):
         read_packets(raw, protocols=pa.array(["ping", "ping"]))
     assert read_packets(raw).type.names == [column.name for column in PACKET_COLUMNS]
+
+
 def test_large_packets_are_given_in_several_arrays() -> None:
     large = h.user_message(properties=h.properties_header(body=bytes(3 << 20)))
     found = read_packets(pa.array([large, None] * 30), columns=["kind", "body"])
     assert found.num_chunks > 1
     assert found.to_pylist() == [{"kind": "UserMessage", "body": bytes(3 << 20)}, None] * 30
-
-
