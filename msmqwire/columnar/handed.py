@@ -418,7 +418,7 @@ class Directions:
     def _adopt(self, number: int) -> None:
         self._unknown.discard(number)
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.keys[number])
-        source, target = _address(src_high, src_low, ipv6), _address(dst_high, dst_low, ipv6)
+        source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
         sides = tuple(
             None if flow[ISN] < 0 else Begun(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
             for flow in self.states[number : number + 2]
@@ -490,6 +490,7 @@ def key_of(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
     return (*map(int, signed), src_port << 16 | dst_port, int(source.version == 6))
 
 
-def _address(high: int, low: int, ipv6: int) -> str:
+def address_of(high: int, low: int, ipv6: int) -> str:
+    """The text of an address of the walk."""
     number = (high & _LOW) << 64 | low & _LOW
     return str(IPv6Address(number) if ipv6 else IPv4Address(number))

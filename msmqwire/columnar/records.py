@@ -84,7 +84,7 @@ def next_record(st: Any, buf: Any, interfaces: Any) -> int:
         return -1
     ticks, divisor = high << 32 | low, interfaces[interface, I_DIVISOR]
     multiplier, whole = interfaces[interface, I_MULTIPLIER], ticks // divisor
-    if whole > 9_000_000_000_000_000_000 // multiplier:
+    if whole > 6_900_000_000_000_000_000 // multiplier:  # with the offset, below 2**61, it stays in 64 bits
         return -1
     time_ns = whole * multiplier + (ticks - whole * divisor) * multiplier // divisor
     st[RECORD] = pos + 28
