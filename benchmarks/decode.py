@@ -6,7 +6,8 @@ Makes a capture of mixed sessions (a million frames unless told; see `captures`)
 `readers`, each in a process of its own that has one core. Readers that are slow read a part, a capture of its
 own with fewer frames, and are compared by frames a second. A first run over a small capture, which takes what
 starting and compiling takes, is told apart. Then a single flow of messages of 64 KiB (2000 MB unless told) is
-read with its bodies, for the memory that it takes. At the end: what was aimed at, and what was reached.
+read with its bodies, for the memory that it takes, and the packets of the small capture are read as values of
+an array, as the SQL functions do. At the end: what was aimed at, and what was reached.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import argparse
 import shutil
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -118,6 +121,48 @@ def one_flow(folder: Path, small: Path, megabytes: int) -> None:
     )
 
 
+def whole_values(small: Path) -> None:
+    """Prints how many packets a second are read that stand whole in an Arrow array, all columns."""
+    import pyarrow as pa
+
+    from msmqwire.columnar import PACKET_COLUMNS, arrow_schema, read_capture, read_packets
+    from msmqwire.columnar.rows import value_of_packet
+    from msmqwire.packets import parse
+
+    columns = [column for column in PACKET_COLUMNS if column.paths]
+    kind = pa.struct(list(arrow_schema(columns)))
+    well_formed = [("kind", "!=", "Malformed"), ("kind", "!=", "Skipped")]
+    table = read_capture(str(small), columns=["raw", "kind"], where=well_formed)
+    raw, kinds = table.column("raw").combine_chunks(), table.column("kind").to_pylist()
+
+    def one_by_one() -> Any:
+        packets = (
+            parse(data, protocol="ping" if kind == "Ping" else "session")
+            for data, kind in zip(raw.to_pylist(), kinds, strict=True)
+        )
+        rows = ({column.name: value_of_packet(column, packet) for column in columns} for packet in packets)
+        return pa.array(rows, kind)
+
+    names = [column.name for column in columns]
+    slow = _best(one_by_one, 1)
+    first = _best(lambda: read_packets(raw, columns=names), 1)
+    seconds = _best(lambda: read_packets(raw, columns=names), 20)
+    print(
+        f"{len(raw)} whole packets of {raw.nbytes / len(raw):.0f} bytes in an array, all columns:"
+        f" {len(raw) / seconds:.0f} a second (first run {first:.2f} s),"
+        f" value by value {len(raw) / slow:.0f}: {slow / seconds:.0f} times"
+    )
+
+
+def _best(run: Callable[[], Any], runs: int) -> float:
+    taken = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
 def aims(speeds: dict[str, float]) -> None:
     """Prints what was aimed at, and what was reached."""
     ours = speeds[OURS.reader]
@@ -147,6 +192,7 @@ def main() -> None:
         in_trouble(folder, small, args.frames)
         print()
         one_flow(folder, small, args.flow)
+        whole_values(small)
         print()
         aims(speeds)
 

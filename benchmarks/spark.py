@@ -8,8 +8,9 @@ few columns aggregated by kind and destination, and all columns with their bodie
 smallest also with `spark_udfs.packets`, exact by a shuffle of all segments. Each reader is a process of its
 own. A capture with fewer tasks than cores is shown, and not judged. Told apart: the start of Spark with its
 first queries, and what each query takes over a small capture once all is warm, which is its planning and the
-start of its tasks; rates are of the rest. A rate per core is divided by the N of local[N]. Linux only: memory
-is read from /proc.
+start of its tasks; rates are of the rest. A rate per core is divided by the N of local[N]. Beside the seconds
+of the fastest run stand those of CPU that its Python processes and the JVM took: they run beside each other,
+so on local[1] more than one core may be busy. Linux only: memory and CPU times are read from /proc.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -57,6 +59,8 @@ class Line(NamedTuple):
     fixed: float
     """Seconds of the same query over the small capture; 0 for the decoder, which plans nothing."""
     cores: int
+    processor: tuple[float, ...] = ()
+    """Seconds of CPU of the Python processes that Spark started and of the JVM; none for the decoder."""
 
     @property
     def busy(self) -> bool:
@@ -77,6 +81,42 @@ class Line(NamedTuple):
 def runs_over(path: Path) -> int:
     """How often a capture is read, for the fastest to count: three times below a GB, once above two."""
     return max(1, min(3, round(2e9 / path.stat().st_size)))
+
+
+def started(fields: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The processes that this one has started, directly or not: java or python, and what /proc tells of each.
+
+    A process may be gone before it is read.
+
+    Args:
+        fields: files of its folder in /proc.
+    """
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found[int(folder.name)] = {name: (folder / name).read_text() for name in ("stat", *fields)}
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    parents = {pid: int(_stat(texts)[1]) for pid, texts in found.items()}
+    for pid, texts in found.items():
+        above = parents[pid]
+        while above in parents and above != os.getpid():
+            above = parents[above]
+        if above == os.getpid():
+            yield "java" if "(java)" in texts["stat"] else "python", texts
+
+
+def _stat(texts: dict[str, str]) -> list[str]:
+    """The fields of ``/proc/PID/stat`` that follow the name of the program."""
+    return texts["stat"].rpartition(")")[2].split()
+
+
+def processor_seconds() -> dict[str, float]:
+    """Seconds of CPU so far, by kind of process, of those started and of those that they have waited for."""
+    taken = {"java": 0.0, "python": 0.0}
+    for kind, texts in started(()):
+        taken[kind] += sum(map(int, _stat(texts)[11:15])) / os.sysconf("SC_CLK_TCK")
+    return taken
 
 
 class Memory(threading.Thread):
@@ -100,23 +140,11 @@ class Memory(threading.Thread):
         self.join()
 
     def look(self) -> None:
-        """One look; a process may be gone before it is read."""
-        parents, found = {}, {}
-        for path in Path("/proc").glob("[0-9]*/status"):
-            try:
-                fields = dict(line.split(":", 1) for line in path.read_text().splitlines())
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            pid = int(path.parent.name)
-            parents[pid] = int(fields["PPid"])
-            kind = "java" if fields["Name"].strip() == "java" else "python"
-            found[pid] = kind, int(fields.get("VmHWM", "0").split()[0]) / 1024
-        for pid, (kind, mebibytes) in found.items():
-            above = parents[pid]
-            while above in parents and above != os.getpid():
-                above = parents[above]
-            if above == os.getpid():
-                self.most[kind] = max(self.most[kind], mebibytes)
+        """One look."""
+        for kind, texts in started(["status"]):
+            fields = dict(line.split(":", 1) for line in texts["status"].splitlines())
+            mebibytes = int(fields.get("VmHWM", "0").split()[0]) / 1024
+            self.most[kind] = max(self.most[kind], mebibytes)
 
 
 def spark_reads(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
@@ -158,16 +186,18 @@ def spark_reads(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
         loaded(path, whole).write.format("noop").mode("overwrite").save()
         return 0
 
-    def timed(query: Any, path: str, runs: int = 1) -> tuple[float, int]:
+    def timed(query: Any, path: str, runs: int = 1) -> tuple[float, int, float, float]:
+        """Of the fastest run: seconds, rows, seconds of CPU of Python and of the JVM."""
         taken = []
         for _ in range(runs):
-            begun = time.perf_counter()
+            before, begun = processor_seconds(), time.perf_counter()
             counted: int = query(path)
-            taken.append(time.perf_counter() - begun)
-        return min(taken), counted
+            seconds, after = time.perf_counter() - begun, processor_seconds()
+            taken.append((seconds, counted, *(after[kind] - before[kind] for kind in ("python", "java"))))
+        return min(taken)
 
     spark.range(1).count()
-    started = time.perf_counter() - start
+    start_up = time.perf_counter() - start
     queries = aggregated, all_columns
     first = [timed(query, small)[0] for query in queries]
     fixed = [timed(query, small, 3)[0] for query in queries]
@@ -181,7 +211,7 @@ def spark_reads(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
     memory.stop()
     spark.stop()
     return {
-        "started": started,
+        "started": start_up,
         "first": sum(first),
         "fixed": fixed,
         "taken": taken,
@@ -225,7 +255,7 @@ def spark_lines(cores: int, small: Path, captures: list[tuple[Path, Made]], rows
         f" at the highest {memory['python']:.0f} MiB in a Python worker, {memory['java']:.0f} MiB in the JVM",
         flush=True,
     )
-    gigabytes, (seconds, counted) = captures[0][1].bytes / 1e9, found["exact"]
+    gigabytes, (seconds, counted, *_) = captures[0][1].bytes / 1e9, found["exact"]
     print(
         f"local[{cores}]: spark_udfs.packets, {gigabytes:.3f} GB in {seconds:.1f} s,"
         f" {seconds / gigabytes:.0f} s per GB; {counted:,} rows of {rows[0]:,}",
@@ -233,10 +263,14 @@ def spark_lines(cores: int, small: Path, captures: list[tuple[Path, Made]], rows
     )
     lines = []
     for (_, made), taken, expected in zip(captures, found["taken"], rows, strict=True):
-        for query, fixed, (seconds, counted) in zip(QUERIES, found["fixed"], taken, strict=True):
+        for query, fixed, (seconds, counted, python, java) in zip(
+            QUERIES, found["fixed"], taken, strict=True
+        ):
             if query == "aggregated" and counted != expected:
                 print(f"local[{cores}] found {counted:,} rows, the decoder {expected:,}: see the limits")
-            lines.append(Line(f"local[{cores}]", query, made.bytes / 1e9, seconds, fixed, cores))
+            lines.append(
+                Line(f"local[{cores}]", query, made.bytes / 1e9, seconds, fixed, cores, (python, java))
+            )
     return lines
 
 
@@ -245,13 +279,16 @@ def show(lines: list[Line]) -> None:
     alone = {(x.query, x.gigabytes): x.rate for x in lines if x.reader == "decoder alone"}
     print(
         f"\n{'':<14} {'':<12} {'GB':>6} {'seconds':>8} {'fixed':>6} {'s per GB':>9} {'MB/s a core':>12}"
-        f" {'of alone':>9}"
+        f" {'of alone':>9} {'CPU s: Python':>14} {'JVM':>6}"
     )
     for line in sorted(lines, key=lambda x: QUERIES.index(x.query)):
         print(
             f"{line.reader:<14} {line.query:<12} {line.gigabytes:>6.3f} {line.seconds:>8.2f}"
             f" {line.fixed:>6.2f} {line.per_gigabyte:>9.2f} {line.rate:>12.1f}"
             f" {line.rate / alone[line.query, line.gigabytes]:>9.2f}"
+            + "".join(
+                f" {seconds:>{size}.2f}" for seconds, size in zip(line.processor, (14, 6), strict=False)
+            )
         )
     print(f"\n{'':<27} {'rate a core, of alone':>22} {'s per GB, apart by':>20}")
     for reader in sorted({line.reader for line in lines} - {"decoder alone"}):

@@ -27,6 +27,7 @@ PIECE_SIZE: Final = 256 << 20
 """Bytes of payload from which on a flow is cut into pieces of about this size."""
 CHECKS_MAX: Final = 3
 """How often cuts are checked; a flow some of whose cuts fail that often is not cut."""
+_SURVEYED: Final = ("flow", "file", "offset", "time_ns", "transport", "size", "error")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -86,7 +87,8 @@ def arrange(
     reader = reader.option("paths", json.dumps([os.fspath(path) for path in listed]))
     if split_size is not None:
         reader = reader.option("splitSize", str(split_size))
-    end_ns, giants, damaged = _survey(reader.load(), piece_size)
+    end_ns, giants, damaged = _survey(reader.option("columns", ",".join(_SURVEYED)).load(), piece_size)
+    reader = reader.option("columns", ",".join(NEEDED))
     # Each with a load of its own: a filter that was pushed down stays with a load.
     found = reader.load().where(_relevant(ports)).select(*NEEDED)
     cuts: Cuts = {}
@@ -110,9 +112,9 @@ def _survey(every: DataFrame, piece_size: int | None) -> tuple[int, list[int], t
     """When the last TCP segment was captured, the flows with more than `piece_size` bytes of payload,
     and the damaged files."""
     tcp, damaged = F.col("transport") == "tcp", F.col("transport") == DAMAGED
-    why = F.struct("file", "offset", F.col("payload").cast("string").alias("error"))
+    why = F.struct("file", "offset", "error")
     by_flow = every.groupBy("flow").agg(
-        F.sum(F.when(tcp, F.length("payload") + F.col("missing"))).alias("size"),
+        F.sum(F.when(tcp, F.col("size"))).alias("size"),
         F.max(F.when(tcp, F.col("time_ns"))).alias("end_ns"),
         F.collect_list(F.when(damaged, why)).alias("damaged"),
     )

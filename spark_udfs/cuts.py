@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from msmqwire.capture import Datagram, Reassembler
 from msmqwire.capture.ip import FIN, RST, SYN
-from msmqwire.dissection import Tracker
 from msmqwire.dissection.finder import begins_packet
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 from msmqwire.packets import packet_length, well_formed
-from spark_udfs.pieces import Cut, Cuts, Segments, pieces, place_of
+from spark_udfs.flow_decoder import PieceChecker
+from spark_udfs.pieces import Cut, Cuts, place_of
 
 HEADS: Final = pa.schema(
     {
@@ -135,19 +135,15 @@ def find_cuts(batches: Iterable[Any], piece_size: int) -> Iterator[tuple[int, Cu
 def check_pieces(
     batches: Iterable[Any], cuts: Cuts, *, ports: Collection[int] = ()
 ) -> Iterator[tuple[int, int, bool]]:
-    """Flow, number of the piece, and whether it ends in the state with which the next begins.
+    """Flow, number of the piece, and whether it ends in the state with which the next begins, for every piece
+    but the last of a flow.
 
-    Takes batches of segments as `spark_udfs.reassembly.items` does. The last piece of a flow is good.
+    Takes batches of segments as `spark_udfs.reassembly.items` does.
     """
-    segments = Segments(batches)
-    for flow, number, saved, last, datagrams in pieces(segments, cuts):
-        tracker = Tracker(ports=ports, lint=False, place=segments.place)
-        if saved is not None:
-            tracker.resume(saved)
-        for datagram in datagrams:
-            for _ in tracker.feed(datagram):
-                pass
-        yield flow, number, last or tracker.save() == cuts[flow][number].saved
+    checker = PieceChecker(ports=ports, cuts=cuts)
+    for _ in checker.batches(batches):
+        raise AssertionError("rows of a checker")
+    yield from checker.checked
 
 
 def without_bad(cuts: Cuts, bad: Mapping[int, Collection[int]]) -> dict[int, list[Cut]]:

@@ -7,30 +7,25 @@ read never fails a query: the field ``error`` of the result tells why.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.bodies import decode_body
+from msmqwire.columnar import PACKET_COLUMNS, read_packets
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, Column, arrow_schema
-from msmqwire.columnar.rows import value_of
-from msmqwire.dissection import Item
-from msmqwire.errors import InvalidName, MalformedPacket
+from msmqwire.errors import InvalidName
 from msmqwire.lint import lint
 from msmqwire.names import FormatName, parse_format_name
-from msmqwire.packets import Protocol, parse
+from msmqwire.ping import PING
 from spark_udfs.schema import TIME, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JUDGED: Final = ("kind", "size", "error", "error_path", "error_offset")
-PARSED: Final[tuple[Column, ...]] = (
-    *(BY_NAME[name] for name in _JUDGED),
-    *(column for column in COLUMNS if column.group != "where"),
-)
+PARSED: Final = PACKET_COLUMNS
 """The fields of what ``msmq_parse`` gives."""
 PINGED: Final[tuple[Column, ...]] = (
     *(column for column in COLUMNS if column.group == "ping"),
@@ -128,55 +123,35 @@ def with_spark_times(kind: Any) -> Any:
 # -- the functions, over arrays ----------------------------------------------------------------------------
 
 
-def decode_raw(raw: Any, protocols: Iterable[str | None], columns: tuple[Column, ...] = PARSED) -> Any:
-    """The columns of packets, from their bytes, as a struct array; null where there are no bytes.
-
-    Args:
-        raw: an array of bytes.
-        protocols: for each of them ``session``, ``ping`` or ``remote_read``; null is ``session``.
-        columns: the fields of the result, none of them about a capture.
-    """
-    rows: list[dict[str, Any] | None] = []
-    for data, protocol in zip(raw.to_pylist(), protocols, strict=True):
-        rows.append(None if data is None else _decoded(data, protocol or "session", columns))
-    return pa.array(rows, pa.struct(list(arrow_schema(columns))))
-
-
-def _decoded(data: bytes, protocol: str, columns: tuple[Column, ...]) -> dict[str, Any]:
-    packet, error = None, None
-    if protocol in get_args(Protocol):
-        try:
-            packet = parse(data, protocol=cast(Protocol, protocol))
-        except MalformedPacket as exc:
-            error = exc.detached()
-    else:
-        error = MalformedPacket(f"{protocol!r} is none of {', '.join(get_args(Protocol))}")
-    item = Item(
-        "", 0, (), "tcp", None, "", 0, "", 0,
-        packet, packet.schema.name if packet is not None else "Malformed", len(data), (), error, data, "",
-    )  # fmt: skip
-    return {column.name: value_of(column, item) for column in columns}
-
-
 def parse_raw(raw: Any, protocol: Any = None) -> Any:
     """``msmq_parse(raw [, protocol])``: the columns of packets of which each is whole in a value."""
-    return decode_raw(raw, [None] * len(raw) if protocol is None else protocol.to_pylist())
+    return _columns_of(raw, PARSED, protocol)
 
 
 def kind_of_raw(raw: Any) -> Any:
     """``msmq_kind(raw)``: the name of the packet, or Malformed."""
-    return pc.struct_field(decode_raw(raw, [None] * len(raw), (BY_NAME["kind"],)), "kind")
+    return pc.struct_field(_columns_of(raw, (BY_NAME["kind"],)), "kind")
 
 
 def lint_raw(raw: Any) -> Any:
     """``msmq_lint(raw)``: what in each packet departs from the specifications."""
-    found = [None if data is None else [one.to_json() for one in lint(data)] for data in raw.to_pylist()]
+    found = [
+        None
+        if kind is None
+        else [one.to_json() for one in lint(data, protocol="ping" if kind == PING.name else "session")]
+        for data, kind in zip(raw.to_pylist(), kind_of_raw(raw).to_pylist(), strict=True)
+    ]
     return pa.array(found, pa.list_(FINDING))
 
 
 def ping_raw(raw: Any) -> Any:
     """``msmq_ping(raw)``: the columns of ping requests and responses."""
-    return decode_raw(raw, ["ping"] * len(raw), PINGED)
+    return _columns_of(raw, PINGED, pa.repeat("ping", len(raw)))
+
+
+def _columns_of(raw: Any, columns: tuple[Column, ...], protocols: Any = None) -> Any:
+    names = [column.name for column in columns]
+    return read_packets(raw, columns=names, protocols=protocols).combine_chunks()
 
 
 def body_text(body: Any, body_type: Any) -> Any:

@@ -22,7 +22,7 @@ from spark_udfs.options import Options
 from spark_udfs.parts import Part
 from spark_udfs.schema import as_spark
 
-BATCH_ROWS: Final = 8192
+BATCH_ROWS: Final = 16_384
 _ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
 
 

@@ -8,10 +8,11 @@ other parts.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 from pyspark.sql.datasource import InputPartition
 
@@ -50,7 +51,7 @@ class Part(InputPartition):
         """The warm-up, no longer than needed, its end apart: before that, a reader may be hasty."""
         found = _last_of(self.warm_up, self.overlap)
         if found:
-            end = last_part(found[-1], self.overlap // 4)
+            end = last_part(found[-1], _hasty(self.overlap), _skip)
             if end.start > found[-1].start:
                 found[-1:] = [replace(found[-1], end=end.start), end]
         return found
@@ -60,7 +61,7 @@ class Part(InputPartition):
         joined: list[Window] = []
         for window in (*self.warm_up, *self.windows):
             if joined and joined[-1].path == window.path:
-                joined[-1] = replace(joined[-1], end=window.end)
+                joined[-1] = replace(joined[-1], end=window.end, tails=window.tails)
             else:
                 joined.append(window)
         first = _last_of(joined[-WARM_UP_FILES_MAX:], self.overlap)[:1]
@@ -71,13 +72,25 @@ class Part(InputPartition):
         return 0
 
 
+def _hasty(overlap: int) -> int:
+    """Bytes of the end of a warm-up that are read as what follows it is."""
+    return overlap // 4
+
+
+def _skip(*given: Any) -> tuple[int, int]:
+    """`skip_records`; what compiles it is not imported before a file is walked."""
+    from msmqwire.columnar.skip import skip_records
+
+    return skip_records(*given)
+
+
 def _last_of(windows: Sequence[Window], size: int) -> list[Window]:
     """The last bytes of some windows, so many at least where there are."""
     found = list[Window]()
     for window in reversed(windows):
         if size <= 0:
             break
-        found.append(last_part(window, size))
+        found.append(last_part(window, size, _skip))
         size -= window.end - window.start
     return found[::-1]
 
@@ -145,7 +158,7 @@ def _warm_up(windows: Sequence[Sequence[Window]], run: _Run, overlap: int) -> li
         if overlap <= 0:
             break
         if found and found[-1].path == window.path:
-            found[-1] = replace(window, end=found[-1].end)
+            found[-1] = replace(window, end=found[-1].end, tails=found[-1].tails)
         elif len(found) == WARM_UP_FILES_MAX:
             break
         else:
@@ -161,11 +174,26 @@ def _backwards(windows: Sequence[Sequence[Window]], run: _Run) -> Iterator[Windo
         yield from reversed(of_file)
 
 
-def windows_of(files: Sequence[str], split_size: int, *, search: bool) -> list[list[Window]]:
-    """The windows of each file.
+def windows_of(
+    files: Sequence[str], split_size: int, *, search: bool, overlap: int = 0
+) -> list[list[Window]]:
+    """The windows of each file, alike in size.
+
+    Args:
+        files: their paths.
+        split_size: bytes of a window, about, at most; 0 for whole files.
+        search: as for `plan`.
+        overlap: bytes of warm-up of the parts that will be made of them.
 
     Raises:
         FileNotFoundError: a file is not there any more.
         OSError: a file can't be read.
     """
-    return [plan(path, split_size, search=search) for path in files]
+    tails = (overlap, _hasty(overlap))
+    return [plan(path, _even(path, split_size), search=search, tails=tails, skip=_skip) for path in files]
+
+
+def _even(path: str, split_size: int) -> int:
+    """Bytes of a window with which none of a file is much smaller than the others, and there are no more."""
+    size = os.path.getsize(path)
+    return -(-size // -(-size // split_size)) if size and split_size else split_size

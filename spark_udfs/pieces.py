@@ -14,8 +14,9 @@ NEEDED: Final = (
     "payload", "missing", "seq", "ack", "flags",
 )  # fmt: skip
 """The columns of segments that reassembly looks at."""
-OFFSET_BITS: Final = 44
-"""Bits of a place in the capture that stand for the offset in a file; the index of the file is above them."""
+OFFSET_BITS: Final = 42
+"""Bits of a place in the capture that stand for the offset in a file, up to 4 TiB; the index of the file is
+above them, up to 2 million in 63 bits."""
 
 
 class Cut(NamedTuple):

@@ -1,8 +1,8 @@
-"""Exact packets from segments, in any number of tasks: one tracker for each connection, not one for all.
+"""Exact packets from segments, in any number of tasks.
 
 The segments of a connection, both directions, are brought together by their flow number, put in the order
-of the capture and fed one by one to the tracker that a single machine would use. What comes of a
-connection depends on its own segments and on when the capture ended, so the rows are the same.
+of the capture and walked over as a single machine would. What comes of a connection depends on its own
+segments and on when the capture ended, so the rows are the same.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from msmqwire.columnar.batch import BatchMaker
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
-from msmqwire.columnar.rows import batches as row_batches
+from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Item, Tracker
 from spark_udfs.arrange import PIECE_SIZE, Flows, Paths, arrange
+from spark_udfs.flow_decoder import FlowDecoder
 from spark_udfs.pieces import Cuts, Segments, pieces
 from spark_udfs.schema import arrow_fields, as_spark, spark_schema
 
@@ -110,7 +112,8 @@ def items(
     end_ns: int = 0,
     cuts: Cuts | None = None,
 ) -> Iterator[tuple[int, Item]]:
-    """The items of segments, each with its flow number.
+    """The items of segments, each with its flow number, by a tracker for each flow: for who needs more than
+    columns.
 
     Args:
         batches: record batches with the columns `NEEDED`. All segments of a flow, or of a piece of one
@@ -156,23 +159,13 @@ def packet_batches(
 ) -> Iterator[Any]:
     """The packets of segments as record batches with `packet_schema`; arguments as for `items`."""
     schema = packet_schema(columns)
-    # The frame of an item is its offset here, see Segments.place; the number of it in its file is not known.
-    decoded = ["frame" if name == FRAME_OFFSET.name else name for name in schema.names]
-    flows: list[int | None] = []
-
-    def noted() -> Iterator[Item]:
-        for flow, item in items(batches, ports=ports, end_ns=end_ns, cuts=cuts):
-            flows.append(flow if item.transport == "tcp" else None)
-            yield item
-
-    wanted = [BY_NAME[name] for name in decoded]
-    for batch in row_batches(noted(), wanted, batch_rows=BATCH_ROWS, body_limit=body_limit):
-        streams = pa.array(flows[: batch.num_rows], INT64)
-        del flows[: batch.num_rows]
-        arrays = list(batch.columns)
-        for number, name in enumerate(schema.names):
-            if name == "stream":
-                arrays[number] = streams
-            elif name == "frame":
-                arrays[number] = pa.nulls(batch.num_rows, INT64)
+    # The frame of a row is its offset here; the number of it in its file is not known.
+    sources = {name: "frame" if name == FRAME_OFFSET.name else name for name in schema.names}
+    decoded = [BY_NAME[name] for name in dict.fromkeys(sources.values())]
+    maker = BatchMaker(decoded, Filter(()), BATCH_ROWS, body_limit)
+    for batch in FlowDecoder(maker, ports=ports, end_ns=end_ns, cuts=cuts).batches(batches):
+        arrays = [
+            pa.nulls(batch.num_rows, INT64) if name == "frame" else batch.column(sources[name])
+            for name in schema.names
+        ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -8,27 +8,40 @@ its warm-up.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture import Datagram, IpDecoder
-from msmqwire.capture.splits import Window, located_records
 from msmqwire.columnar import CaptureWarning, Condition
+from msmqwire.columnar.batch import NO_TIME
+from msmqwire.columnar.datagrams import (
+    C_ACK,
+    C_FILE,
+    C_FLAGS,
+    C_MISSING,
+    C_OFFSET,
+    C_PAIR,
+    C_SEQ,
+    C_SIZE,
+    C_TIME,
+    C_TRANSPORT,
+    DatagramReader,
+    Datagrams,
+    Pair,
+)
 from msmqwire.columnar.filters import meeting
+from msmqwire.columnar.network import TCP, UDP
 from msmqwire.errors import CaptureError
-from spark_udfs.flows import FlowNumbers
+from spark_udfs.flows import flow_number
 from spark_udfs.options import Options
 from spark_udfs.packet_reader import MalformedCapture
 from spark_udfs.parts import Part
 from spark_udfs.schema import as_spark
-
-BATCH_ROWS: Final = 8192
-BATCH_BYTES: Final = 16 << 20
-"""Bytes of payload after which a batch is closed."""
 
 
 def _field(name: str, kind: Any, meaning: str) -> pa.Field:
@@ -57,6 +70,8 @@ SEGMENT_SCHEMA: Final = pa.schema(
             "The bytes after the header, as far as captured; or the reason.",
         ),
         _field("missing", pa.int64(), "Bytes of payload that the capture cut off behind them."),
+        _field("size", pa.int64(), "Bytes of payload on the wire; 0 for damaged."),
+        _field("error", pa.string(), "Why the file can't be read on."),
     ]
 )
 """The columns of ``read=segments``."""
@@ -65,8 +80,10 @@ DAMAGED: Final = "damaged"
 PUSHED: Final = ("file", "transport", "src", "src_port", "dst", "dst_port")
 """The columns whose conditions are looked at before a row is made."""
 
-_Row = tuple[Any, ...]
-_TIME_NS_MAX: Final = (1 << 63) - 1
+_TRANSPORTS: Final = pa.array([DAMAGED, "tcp", "udp"])
+assert (TCP, UDP) == (1, 2)
+_OF_PAIRS: Final = ("src", "src_port", "dst", "dst_port", "flow")
+_PLAIN: Final = {"offset": C_OFFSET, "seq": C_SEQ, "ack": C_ACK, "flags": C_FLAGS, "missing": C_MISSING}
 
 
 @dataclass(frozen=True)
@@ -92,81 +109,121 @@ class SegmentReader:
             MalformedCapture: in mode FAILFAST, for a damaged file.
             OSError: a file can't be read.
         """
-        for batch in segment_batches(part, strict=self.options.mode == "FAILFAST"):
+        needed = [*self.columns, *(name for name, _, _ in self.where)]
+        if self.options.mode == "DROPMALFORMED":
+            needed.append("transport")
+        for batch in segment_batches(part, columns=needed, strict=self.options.mode == "FAILFAST"):
             kept = meeting(batch, self.where)
             if self.options.mode == "DROPMALFORMED":
                 kept = kept.filter(pc.not_equal(kept.column("transport"), DAMAGED))
             yield as_spark([kept.column(name) for name in self.columns], self.schema)
 
 
-def segment_batches(part: Part, *, strict: bool = False) -> Iterator[pa.RecordBatch]:
-    """The segments of a part, in the order of the capture, with the columns of `SEGMENT_SCHEMA`.
+def segment_batches(
+    part: Part, *, columns: Collection[str] = SEGMENT_SCHEMA.names, strict: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The segments of a part, in the order of the capture.
 
-    A file that can't be read to its end is told by a `CaptureWarning` and by a last row, whose transport
-    is `DAMAGED`, whose payload is the reason as UTF-8 text and whose offset is where reading stopped; or
-    with `strict` by an error.
+    A file that can't be read to its end is told by a `CaptureWarning` and by a row, whose transport is
+    `DAMAGED`, whose offset is where reading stopped, and whose payload is the reason as UTF-8 text, as is its
+    error; or with `strict` by an error.
+
+    Args:
+        part: what is read.
+        columns: the names of columns of `SEGMENT_SCHEMA`; nothing is done for the others.
+        strict: whether a damaged file is an error.
 
     Raises:
         MalformedCapture: with `strict`, for a damaged file.
         OSError: a file can't be read.
     """
-    decoder, numbers = IpDecoder(), FlowNumbers()
+    schema = pa.schema([field for field in SEGMENT_SCHEMA if field.name in columns])
+    reader = DatagramReader(payloads="payload" in columns)
     for window in part.before():
-        for _ in _datagrams(window, decoder, None):
-            pass
-    rows: list[_Row] = []
-    size = 0
-    for index, window in enumerate(part.windows, part.file_index):
-        errors: list[CaptureError] = []
-        for offset, segment in _datagrams(window, decoder, errors):
-            rows.append(_row(offset, segment, index, numbers))
-            size += len(segment.payload)
-            if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
-                yield _batch(rows)
-                rows, size = [], 0
-        for error in errors:
-            if strict:
-                raise MalformedCapture(str(error))
-            warnings.warn(CaptureWarning(error), stacklevel=2)
-            rows.append(_damaged(error, index))
-    if rows:
-        yield _batch(rows)
+        with window.open() as stream, suppress(CaptureError):
+            reader.skip(stream)
+    table = _Table(part, schema)
+    for number, window in enumerate(part.windows):
+        with window.open() as stream:
+            try:
+                for found in reader.read(stream, number, window.place(0)):
+                    yield table.batch(found)
+                continue
+            except CaptureError as error:
+                damage = window.located(error)
+        if strict:
+            raise MalformedCapture(str(damage))
+        warnings.warn(CaptureWarning(damage), stacklevel=2)
+        for found in reader.finish():
+            yield table.batch(found)
+        yield _damaged(damage, part.file_index + number, schema)
+    for found in reader.finish():
+        yield table.batch(found)
 
 
-def _datagrams(
-    window: Window, decoder: IpDecoder, errors: list[CaptureError] | None
-) -> Iterator[tuple[int, Datagram]]:
-    with window.open() as stream:
-        try:
-            for offset, record in located_records(stream):
-                segment = decoder.decode(record)
-                if segment is not None:
-                    yield offset, segment
-        except CaptureError as error:
-            if errors is not None:
-                errors.append(error)
+class _Table:
+    """Makes record batches of datagrams."""
+
+    def __init__(self, part: Part, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._file_index = part.file_index
+        self._files = pa.array([window.path for window in part.windows], pa.string())
+        self._pairs: list[Pair] = []
+        self._of_pairs = _columns_of([])
+
+    def batch(self, found: Datagrams) -> pa.RecordBatch:
+        """The record batch of some."""
+        if found.pairs is not self._pairs:
+            self._pairs, self._of_pairs = found.pairs, _columns_of([])
+        known = len(self._of_pairs["flow"])
+        if len(found.pairs) > known:
+            more = _columns_of(found.pairs[known:])
+            self._of_pairs = {
+                name: pa.concat_arrays([column, more[name]]) for name, column in self._of_pairs.items()
+            }
+        arrays = [self._column(field, found) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, field: pa.Field, found: Datagrams) -> pa.Array:
+        cells, name = found.cells, field.name
+        if name in _OF_PAIRS:
+            return pc.take(self._of_pairs[name], pa.array(cells[C_PAIR]))
+        match name:
+            case "file":
+                return pc.take(self._files, pa.array(cells[C_FILE]))
+            case "file_index":
+                return pa.array(cells[C_FILE] + self._file_index, field.type)
+            case "transport":
+                return pc.take(_TRANSPORTS, pa.array(cells[C_TRANSPORT]))
+            case "time" | "time_ns":
+                return pa.array(cells[C_TIME], mask=cells[C_TIME] == NO_TIME).view(field.type)
+            case "payload":
+                offsets = np.zeros(cells.shape[1] + 1, np.int32)
+                np.cumsum(cells[C_SIZE], out=offsets[1:])
+                buffers = [None, pa.py_buffer(offsets), pa.py_buffer(found.payloads)]
+                return pa.Array.from_buffers(field.type, cells.shape[1], buffers)
+            case "size":
+                return pa.array(cells[C_SIZE] + cells[C_MISSING])
+            case "error":
+                return pa.nulls(cells.shape[1], field.type)
+            case _:
+                return pa.array(cells[_PLAIN[name]], field.type)
 
 
-def _row(offset: int, segment: Datagram, file_index: int, numbers: FlowNumbers) -> _Row:
-    (
-        transport, src, src_port, dst, dst_port, time_ns, _, file, payload, missing, seq, ack, flags
-    ) = segment  # fmt: skip
-    time = time_ns if -_TIME_NS_MAX <= time_ns <= _TIME_NS_MAX else None
-    flow = numbers.number(src, src_port, dst, dst_port)
-    return (
-        file, file_index, offset, time, time, transport, src, src_port, dst, dst_port, flow, seq, ack, flags,
-        payload, missing,
-    )  # fmt: skip
+def _columns_of(pairs: Sequence[Pair]) -> dict[str, pa.Array]:
+    """What depends on the pair of endpoints alone."""
+    rows = [(*pair, flow_number(*pair)) for pair in pairs]
+    columns = zip(*rows, strict=True) if rows else [()] * len(_OF_PAIRS)
+    return {
+        name: pa.array(column, SEGMENT_SCHEMA.field(name).type)
+        for name, column in zip(_OF_PAIRS, columns, strict=True)
+    }
 
 
-def _damaged(error: CaptureError, file_index: int) -> _Row:
-    return (
-        error.file, file_index, error.offset, None, None, DAMAGED, None, None, None, None, 0, 0, 0, 0,
-        error.why.encode(), 0,
-    )  # fmt: skip
-
-
-def _batch(rows: Sequence[_Row]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(cells, field.type) for cells, field in zip(columns, SEGMENT_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SEGMENT_SCHEMA)
+def _damaged(error: CaptureError, file_index: int, schema: pa.Schema) -> pa.RecordBatch:
+    row = {
+        "file": error.file, "file_index": file_index, "offset": error.offset, "transport": DAMAGED, "flow": 0,
+        "seq": 0, "ack": 0, "flags": 0, "payload": error.why.encode(), "missing": 0,
+        "size": 0, "error": error.why,
+    }  # fmt: skip
+    return pa.RecordBatch.from_pylist([row], schema)

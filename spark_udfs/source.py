@@ -82,7 +82,9 @@ class MsmqReader(DataSourceReader):
 
     def partitions(self) -> list[Part]:
         options = self._options
-        windows = windows_of(options.files(), options.split_size, search=options.search)
+        windows = windows_of(
+            options.files(), options.split_size, search=options.search, overlap=options.overlap
+        )
         return parts(windows, options.split_size, options.overlap)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

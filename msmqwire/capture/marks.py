@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from io import FileIO
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple, cast
@@ -14,10 +14,19 @@ from msmqwire.capture.source import Buffer
 from msmqwire.capture.window import Window, WindowStream
 from msmqwire.errors import CaptureError
 
-CHUNK_SIZE: Final = 4 << 20
-"""Bytes of a pcap file that are held while its records are counted off."""
+CHUNK_SIZE: Final = 1 << 20
+"""Bytes of a pcap file that are held while its records are counted off; small enough to stay in a cache."""
 HEAD_MAX: Final = 1 << 20
 """Bytes of a head. Where a section has described more, no window can start."""
+
+
+After = Callable[[int], int]
+"""The next place of interest in a file behind a record that was told, by the byte at which that starts."""
+
+Skip = Callable[[pcap.Layout | pcapng.Blocks, bytes | bytearray, int, int, int], tuple[int, int]]
+"""Passes over records. Given are what is known of the file, bytes of it, where a record starts in them,
+where they end, and a place in them. It stops at the first record that starts at or behind the place, that is
+not whole, or that is not a plain one; it tells where that starts, and the last one passed over, or -1."""
 
 
 class Mark(NamedTuple):
@@ -71,47 +80,69 @@ def located_records(stream: WindowStream) -> Iterator[tuple[int, Record]]:
         raise stream.located(error) from None
 
 
-def marks(window: Window, step: int = 1) -> Iterator[Mark]:
+def every(step: int) -> After:
+    """Of the records that start in the same step of a file, so many bytes, only the first is of interest."""
+    return lambda start: (start // step + 1) * step
+
+
+def stay(
+    form: pcap.Layout | pcapng.Blocks, data: bytes | bytearray, at: int, stop: int, cut: int
+) -> tuple[int, int]:
+    """Passes over nothing: each record is read."""
+    return at, -1
+
+
+def marks(window: Window, after: After | None = None, skip: Skip = stay) -> Iterator[Mark]:
     """The places of records of a window of a file that can be cut.
 
     Args:
         window: the window.
-        step: bytes; of the records that start in the same step of the file only the first is told, and
-            in any case the last of the window.
+        after: told are the first record, the first at or behind each place that this gives for the one told
+            before it, and in any case the last of the window; all records for None.
+        skip: what passes over records that are not told.
 
     Raises:
         CaptureError: as `open_records` does, with the place in the file.
     """
+    after = after or every(1)
     with window.open() as stream:
         try:
             buffer, is_pcapng = open_buffer(cast(BinaryIO, stream), stream.name)
             if is_pcapng:
-                yield from _packet_blocks(window, buffer, step)
+                yield from _packet_blocks(window, buffer, after, skip)
                 return
             form = pcap.layout(buffer)
         except CaptureError as error:
             raise stream.located(error) from None
     with window.open() as stream:
         head = stream.read(pcap.FILE_HEADER_SIZE) or b""
-    at = yield from _pcap_records(window, head, form, step)
+    at = yield from _pcap_records(window, head, form, after, skip)
     with Window(window.path, head, at, window.end).open() as stream:
         for _ in located_records(stream):  # none, but the error, if there is one
             break
 
 
-def _pcap_records(window: Window, head: bytes, form: pcap.Layout, step: int) -> Generator[Mark, None, int]:
+def _pcap_records(
+    window: Window, head: bytes, form: pcap.Layout, after: After, skip: Skip
+) -> Generator[Mark, None, int]:
     """The places of the records; where they end. Only their sizes are looked at."""
     at, end = window.place(pcap.FILE_HEADER_SIZE), window.end
     size_at, header_size, limit = Struct(form.order + "8xI").unpack_from, form.header_size, form.limit
     last, told, cut = -1, -1, 0
+    data = bytearray(CHUNK_SIZE)
     with open(window.path, "rb", buffering=0) as file:
         while at + header_size <= end:
             file.seek(at)
-            data, base = file.read(min(CHUNK_SIZE, end - at)), at
-            stop = base + len(data) - header_size
+            base, count = at, min(file.readinto(data), end - at)
+            stop = base + count - header_size
             if stop < base:
                 break  # the file has become shorter
             while at <= stop:
+                if at < cut:
+                    passed, before = skip(form, data, at - base, count, cut - base)
+                    at, last = base + passed, last if before < 0 else base + before
+                    if at > stop:
+                        break
                 (size,) = size_at(data, at - base)
                 following = at + header_size + size
                 if size > limit or following > end:
@@ -119,14 +150,14 @@ def _pcap_records(window: Window, head: bytes, form: pcap.Layout, step: int) -> 
                     break
                 if at >= cut:
                     yield Mark(at, following, head)
-                    told, cut = at, (at // step + 1) * step
+                    told, cut = at, after(at)
                 last, at = at, following
     if last > told:
         yield Mark(last, at, head)
     return at
 
 
-def _packet_blocks(window: Window, buffer: Buffer, step: int) -> Iterator[Mark]:
+def _packet_blocks(window: Window, buffer: Buffer, after: After, skip: Skip) -> Iterator[Mark]:
     head: bytes | None = window.head
     blocks, cut = pcapng.Blocks(buffer), 0
     last: Mark | None = None
@@ -134,6 +165,11 @@ def _packet_blocks(window: Window, buffer: Buffer, step: int) -> Iterator[Mark]:
     with open(window.path, "rb", buffering=0) as file:
         try:
             while not buffer.ended():
+                base = window.place(buffer.start)
+                at, before = skip(blocks, buffer.data, buffer.at, len(buffer.data), cut - base)
+                if before >= 0:
+                    last, buffer.at = Mark(base + before, base + at, head), at
+                    continue
                 buffer.fill(4)
                 section = buffer.data[buffer.at : buffer.at + 4] == pcapng.MAGIC
                 start, described = window.place(buffer.start + buffer.at), len(blocks.interfaces)
@@ -143,7 +179,7 @@ def _packet_blocks(window: Window, buffer: Buffer, step: int) -> Iterator[Mark]:
                     last = Mark(start, end, head)
                     if start >= cut:
                         yield last
-                        last, cut = None, (start // step + 1) * step
+                        last, cut = None, after(start)
                 elif start >= window.start and (section or len(blocks.interfaces) > described):
                     head = _with_block(b"" if section else head, file, start, end)
         except CaptureError as error:

@@ -12,12 +12,12 @@ Compressed files cannot be read from the middle and are one window each.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 
 from msmqwire.capture import pcap
-from msmqwire.capture.marks import Mark, can_be_cut, located_records, marks
+from msmqwire.capture.marks import Mark, Skip, can_be_cut, every, located_records, marks, stay
 from msmqwire.capture.pcap_search import find_record
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, MsmqError
@@ -25,7 +25,9 @@ from msmqwire.errors import CaptureError, MsmqError
 __all__ = ["Index", "Mark", "Window", "can_be_cut", "last_part", "located_records", "plan"]
 
 
-def plan(path: str, split_size: int, *, search: bool = False) -> list[Window]:
+def plan(
+    path: str, split_size: int, *, search: bool = False, tails: Sequence[int] = (), skip: Skip = stay
+) -> list[Window]:
     """The windows of a file, of about `split_size` bytes each; all but the first start with a record.
 
     Args:
@@ -34,6 +36,9 @@ def plan(path: str, split_size: int, *, search: bool = False) -> list[Window]:
         search: find the records of a pcap file near the cuts only, instead of reading it once. The
             windows are exact too where the file is intact or ends too early. Those that follow a
             damaged place may hold records again, which no reader of the whole file gives.
+        tails: sizes of last parts of the windows that will be asked for: where they start is noted in
+            the windows when the file is read once.
+        skip: what passes over records that nobody asks for.
 
     Raises:
         OSError: the file can't be read.
@@ -42,21 +47,46 @@ def plan(path: str, split_size: int, *, search: bool = False) -> list[Window]:
     if not split_size or size <= split_size or not can_be_cut(path):
         return [Window(path, b"", 0, size)]
     found = _searched(path, size, split_size) if search else None
-    starts = [(0, b""), *(_walked(path, size, split_size) if found is None else found)]
+    return _walked(path, size, split_size, tails, skip) if found is None else _adjoining(path, size, found)
+
+
+def _adjoining(path: str, size: int, starts: Sequence[tuple[int, bytes]]) -> list[Window]:
+    """The windows that start at the start of a file and at these places, with these heads."""
+    starts = [(0, b""), *starts]
     ends = [start for start, _ in starts[1:]] + [size]
     return [Window(path, head, start, end) for (start, head), end in zip(starts, ends, strict=True)]
 
 
-def _walked(path: str, size: int, split_size: int) -> Iterator[tuple[int, bytes]]:
-    """Where windows start and their heads, told by reading the file."""
+def _walked(path: str, size: int, split_size: int, tails: Sequence[int], skip: Skip) -> list[Window]:
+    """The windows of a file, told by reading it."""
+    starts, noted = list[tuple[int, bytes]](), list[tuple[int, bytes]]()
+    cuts = [*range(split_size, size, split_size), size]
+    places = sorted({cut - tail for cut in cuts for tail in (0, *tails)})
     cut = split_size
+
+    def after(start: int) -> int:
+        number = bisect_right(places, start)
+        return places[number] if number < len(places) else size
+
     try:
-        for start, _, head in marks(Window(path, b"", 0, size), split_size):
-            if start >= cut and head is not None:
-                yield start, head
+        for start, _, head in marks(Window(path, b"", 0, size), after, skip):
+            if head is None:
+                continue
+            if start >= cut:
+                starts.append((start, head))
                 cut = (start // split_size + 1) * split_size
+            elif tails:
+                noted.append((start, head))
     except CaptureError:
-        return  # the last window has it
+        pass  # the last window has it
+    edges = [start for start, _ in noted]
+    return [
+        replace(
+            window,
+            tails=tuple(noted[bisect_right(edges, window.start) : bisect_left(edges, window.end)]),
+        )
+        for window in _adjoining(path, size, starts)
+    ]
 
 
 def _searched(path: str, size: int, split_size: int) -> list[tuple[int, bytes]] | None:
@@ -69,26 +99,37 @@ def _searched(path: str, size: int, split_size: int) -> list[tuple[int, bytes]] 
         return [(place, head) for place in sorted({place for place in places if place is not None})]
 
 
-def last_part(window: Window, size: int) -> Window:
+def last_part(window: Window, size: int, skip: Skip = stay) -> Window:
     """The last `size` bytes of a window, or somewhat less, starting with a record.
 
     It is the whole window where that is not much more, where the file can't be cut, and where nothing
     tells a record behind a damaged place.
 
+    Args:
+        window: the window.
+        size: bytes.
+        skip: what passes over records that nobody asks for.
+
     Raises:
         OSError: the file can't be read.
     """
-    if window.end - window.start <= size + size // 4 or not can_be_cut(window.path):
+    place = window.end - size
+    if place - window.start <= size // 4:
         return window
-    near = _near(window, window.end - size)
+    for start, head in window.tails:
+        if abs(start - place) <= size // 4:
+            return replace(window, head=head, start=start)
+    if not can_be_cut(window.path):
+        return window
+    near = _near(window, place)
     if near is not None:
         return near
     found = window
     try:
-        for start, _, head in marks(window, max(size // 4, 1)):
-            if head is not None:
-                found = Window(window.path, head, start, window.end)
-            if start >= window.end - size:
+        for mark in marks(window, every(max(size // 4, 1)), skip):
+            if mark.head is not None:
+                found = replace(window, head=mark.head, start=mark.start)
+            if mark.start >= place:
                 break
     except CaptureError:
         pass  # who reads the window will be told
@@ -104,7 +145,7 @@ def _near(window: Window, place: int) -> Window | None:
         start = find_record(file, head, place)
     if start is None or not window.start < start < window.end:
         return None
-    return Window(window.path, head, start, window.end)
+    return replace(window, head=head, start=start)
 
 
 class Index:
@@ -138,7 +179,7 @@ class Index:
             return
         self.error = None
         try:
-            for mark in marks(window, self._step):
+            for mark in marks(window, every(self._step)):
                 self.end = mark.end
                 if mark.head is None:
                     continue

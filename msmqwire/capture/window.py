@@ -22,12 +22,15 @@ class Window:
             described so far. Empty at the start of a file.
         start: the byte of the file at which the stretch starts: 0, or where a record does.
         end: the byte of the file after the stretch.
+        tails: places near its end where records start, each with the head of a window that starts there, as
+            far as they have been noted.
     """
 
     path: str
     head: bytes
     start: int
     end: int
+    tails: tuple[tuple[int, bytes], ...] = ()
 
     def open(self) -> WindowStream:
         """The window as a binary stream whose ``name`` is the path.

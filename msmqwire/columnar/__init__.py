@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import pyarrow as pa
 
@@ -15,15 +15,22 @@ from msmqwire.errors import CaptureError
 
 __all__ = [
     "COLUMNS",
+    "PACKET_COLUMNS",
     "CaptureWarning",
     "Column",
     "Condition",
     "arrow_schema",
     "read_capture",
+    "read_packets",
     "record_batches",
 ]
 
 BATCH_ROWS = 65_536
+PACKET_COLUMNS: Final[tuple[Column, ...]] = (
+    *(BY_NAME[name] for name in ("kind", "size", "error", "error_path", "error_offset")),
+    *(column for column in COLUMNS if column.group != "where"),
+)
+"""The columns that show what the bytes of a packet tell, and nothing of a capture."""
 
 
 class CaptureWarning(UserWarning):
@@ -138,3 +145,40 @@ def read_capture(
     Filter(where)  # refused now, not with the first batch
     reader = pa.RecordBatchReader.from_batches(schema, rows())
     return reader if batch_rows else reader.read_all()
+
+
+def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: Any = None) -> Any:
+    """The columns of packets of which each is whole in a value of an array.
+
+    Args:
+        raw: a `pyarrow.Array` or `pyarrow.ChunkedArray` of bytes.
+        columns: names of `PACKET_COLUMNS`; all of them when left out.
+        protocols: an array of text, as long: for each value ``session``, ``ping`` or ``remote_read``.
+            Where it is null, and for None, a value with the size and the signature of a Ping is one,
+            and any other is a packet of a session.
+
+    Returns:
+        A `pyarrow.ChunkedArray` of structs with a field for each column; null where there are no bytes.
+        Bytes that can't be read have the kind Malformed, and ``error`` tells why.
+
+    Raises:
+        ValueError: no such column, or none at all; not as many protocols as values.
+    """
+    from msmqwire.columnar.whole import PacketReader
+
+    names = [column.name for column in PACKET_COLUMNS] if columns is None else columns
+    wanted = chosen_columns(names)
+    if not wanted or any(column not in PACKET_COLUMNS for column in wanted):
+        raise ValueError(f"columns of packets are wanted, not {', '.join(names) or 'none'}")
+    if protocols is not None and len(protocols) != len(raw):
+        raise ValueError(f"{len(protocols)} protocols for {len(raw)} values")
+    made: list[Any] = []
+    first = 0
+    for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:
+        part = None if protocols is None else protocols.slice(first, len(chunk))
+        if isinstance(part, pa.ChunkedArray):
+            part = part.combine_chunks()
+        first += len(chunk)
+        if len(chunk):
+            made.extend(PacketReader(chunk, wanted, part, BATCH_ROWS).arrays())
+    return pa.chunked_array(made, pa.struct(list(arrow_schema(tuple(wanted)))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
@@ -10,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar import extract, plans
-from msmqwire.columnar.cells import Block, Integers, Spans, bitmap
+from msmqwire.columnar.cells import Block, Integers, Kept, Spans, bitmap, shared_texts, sparse
 from msmqwire.columnar.columns import BY_NAME, Column, arrow_schema
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.packet import KINDS, PING_KIND
 from msmqwire.columnar.state import (
     R_DST_HIGH,
-    R_DST_LOW,
     R_EXTRA,
     R_FILE,
     R_FRAME,
@@ -26,7 +26,6 @@ from msmqwire.columnar.state import (
     R_PORTS,
     R_SIZE,
     R_SRC_HIGH,
-    R_SRC_LOW,
     R_START,
     R_STREAM,
     R_TIME,
@@ -44,7 +43,16 @@ NO_TIME: Final = -(1 << 63)
 Extra = tuple[str | None, str | None, int | None]
 """Why a packet can't be read or bytes were skipped, the path of the field, and its offset."""
 
-_DIRECT_NUMBERS: Final = ("time", "frame", "stream", "src_port", "dst_port", "size")
+_INT64S: Final = {
+    "time": extract.TIME, "frame": extract.FRAME, "stream": extract.STREAM, "size": extract.SIZE,
+}  # fmt: skip
+_INT32S: Final = {"src_port": extract.SRC_PORT, "dst_port": extract.DST_PORT}
+_CODES: Final = {
+    "file": extract.FILE, "transport": extract.TRANSPORT, "kind": extract.KIND, "src": extract.SRC,
+    "dst": extract.DST,
+}  # fmt: skip
+_SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
+_EXTRAS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp")
 
 
@@ -61,16 +69,37 @@ class Addresses:
         """Whether it is time to forget all of them."""
         return len(self.texts) > ADDRESSES_MAX // 2
 
-    def codes(self, high: Any, low: Any, ipv6: Any) -> Any:
-        """The codes of some addresses, half of `ADDRESSES_MAX` at the most."""
-        n = len(low)
-        codes = np.empty(n, np.int32)
-        i = extract.address_codes(self._table, self._known, high, low, ipv6, codes, 0, n)
+    def find(self, name: str, rows: Any, codes: Any) -> None:
+        """Writes the codes of the addresses of some rows, for ``src`` or ``dst``.
+
+        Those of all rows since it was last told that it is not crowded are half of `ADDRESSES_MAX` at most.
+        """
+        side, n = _SIDES[name], len(rows)
+        i = extract.address_codes(self._table, self._known, rows, side, codes, 0, n)
         while i < n:
-            extract.add_address(self._table, self._known, len(self.texts), high[i], low[i], ipv6[i])
-            number = (int(high[i]) & (1 << 64) - 1) << 64 | int(low[i]) & (1 << 64) - 1
-            self.texts.append(str(IPv6Address(number) if ipv6[i] else IPv4Address(number)))
-            i = extract.address_codes(self._table, self._known, high, low, ipv6, codes, i, n)
+            high, low, ipv6 = (int(rows[i, place]) for place in (side, side + 1, R_IPV6))
+            extract.add_address(self._table, self._known, len(self.texts), high, low, ipv6)
+            number = (high & (1 << 64) - 1) << 64 | low & (1 << 64) - 1
+            self.texts.append(str(IPv6Address(number) if ipv6 else IPv4Address(number)))
+            i = extract.address_codes(self._table, self._known, rows, side, codes, i, n)
+
+
+class Classes:
+    """Codes for message classes, with their names; 0 for none."""
+
+    def __init__(self) -> None:
+        self._table = np.zeros(1 << 16, np.int32)
+        self.texts = [""]
+
+    def codes(self, classes: Any, valid: Any) -> Any:
+        """The codes of the classes that are there."""
+        n = len(classes)
+        codes = np.empty(n, np.int32)
+        i = extract.class_codes(self._table, classes, valid, codes, 0, n)
+        while i < n:
+            self._table[classes[i]] = len(self.texts)
+            self.texts.append(class_name(int(classes[i])))
+            i = extract.class_codes(self._table, classes, valid, codes, i, n)
         return codes
 
 
@@ -100,83 +129,63 @@ class BatchMaker:
         self._integers = Integers(integers, batch_rows)
         spans = [c for c in self._columns if forms[c.name] not in ("integer", "class", "where")]
         spans += [c for c in self._columns if c.name == "raw"]
-        self._spans = {c.name: Spans(c, batch_rows, body_limit) for c in spans}
-        self._forms = forms
-        self._names = {c.name for c in self._columns}
-        needed = self._names | test.names
-        self._coded: set[str] = {
-            name for name in ("file", "transport", "src", "dst", "kind") if name in needed
-        }
-        self._addresses = Addresses()
+        self._spans = Spans(spans, batch_rows, BATCH_BYTES_MAX, body_limit)
+        self._forms = forms | {column.name: "span" for column in spans}
+        self._sides = [name for name in _SIDES if name in forms]
+        self._memory = Kept(), Kept()
+        self._addresses, self._classes = Addresses(), Classes()
         self.files: list[str] = []
-        self._clear()
-
-    def _clear(self) -> None:
-        capacity = self._capacity
         self._n = 0
-        self._numbers: dict[str, Any] = {
-            name: np.empty(capacity, np.int64) for name in _DIRECT_NUMBERS if name in self._names
-        }
-        self._codes: dict[str, Any] = {
-            name: np.empty(capacity, np.int32) for name in self._coded & self._names
-        }
         self._extras: dict[int, Extra] = {}
-        self._integers.clear()
-        for spans in self._spans.values():
-            spans.clear()
-        if self._addresses.crowded:
-            self._addresses = Addresses()
+
+    @cached_property
+    def _schema(self) -> Any:
+        return arrow_schema(tuple(self._columns))
+
+    def _begin(self) -> None:
+        """Begins a batch, when the one before has been looked at."""
+        int64s, int32s = self._memory
+        self._int64s = int64s.array((len(_INT64S), self._capacity), np.int64)
+        self._int32s = int32s.array((len(_INT32S) + len(_CODES), self._capacity), np.int32)
+        self._integers.begin()
+        self._spans.begin()
 
     def add(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra]) -> Iterator[Any]:
         """Takes rows with the places of their fields; the batches that this fills."""
         step = min(self._capacity, ADDRESSES_MAX // 8)
         for first in range(0, len(rows), step):
+            if self._addresses.crowded:
+                yield from self.finish()
+                self._addresses = Addresses()
             yield from self._add(rows[first : first + step], at[first : first + step], buf, extras)
 
     def _add(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra]) -> Iterator[Any]:
-        codes: dict[str, Any] = {name: self._codes_of(name, rows) for name in self._coded}
         if self._test.names:
-            kept = self._test.mask(len(rows), lambda name: self._found(name, rows, codes))
+            kept = self._test.mask(len(rows), lambda name: self._found(name, rows))
             rows, at = rows[kept], at[kept]
-            codes = {name: found[kept] for name, found in codes.items()}
         done, left = 0, len(rows)
         while left:
+            if not self._n:
+                self._begin()
             count = min(left, self._capacity - self._n)
             part = slice(done, done + count)
-            self._take(rows[part], at[part], buf, extras, {name: c[part] for name, c in codes.items()})
+            self._take(rows[part], at[part], buf, extras)
             done, left = done + count, left - count
-            if self._n == self._capacity or self._bytes() > BATCH_BYTES_MAX:
+            if self._n == self._capacity or self._spans.used > BATCH_BYTES_MAX:
                 yield from self.finish()
 
-    def _bytes(self) -> int:
-        return sum(spans.used for spans in self._spans.values())
-
-    def _take(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra], codes: dict[str, Any]) -> None:
+    def _take(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra]) -> None:
         to, n = self._n, len(rows)
-        for name, numbers in self._numbers.items():
-            numbers[to : to + n] = _number(name, rows)
-        for name, cells in self._codes.items():
-            cells[to : to + n] = codes[name]
-        for i in np.flatnonzero(rows[:, R_EXTRA] >= 0):
-            self._extras[to + int(i)] = extras[rows[i, R_EXTRA]]
+        extract.where(rows, n, self._int64s, self._int32s, to)
+        for name in self._sides:
+            self._addresses.find(name, rows, self._int32s[_CODES[name], to : to + n])
+        if extras:
+            for i in np.flatnonzero(rows[:, R_EXTRA] >= 0):
+                self._extras[to + int(i)] = extras[rows[i, R_EXTRA]]
         block: Block = rows, at, n, buf
         self._integers.add(block, to)
-        for spans in self._spans.values():
-            spans.add(block, to, _reparse)
+        self._spans.add(block, to, _reparse)
         self._n += n
-
-    def _codes_of(self, name: str, rows: Any) -> Any:
-        match name:
-            case "file":
-                return rows[:, R_FILE]
-            case "kind":
-                return rows[:, R_KIND]
-            case "transport":
-                return (rows[:, R_STREAM] < 0).astype(np.int32)
-            case "src":
-                return self._addresses.codes(rows[:, R_SRC_HIGH], rows[:, R_SRC_LOW], rows[:, R_IPV6])
-            case _:
-                return self._addresses.codes(rows[:, R_DST_HIGH], rows[:, R_DST_LOW], rows[:, R_IPV6])
 
     def _texts(self, name: str) -> Sequence[str]:
         match name:
@@ -189,53 +198,55 @@ class BatchMaker:
             case _:
                 return self._addresses.texts
 
-    def _found(self, name: str, rows: Any, codes: dict[str, Any]) -> tuple[Any, Any]:
+    def _found(self, name: str, rows: Any) -> tuple[Any, Any]:
         """The values of a where-column for a test, and which are there; or its texts, and their codes."""
-        if name in codes:
-            return self._texts(name), codes[name]
-        values = _number(name, rows)
-        return values, _there(name, values)
+        match name:
+            case "file":
+                return self.files, rows[:, R_FILE]
+            case "kind":
+                return KINDS, rows[:, R_KIND]
+            case "transport":
+                return _TRANSPORTS, (rows[:, R_STREAM] < 0).astype(np.int32)
+            case "src" | "dst":
+                codes = np.empty(len(rows), np.int32)
+                self._addresses.find(name, rows, codes)
+                return self._addresses.texts, codes
+            case _:
+                values = _number(name, rows)
+                return values, _there(name, values)
 
     def finish(self) -> Iterator[Any]:
         """The batch of what has not been handed out, if there is anything."""
-        if not self._n:
+        n, self._n = self._n, 0
+        if not n:
             return
-        n = self._n
         if self._columns:
-            schema = arrow_schema(tuple(self._columns))
             arrays = [self._array(column, n) for column in self._columns]
-            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))
-        self._clear()
+        self._extras = {}
         if self._test.columns:
             batch = self._test.rest(batch).select([column.name for column in self._wanted])
         if batch.num_rows:
             yield batch
 
     def _array(self, column: Column, n: int) -> Any:
-        name = column.name
-        if name in self._codes:
-            return _dictionary(self._codes[name][:n], None, self._texts(name))
-        if name in self._spans:
-            return self._spans[name].array(n)
-        if name in self._numbers:
-            values = self._numbers[name][:n]
-            valid = bitmap(_there(name, values))
-            if column.type == pa.int32():
-                values = values.astype(np.int32)
-            return pa.Array.from_buffers(column.type, n, [valid, pa.py_buffer(values)])
-        if self._forms[name] == "class":
-            return _class_names(*self._integers.numbers(BY_NAME["message_class"], n))
-        if self._forms[name] == "integer":
+        name, form = column.name, self._forms[column.name]
+        if form == "span":
+            return self._spans.array(column, n)
+        if form == "integer":
             return self._integers.array(column, n)
-        place = ("error", "error_path", "error_offset").index(name)
-        if not self._extras:
-            return pa.nulls(n, column.type)
-        cells: list[Any] = [None] * n
-        for row, extra in self._extras.items():
-            cells[row] = extra[place]
-        return pa.array(cells, column.type)
+        if form == "class":
+            classes, valid = self._integers.numbers(BY_NAME["message_class"], n)
+            return shared_texts(self._classes.codes(classes, valid), self._classes.texts, valid)
+        if name in _CODES:
+            return shared_texts(self._int32s[_CODES[name], :n], self._texts(name))
+        if name in _EXTRAS:
+            place = _EXTRAS.index(name)
+            return sparse({row: extra[place] for row, extra in self._extras.items()}, n, column.type)
+        values = self._int64s[_INT64S[name], :n] if name in _INT64S else self._int32s[_INT32S[name], :n]
+        return pa.Array.from_buffers(column.type, n, [bitmap(_there(name, values)), pa.py_buffer(values)])
 
 
 def _number(name: str, rows: Any) -> Any:
@@ -258,20 +269,6 @@ def _there(name: str, values: Any) -> Any:
     if name == "time":
         return values != NO_TIME
     return values >= 0
-
-
-def _dictionary(codes: Any, valid: Any, texts: Sequence[str]) -> Any:
-    mask = None if valid is None else valid == 0
-    found = pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), pa.array(texts, pa.string()))
-    return found.dictionary_decode()
-
-
-def _class_names(classes: Any, valid: Any) -> Any:
-    known = np.flatnonzero(np.bincount(classes[valid != 0], minlength=1 << 16))
-    codes = np.zeros(1 << 16, np.int32)
-    codes[known] = np.arange(len(known))
-    safe = np.where(valid != 0, classes, 0)
-    return _dictionary(codes[safe], valid, [class_name(int(value)) for value in known])
 
 
 def _reparse(rows: Any, i: int, buf: Any) -> Any:

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
-
-from msmqwire.capture import Record, pcap, pcapng
-from msmqwire.capture.files import open_buffer
-from msmqwire.capture.record import record_limit
-from msmqwire.capture.source import Buffer
+from msmqwire.capture import Record
 from msmqwire.columnar import state as w
-from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
-from msmqwire.columnar.flows import FIELDS
-from msmqwire.columnar.generated import SLOTS, ping
-from msmqwire.columnar.handed import Directions, key_of
-from msmqwire.columnar.network import HEADS
-from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
-from msmqwire.columnar.rows import INT64_MAX
+from msmqwire.columnar.batch import BatchMaker
+from msmqwire.columnar.frames import Frames, no_interfaces
+from msmqwire.columnar.gathering import Gathering
 from msmqwire.columnar.walk import walk
 from msmqwire.dissection import Dissection, Item
 
-CHUNK: Final = 1 << 20
-"""Bytes of a file that are looked at together."""
-ARENA: Final = 8 << 20
-"""Bytes set aside for packets that came in several segments, or from the generic reader."""
-ROWS: Final = 1 << 13
-"""Rows that are found before their columns are made."""
 
-
-class Decoder:
+class Decoder(Gathering, Frames):
     """Decodes the captures of a dissection, in place of iterating over it.
 
     The rows, and `Dissection.errors`, are the same. Memory is that of a chunk of the file, of a batch, and
@@ -38,22 +22,10 @@ class Decoder:
     """
 
     def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
-        self._dissection, self._maker = dissection, maker
+        super().__init__(maker, dissection.tracker)
+        self._dissection = dissection
         maker.files = dissection.files
-        self._state = np.zeros(w.STATE, np.int64)
-        self._directions = Directions(dissection.tracker, self._state)
-        self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
-        self._chunk = CHUNK
-        self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
-        self.rows = np.zeros((ROWS, w.ROW), np.int64)
-        self.places = np.zeros((ROWS, SLOTS), np.int32)
-        self._extras: list[Extra] = []
-        self._undo = np.zeros(FIELDS + w.STATE, np.int64)
-        self._head = np.zeros(HEADS, np.int64)
-        self._interfaces = np.zeros((1, w.I_FIELDS), np.int64)
-        self._tcp_ports = _ports(dissection.tracker.tcp_ports)
-        self._ping_ports = _ports(dissection.tracker.ping_ports)
-        self._quiet = False  # warming up: rows are not told
+        self._interfaces = no_interfaces()
         self._first = 0  # frames before those of the file
 
     def batches(self) -> Iterator[Any]:
@@ -65,7 +37,7 @@ class Decoder:
                 yield from self._flush()
                 dissection.errors.clear()
             dissection.approach(number)
-            self._quiet = number < dissection.warm_up
+            self.quiet = number < dissection.warm_up  # rows are not told
             with dissection.reading(source) as stream:
                 yield from self._file(stream)
             self._count()
@@ -76,89 +48,36 @@ class Decoder:
 
     # -- a file -------------------------------------------------------------------------------------
 
-    def _file(self, stream: Any) -> Iterator[Any]:
-        name = getattr(stream, "name", None)
-        buffer, is_pcapng = open_buffer(stream, name if isinstance(name, str) else "<stream>")
-        state, self._first = self._state, self._dissection.records
+    def _begins(self, file: str) -> None:
+        self._first = self._dissection.records
         self._directions.give_back_held()  # their frames are those of the file before
-        state[w.POS] = state[w.END] = 0
-        state[w.FRAME_NO], state[w.BEFORE] = 0, self._first
-        state[w.IS_PCAPNG] = is_pcapng
-        state[w.FILE] = self._dissection.begins(buffer.file)
-        if is_pcapng:
-            blocks = pcapng.Blocks(buffer)
-            state[w.LIMIT] = pcapng.BLOCK_SIZE_MAX
-            self._describe(blocks)
-            yield from self._records(buffer, blocks)
-            return
-        form = pcap.layout(buffer)
-        state[w.BIG_ENDIAN] = form.order == ">"
-        state[w.UNIT], state[w.HEADER_SIZE] = form.unit, form.header_size
-        state[w.LIMIT], state[w.LINKTYPE] = form.limit, form.linktype
-        yield from self._records(buffer, form)
+        self._state[w.BEFORE] = self._first
+        self._state[w.FILE] = self._dissection.begins(file)
 
-    def _records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
+    def _walk(self, start: int) -> int:
         state, own = self._state, self._directions
-        while True:
-            own.have_room(0)
-            why = walk(
-                state, self.memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
-                own.nodes, own.pend, self._head, self.rows, self.places, self._undo,
-                self._tcp_ports, own.free, own.born,
-            )  # fmt: skip
-            self._dissection.records = self._first + int(state[w.FRAME_NO])
-            if why == w.GENERIC:
-                yield from self._hand(self._record(buffer.file))
-            elif why == w.ROWS_FULL:
-                if not state[w.ROWS]:
-                    self._more_rows()
-                yield from self._flush()
-            elif why == w.ARENA_FULL:
-                yield from self._more_arena(int(state[w.NEED]))
-            elif why == w.PEND_FULL:
-                own.have_room(int(state[w.NEED]))
-            elif why == w.BLOCK and isinstance(form, pcapng.Blocks) and (data := self._block()):
-                yield from self._generic_block(buffer, form, data)
-            else:
-                yield from self._flush()
-                if why == w.MORE and self._read(buffer):
-                    continue
-                yield from self._rest(buffer, form)
-                return
+        own.have_room(0)
+        why = walk(
+            state, self.memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
+            own.nodes, own.pend, self._head, self.rows, self.places, self._undo,
+            self._tcp_ports, own.free, own.born,
+        )  # fmt: skip
+        self._dissection.records = self._first + int(state[w.FRAME_NO])
+        return int(why)
 
-    def _read(self, buffer: Buffer) -> bool:
-        """More bytes of the file, as many as are needed; False where it ends before."""
-        state, memory = self._state, self.memory
-        need, have = int(state[w.NEED]), int(state[w.END] - state[w.POS])
-        kept = memory[state[w.POS] : state[w.END]].copy()
-        if need > self._chunk:
-            self._set_memory(need, len(memory) - self._chunk)
-            memory = self.memory
-        memory[:have] = kept
-        view = memoryview(memory)
-        while have < need or not have:
-            count = buffer.readinto(view[have : self._chunk])
-            if not count:
-                break
-            have += count
-        state[w.POS], state[w.END] = 0, have
-        return have >= need
+    def _hand(self, record: Record) -> Iterator[Any]:
+        self._dissection.handed += 1
+        self._dissection.records = self._first + record.number
+        if self._first:
+            record = record._replace(number=self._first + record.number)
+        for datagram in self._dissection.decoder.feed(record):
+            yield from self._items(self._directions.feed(datagram, self))
 
-    def _rest(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
-        """What is left of a file that the walk can't go on with: its end, or what is wrong with it."""
-        state = self._state
-        buffer.put_back(self.memory[state[w.POS] : state[w.END]].tobytes())
-        state[w.POS] = state[w.END] = 0
-        if isinstance(form, pcapng.Blocks):
-            form.number = int(state[w.FRAME_NO])
-            form.buffer = buffer
-            records = pcapng.records(form)
-        else:
-            records = pcap.records(buffer, form, int(state[w.FRAME_NO]))
-        for record in records:
-            state[w.FRAME_NO] = record.number
-            self._dissection.records = self._first + record.number
-            yield from self._hand(record)
+    def _release(self) -> Iterator[Any]:
+        yield from self._flush()
+
+    def _enlarge(self, size: int) -> None:
+        self._set_memory(size, len(self.memory) - self._chunk)
 
     def _count(self) -> None:
         """Has the decoder of frames know what the walk passed over."""
@@ -170,143 +89,5 @@ class Decoder:
         self._dissection.tracker.reassembler.counters.repeated_bytes += int(self._state[w.REPEATED])
         self._state[w.REPEATED] = 0
 
-    # -- pcapng -------------------------------------------------------------------------------------
-
-    def _block(self) -> bytes:
-        """The block at the place of the walk, where it is all there and none that goes wrong."""
-        state = self._state
-        pos, end = int(state[w.POS]), int(state[w.END])
-        order = "big" if state[w.BIG_ENDIAN] else "little"
-        head = self.memory[pos : pos + 12].tobytes()
-        if head[:4] == pcapng.MAGIC:
-            order = "big" if head[8:12] == b"\x1a\x2b\x3c\x4d" else "little"
-        size = int.from_bytes(head[4:8], order)  # type: ignore[arg-type]
-        if len(head) < 12 or size < 12 or size % 4 or size > end - pos:
-            return b""
-        data: bytes = self.memory[pos : pos + size].tobytes()
-        return data
-
-    def _generic_block(self, buffer: Buffer, blocks: pcapng.Blocks, data: bytes) -> Iterator[Any]:
-        state = self._state
-        start = buffer.start + buffer.at - int(state[w.END] - state[w.POS])
-        blocks.buffer = Buffer.over(data, buffer.file, start)
-        blocks.number = int(state[w.FRAME_NO])
-        record = blocks.block()
-        state[w.POS] += len(data)
-        self._describe(blocks)
-        if record is not None:
-            state[w.FRAME_NO] = record.number
-            self._dissection.records = self._first + record.number
-            yield from self._hand(record)
-
-    def _describe(self, blocks: pcapng.Blocks) -> None:
-        """Has the walk know the interfaces of the section; one whose times it can't compute has no link."""
-        self._state[w.BIG_ENDIAN] = blocks.mark == ">"
-        if self._state[w.INTERFACES] == len(blocks.interfaces) > 0:
-            return
-        self._state[w.INTERFACES] = len(blocks.interfaces)
-        rows = []
-        for one in blocks.interfaces:
-            plain = one.divisor < 1 << 31 and one.multiplier < 1 << 31 and abs(one.offset_ns) < 1 << 61
-            limit = record_limit(one.snaplen)
-            rows.append(
-                (one.linktype, limit, one.multiplier, one.divisor, one.offset_ns)
-                if plain
-                else (-1, 0, 1, 1, 0)
-            )
-        self._interfaces = np.array(rows or [(-1, 0, 1, 1, 0)], np.int64)
-
-    # -- the generic reader -------------------------------------------------------------------------
-
-    def _record(self, file: str) -> Record:
-        state = self._state
-        start, size = int(state[w.RECORD]), int(state[w.RECORD_SIZE])
-        return Record(
-            file, int(state[w.FRAME_NO]), int(state[w.RECORD_NS]), int(state[w.RECORD_LINK]),
-            self.memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]),
-            int(state[w.RECORD_INTERFACE]),
-        )  # fmt: skip
-
-    def _hand(self, record: Record) -> Iterator[Any]:
-        self._dissection.handed += 1
-        if self._first:
-            record = record._replace(number=self._first + record.number)
-        for datagram in self._dissection.decoder.feed(record):
-            yield from self._items(self._directions.feed(datagram, self))
-
-    def _items(self, items: Iterable[Item]) -> Iterator[Any]:
-        for item in items:
-            if self._quiet:
-                continue
-            if self._state[w.ROWS] == len(self.rows):
-                yield from self._flush()
-            yield from self._have_arena(len(item.raw))
-            self._add(item)
-
-    def _add(self, item: Item) -> None:
-        state, row = self._state, int(self._state[w.ROWS])
-        kind, start, size = KINDS.index(item.kind), int(state[w.ARENA]), len(item.raw)
-        self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
-        if item.packet is not None:
-            judge = ping if kind == PING_KIND else session_packet
-            found = judge(self.memory, start, start + size, self.places, row, True)
-            assert found == (start + size if kind == PING_KIND else kind), (
-                f"{item.kind} of frame {item.frames}"
-            )
-        extra = -1
-        if kind in (BAD, SKIPPED):
-            extra = len(self._extras)
-            error = item.error
-            self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
-        cells = self.rows[row]
-        cells[w.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
-        cells[w.R_FRAME] = item.frames[-1] if item.frames else -1
-        cells[w.R_STREAM] = -1 if item.stream is None else item.stream
-        cells[w.R_SRC_HIGH : w.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
-        cells[w.R_KIND], cells[w.R_SIZE] = kind, item.size
-        cells[w.R_START], cells[w.R_LENGTH] = start, size
-        cells[w.R_EXTRA] = extra
-        cells[w.R_FILE] = self._dissection.files.index(item.file)
-        state[w.ROWS] += 1
-        state[w.ARENA] += size
-
-    # -- room ---------------------------------------------------------------------------------------
-
-    def _flush(self) -> Iterator[Any]:
-        """Makes columns of the rows that were found."""
-        state, count = self._state, int(self._state[w.ROWS])
-        if count and not self._quiet:
-            yield from self._maker.add(self.rows[:count], self.places[:count], self.memory, self._extras)
-        state[w.ROWS], state[w.ARENA] = 0, self._chunk
-        self._extras = []
-
-    def _have_arena(self, size: int) -> Iterator[Any]:
-        state = self._state
-        if state[w.ARENA] + size > state[w.ARENA_END]:
-            yield from self._flush()
-        if state[w.ARENA] + size > state[w.ARENA_END]:
-            self._set_memory(self._chunk, 2 * size)
-
-    def _more_arena(self, size: int) -> Iterator[Any]:
-        """More room for whole packets than there is."""
-        if self._state[w.ROWS] or self._state[w.ARENA] > self._chunk:
-            yield from self._flush()
-        else:
-            self._set_memory(self._chunk, 2 * (len(self.memory) - self._chunk) + size)
-
-    def _set_memory(self, chunk: int, arena: int) -> None:
-        """Larger memory, while no rows refer to it."""
-        memory = np.empty(chunk + arena, np.uint8)
-        memory[: self._state[w.END]] = self.memory[: self._state[w.END]]
-        self.memory, self._chunk = memory, chunk
-        self._state[w.ARENA], self._state[w.ARENA_END] = chunk, chunk + arena
-
-    def _more_rows(self) -> None:
-        self.rows = np.zeros((2 * len(self.rows), w.ROW), np.int64)
-        self.places = np.zeros((len(self.rows), SLOTS), np.int32)
-
-
-def _ports(numbers: Collection[int]) -> Any:
-    found = np.zeros(1 << 16, np.bool_)
-    found[[number for number in numbers if 0 <= number < 1 << 16]] = True
-    return found
+    def _file_of(self, item: Item) -> int:
+        return self._dissection.files.index(item.file)

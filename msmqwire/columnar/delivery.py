@@ -27,7 +27,7 @@ from msmqwire.columnar.flows import (
     UNKNOWN,
     gather,
 )
-from msmqwire.columnar.jit import copy, jit, u32
+from msmqwire.columnar.jit import copy, inlined, jit, u32
 from msmqwire.columnar.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 from msmqwire.columnar.packet import JUDGED, packet_length, session_packet
 from msmqwire.columnar.state import (
@@ -68,7 +68,7 @@ from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import SIGNATURE, VERSION
 
 
-@jit
+@inlined
 def write_row(rows: Any, r: int, st: Any, head: Any, stream: int, kind: int, start: int, size: int) -> None:
     rows[r, R_TIME] = st[EVENT_NS]
     rows[r, R_FRAME] = st[EVENT_FRAME]
@@ -120,7 +120,7 @@ def hold(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: 
         flow[LATEST], flow[LATEST_NS] = nodes[node, NODE_FRAME], nodes[node, NODE_TIME]
 
 
-@jit
+@inlined
 def deliver(
     st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, p: int, stop: int, rows: Any, at: Any
 ) -> int:
@@ -213,7 +213,7 @@ def ignore(st: Any, flow: Any, buf: Any, start: int, stop: int) -> int:
     return -1
 
 
-@jit
+@inlined
 def take(
     st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, start: int, stop: int, rows: Any, at: Any
 ) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.jit import copy, jit
+from msmqwire.columnar.jit import copy, inlined, jit
 from msmqwire.columnar.network import DST_HIGH, DST_LOW, HEADS, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 
 KEEP: Final = 0
@@ -39,7 +39,7 @@ KEY_FIELDS: Final = 6
 _EMPTY, _REMOVED = -1, -2
 
 
-@jit
+@inlined
 def _slot(key: Any, mask: int) -> Any:
     mixed = np.uint64(0x9E3779B97F4A7C15)
     for i in range(5):
@@ -48,7 +48,7 @@ def _slot(key: Any, mask: int) -> Any:
     return np.int64(mixed & np.uint64(mask))
 
 
-@jit
+@inlined
 def find(table: Any, keys: Any, head: Any) -> int:
     """The number of the direction of a datagram's head; -1 when it is not known."""
     mask = table.size - 1

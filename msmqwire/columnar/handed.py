@@ -11,8 +11,10 @@ import numpy as np
 from msmqwire.capture import Data, Datagram
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.pieces import PIECE_COST, Piece
+from msmqwire.capture.saved import Saved
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar import flows
+from msmqwire.columnar.dealt import is_quiet
 from msmqwire.columnar.delivery import take
 from msmqwire.columnar.flows import (
     ACKED,
@@ -74,6 +76,8 @@ from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import Begun, Standing, adopt, give_back, take_over
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
+_NUMBERS: Final = 1 << 10
+"""Directions that there is room for at first."""
 _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
 _WILD: Final = 1 << 62
@@ -104,23 +108,34 @@ class Directions:
     """
 
     def __init__(self, tracker: Tracker, state: Any) -> None:
-        self._tracker, self._state = tracker, state
+        self._state = state
+        self.keys = np.zeros((0, flows.KEY_FIELDS), np.int64)
+        self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
+        self.pend = np.empty(1 << 22, np.uint8)
+        self.born = np.zeros(CONNECTIONS_MAX, np.int64)
+        self.restart(tracker)
+
+    def restart(self, tracker: Tracker) -> None:
+        """Forgets all, and goes on with a tracker that was asked nothing so far."""
+        state = self._state
+        self._tracker = tracker
         self._numbers: dict[Direction, int] = {}
         self._by_number: dict[int, Direction] = {}
         self._wild = False  # times are beyond what the arrays can hold: the tracker keeps all
         self._unknown: set[int] = set()  # connections that the tracker has not heard of
         self._removed = 0
-        self.table = np.full(1 << 12, -1, np.int32)
-        self.keys = np.zeros((1 << 10, flows.KEY_FIELDS), np.int64)
-        self.states = np.zeros((1 << 10, flows.FIELDS), np.int64)
-        self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
-        self.pend = np.empty(1 << 22, np.uint8)
-        self.free = np.arange(len(self.keys) - 2, -1, -2, dtype=np.int64)
-        self.born = np.zeros(CONNECTIONS_MAX, np.int64)
-        state[FREE] = len(self.free)
-        state[DEADLINE] = _NEVER
+        if len(self.keys) != _NUMBERS:
+            self.table = np.empty(4 * _NUMBERS, np.int32)
+            self.keys = np.zeros((_NUMBERS, flows.KEY_FIELDS), np.int64)
+            self.states = np.empty((_NUMBERS, flows.FIELDS), np.int64)
+            self.free = np.empty(_NUMBERS // 2, np.int64)
+        self.table[:] = -1
+        self.states[:], self.states[:, ACKED] = 0, -1
+        self.free[:] = np.arange(_NUMBERS - 2, -1, -2)
+        state[NODES] = state[PEND] = state[AHEAD_BYTES] = state[BORN] = 0
+        state[FREE], state[DEADLINE] = len(self.free), _NEVER
         tracker.reassembler.when_forgotten = self._forget
-        self._read_clock()
+        self.read_clock()
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
@@ -169,7 +184,7 @@ class Directions:
         for side in sides.values():
             if side.peer.holding:  # the tracker has kept that one
                 self._give_back(side)
-        self._read_clock()
+        self.read_clock()
 
     def _give_back_both(self, direction: Direction | None) -> None:
         if direction is not None:
@@ -204,31 +219,41 @@ class Directions:
         number = self._numbers.get(direction)
         return number is not None and bool(self.states[number, MODE] != KEEP)
 
-    def flush(self) -> list[Item]:
-        """The items that the end of the capture brings."""
+    def flush(self, time_ns: int = 0) -> list[Item]:
+        """The items that the end of the capture brings, at this time or at that of the last segment."""
         self._write_clock()
-        last_ns = self._leave_out_quiet()
+        last_ns = max(time_ns, self._leave_out_quiet())
         self.give_all_back()
         return list(self._tracker.flush(last_ns))
+
+    def save(self) -> Saved | None:
+        """The only connection that is known, where it can be told: `Tracker.save`."""
+        self._write_clock()
+        self.give_all_back()
+        return self._tracker.save()
+
+    def join(self) -> None:
+        """Goes on from what the tracker knows, which is all so far."""
+        for direction in self._tracker.reassembler.in_order():
+            self._add(direction)
+            self._take(direction)
+            self._take(direction.peer)
+        self.read_clock()
 
     def _leave_out_quiet(self) -> int:
         """Forgets the connections of which the tracker has not heard, and that have nothing to tell at the
         end; when the last segment of any of them came."""
-        numbers = np.array(sorted(self._unknown), np.int64)
-        flow = np.stack([self.states[numbers], self.states[numbers + 1]])
-        beyond = ((flow[..., ACKED] - flow[..., NEXT] + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
-        missed = (flow[..., ACKED] >= 0) & (beyond > 1) & (flow[..., ISN] >= 0) & (flow[..., MODE] != ENDED)
-        loud = (flow[..., PIECES] > 0) | (flow[..., AHEAD] > 0) | missed
-        quiet = ~loud.any(axis=0)
-        self._unknown.difference_update(map(int, numbers[quiet]))
-        return int(flow[:, quiet, LAST_NS].max(initial=0))
+        quiet = [number for number in self._unknown if is_quiet(self.states, number)]
+        self._unknown.difference_update(quiet)
+        numbers = np.array(quiet, np.int64)
+        return int(self.states[[numbers, numbers + 1], LAST_NS].max(initial=0))
 
     def pause(self, joined_ns: int = 0) -> list[Item]:
         """The items that come when another reader goes on: `Tracker.pause`."""
         self._write_clock()
         self.give_all_back()
         items = list(self._tracker.pause(joined_ns))
-        self._read_clock()
+        self.read_clock()
         return items
 
     def give_all_back(self) -> None:
@@ -257,7 +282,8 @@ class Directions:
             return
         self._tracker.reassembler.set_clock(int(self._state[NOW]), int(self._state[SWEEP_AT]))
 
-    def _read_clock(self) -> None:
+    def read_clock(self) -> None:
+        """Has the walk know what the tracker knows of time and memory."""
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
         state[NOW], state[SWEEP_AT], state[IDLE_AT] = (
@@ -392,7 +418,7 @@ class Directions:
     def _adopt(self, number: int) -> None:
         self._unknown.discard(number)
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.keys[number])
-        source, target = _address(src_high, src_low, ipv6), _address(dst_high, dst_low, ipv6)
+        source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
         sides = tuple(
             None if flow[ISN] < 0 else Begun(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
             for flow in self.states[number : number + 2]
@@ -433,7 +459,7 @@ class Directions:
             flows.remove(self.table, self.keys, at)
             self.states[at, MODE] = KEEP
         self.free[self._state[FREE]] = min(number, number ^ 1)
-        self._state[FREE] += 1
+        self._state[FREE] += not self._wild  # else the walk is to see none begin
         self._removed += 2
         if self._removed > len(self.table) // 4:
             self._rebuild()
@@ -464,6 +490,7 @@ def key_of(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
     return (*map(int, signed), src_port << 16 | dst_port, int(source.version == 6))
 
 
-def _address(high: int, low: int, ipv6: int) -> str:
+def address_of(high: int, low: int, ipv6: int) -> str:
+    """The text of an address of the walk."""
     number = (high & _LOW) << 64 | low & _LOW
     return str(IPv6Address(number) if ipv6 else IPv4Address(number))

@@ -7,13 +7,16 @@ only the first use on a machine waits for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
-from zipimport import zipimporter
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from msmqwire.columnar.kept import KeptCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,19 +27,18 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 
-def jit(function: F) -> F:
+def jit(function: F, inline: bool = False) -> F:
     """The function compiled when it is first called; without a place to keep it, in each process anew."""
-    compiled = numba.njit(**_OPTIONS)(function)
-    try:
-        if isinstance(globals().get("__loader__"), zipimporter):
-            from msmqwire.columnar.kept import ArchiveCache
-
-            compiled._cache = ArchiveCache(function)  # type: ignore[no-untyped-call]
-        else:
-            compiled.enable_caching()
-    except RuntimeError:  # no place to keep it
-        pass
+    compiled = numba.njit(**_OPTIONS, forceinline=inline)(function)
+    with suppress(RuntimeError):  # no place to keep it
+        compiled._cache = KeptCache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
+
+
+def inlined(function: F) -> F:
+    """The same for what is called for each frame, packet or cell: a call would cost more than many a function
+    does, since each array is passed as seven or ten integers on the stack."""
+    return jit(function, inline=True)
 
 
 @intrinsic
@@ -54,23 +56,48 @@ def _move(context: Any, target: Any, at: Any, source: Any, start: Any, count: An
     return types.none(target, types.intp, source, types.intp, types.intp), generate
 
 
+@intrinsic
+def _prefetch(context: Any, source: Any, at: Any) -> Any:
+    def generate(target_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = target_context.make_array(signature.args[0])(target_context, builder, values[0])
+        place = builder.gep(array.data, [values[1]])
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        read, keep, of_data = (ir.Constant(word, n) for n in (0, 3, 1))
+        builder.call(fetch, [place, read, keep, of_data])
+        return target_context.get_dummy_value()
+
+    return types.none(source, types.intp), generate
+
+
+LINE: Final = 64
+"""Bytes that `prefetch` has fetched."""
+
+
+@inlined
+def prefetch(source: Any, at: int) -> None:
+    """Has the caches fetch what stands at a place; none of the array's does no harm."""
+    _prefetch(source, at)  # type: ignore[call-arg]
+
+
 # Unsigned places: numba then leaves out what counts negative ones from the end, and bytes become one load.
 
 
-@jit
+@inlined
 def u8(buf: Any, at: int) -> Any:
     """The byte at a place."""
     return int(buf[np.uint64(at)])
 
 
-@jit
+@inlined
 def u16(buf: Any, at: int) -> Any:
     """The little-endian integer of 16 bits at a place."""
     i = np.uint64(at)
     return np.int64(buf[i]) | np.int64(buf[i + np.uint64(1)]) << 8
 
 
-@jit
+@inlined
 def u32(buf: Any, at: int) -> Any:
     """The little-endian integer of 32 bits at a place."""
     i = np.uint64(at)
@@ -82,32 +109,55 @@ def u32(buf: Any, at: int) -> Any:
     )
 
 
-@jit
+@inlined
+def u64(buf: Any, at: int) -> Any:
+    """The little-endian 64 bits at a place."""
+    return np.uint64(u32(buf, at)) | np.uint64(u32(buf, at + 4)) << np.uint64(32)
+
+
+@inlined
+def put32(data: Any, at: int, value: Any) -> None:
+    """Writes the low 32 bits of an unsigned integer, little-endian."""
+    i = np.uint64(at)
+    data[i] = value & np.uint64(0xFF)
+    data[i + np.uint64(1)] = value >> np.uint64(8) & np.uint64(0xFF)
+    data[i + np.uint64(2)] = value >> np.uint64(16) & np.uint64(0xFF)
+    data[i + np.uint64(3)] = value >> np.uint64(24) & np.uint64(0xFF)
+
+
+@inlined
+def put64(data: Any, at: int, value: Any) -> None:
+    """Writes an unsigned integer of 64 bits, little-endian."""
+    put32(data, at, value)
+    put32(data, at + 4, value >> np.uint64(32))
+
+
+@inlined
 def b16(buf: Any, at: int) -> Any:
     """The big-endian integer of 16 bits at a place."""
     i = np.uint64(at)
     return np.int64(buf[i]) << 8 | np.int64(buf[i + np.uint64(1)])
 
 
-@jit
+@inlined
 def b32(buf: Any, at: int) -> Any:
     """The big-endian integer of 32 bits at a place."""
     return b16(buf, at) << 16 | b16(buf, at + 2)
 
 
-@jit
+@inlined
 def b64(buf: Any, at: int) -> Any:
     """The big-endian 64 bits at a place, as a signed integer."""
     return np.int64(b32(buf, at)) << 32 | np.int64(b32(buf, at + 4))
 
 
-@jit
+@inlined
 def copy(source: Any, start: int, count: int, target: Any, at: int) -> None:
     """Copies bytes from one array to another; both have room."""
     _move(target, at, source, start, count)  # type: ignore[call-arg]
 
 
-@jit
+@inlined
 def ends_on_null(buf: Any, start: int, stop: int) -> bool:
     """Whether the bytes are whole characters of UTF-16 of which the last is a null."""
     size = stop - start

@@ -1,7 +1,8 @@
-"""Where compiled functions are kept when the library is imported from an archive, as Spark ships it.
+"""Where compiled functions are kept, and when what was kept can be used again.
 
-The archive has another path on each machine and in each application, so that only its contents tell
-whether what was compiled once can be used again.
+A compiled function has in it what it calls and the numbers that it uses, from other files too: it is good as
+long as none of these sources has changed. An archive, as Spark ships it, has another path on each machine
+and in each application, so that only its contents tell that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.misc.appdirs import AppDirs
 
 _NAME: Final = "msmqwire"
+_COMPILED: Final = ("columnar", "constants", "headers", "names", "ping", "schema")
+"""The parts whose code or numbers get into compiled functions, beside the modules of the package itself."""
 
 
 @cache
@@ -68,11 +71,33 @@ class _InArchive(_CacheLocator):
         return None if place is None else cls(py_func, *place)
 
 
+@cache
+def _sources() -> str:
+    """What tells one state of the sources that are compiled from another."""
+    digest = sha256()
+    root = Path(__file__).resolve().parents[1]
+    paths = [*root.glob("*.py"), *(path for part in _COMPILED for path in root.glob(f"{part}/*.py"))]
+    for path in sorted(paths):
+        found = path.stat()
+        digest.update(f"{path} {found.st_mtime_ns} {found.st_size}\n".encode())
+    return digest.hexdigest()
+
+
+class _BesideSource:
+    """A place that numba has for a function whose source is a file, with the stamp of all sources."""
+
+    def get_source_stamp(self) -> str:
+        return _sources()
+
+
 class _Kept(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[Any]] = [_InArchive]  # type: ignore[misc]
+    _locator_classes: ClassVar[list[Any]] = [  # type: ignore[misc]
+        _InArchive,
+        *(type(one.__name__, (_BesideSource, one), {}) for one in CompileResultCacheImpl._locator_classes),
+    ]
 
 
-class ArchiveCache(FunctionCache):
-    """The cache of a function whose source is in an archive; raises RuntimeError for any other."""
+class KeptCache(FunctionCache):
+    """The cache of a compiled function; raises RuntimeError where there is no place to keep it."""
 
     _impl_class = _Kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture import links
-from msmqwire.columnar.jit import b16, b32, b64, jit, u32
+from msmqwire.columnar.jit import b16, b32, b64, inlined, u32
 
 TCP: Final = 1
 UDP: Final = 2
@@ -25,12 +25,12 @@ _COOKED, _COOKED_2, _IPV4, _IPV6 = links.COOKED, links.COOKED_2, links.IPV4, lin
 _TAGS_MAX = links.TAGS_MAX
 
 
-@jit
+@inlined
 def _of_version(buf: Any, at: int, stop: int, version: int) -> int:
     return at if at < stop and buf[at] >> 4 == version else GENERIC
 
 
-@jit
+@inlined
 def _of_type(buf: Any, at: int, stop: int, ethertype: int) -> int:
     for _ in range(_TAGS_MAX + 1):
         if ethertype == 0x0800:
@@ -46,7 +46,7 @@ def _of_type(buf: Any, at: int, stop: int, ethertype: int) -> int:
     return GENERIC
 
 
-@jit
+@inlined
 def _of_link(buf: Any, at: int, stop: int, linktype: int) -> int:
     """Where the IP packet starts; -NOT_IP where there is none, GENERIC where that is not plain."""
     if linktype == _ETHERNET:
@@ -76,7 +76,7 @@ def _of_link(buf: Any, at: int, stop: int, linktype: int) -> int:
     return GENERIC
 
 
-@jit
+@inlined
 def datagram(buf: Any, start: int, stop: int, length: int, linktype: int, head: Any) -> int:
     """What the frame from ``start`` to ``stop`` carries, which had ``length`` bytes on the wire."""
     at = _of_link(buf, start, stop, linktype)

@@ -15,7 +15,7 @@ from msmqwire.columnar.generated import (
     session_ack,
     user_message,
 )
-from msmqwire.columnar.jit import is_text, jit, u16, u32
+from msmqwire.columnar.jit import inlined, is_text, jit, u16, u32
 from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
@@ -80,7 +80,7 @@ _ORDER_CLASS: Final = ORDER_ACK.defaults["MessagePropertiesHeader.MessageClass"]
 _FINAL_CLASS: Final = FINAL_ACK.defaults["MessagePropertiesHeader.MessageClass"]
 
 
-@jit
+@inlined
 def packet_length(buf: Any, at: int) -> int:
     """The bytes that the packet at a place takes on the stream; -1 for a header that can't be.
 

@@ -1,4 +1,4 @@
-"""From columns to plans: which compiled function writes a column's cells, and where its field stands.
+"""From columns to plans: how a column's cells are made, and where its field stands.
 
 All places come from `generated.PLACES`, all masks from the schemas.
 """
@@ -6,12 +6,12 @@ All places come from `generated.PLACES`, all masks from the schemas.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar import extract, values
+from msmqwire.columnar import extract, spans, values
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.extract import BOOL, INT32, INT64
 from msmqwire.columnar.generated import PLACES
@@ -40,6 +40,14 @@ _FORMS: Final[dict[Any, Form]] = {
     response_queue: "queue",
     values.sender_id: "sender",
     class_name: "class",
+}
+_SPANS: Final[dict[Form, int]] = {
+    "where": spans.RAW,
+    "bytes": spans.BYTES,
+    "guid": spans.GUID,
+    "text": spans.TEXT,
+    "queue": spans.QUEUE_NAME,
+    "sender": spans.SENDER,
 }
 _SENDER: Final = "SecurityHeader.SecurityData.SecurityID"
 _QUEUES: Final[dict[Any, tuple[str, str]]] = {
@@ -100,63 +108,114 @@ def place(layout: str, path: str) -> tuple[int, int, int, int] | None:
     return slot, plus, end_slot, end_plus
 
 
-def integer_plan(columns: Sequence[Column]) -> tuple[Any, Any]:
-    """For `extract.integers`: the fields of each kind of packet, and how many they are."""
-    plan = np.zeros((len(LAYOUTS), max(1, len(columns)), extract.PLAN_FIELDS), np.int64)
-    counts = np.zeros(len(LAYOUTS), np.int64)
+class IntegerPlan(NamedTuple):
+    """For `extract.integers`: the fields of each kind of packet, and what tells that they are there.
+
+    Attributes:
+        columns: of each column its type, its place among those of this type, and which cells tell what of
+            it is there: those are the same for columns that stand in the same part of packets.
+        counts: how many columns of each type.
+        valid: how many cells tell what is there.
+    """
+
+    fields: Any
+    field_counts: Any
+    there: Any
+    there_counts: Any
+    columns: dict[str, tuple[int, int, int]]
+    counts: list[int]
+    valid: int
+
+
+def integer_plan(columns: Sequence[Column]) -> IntegerPlan:
+    """The plan of some columns."""
+    kinds, width = len(LAYOUTS), max(1, len(columns))
     types = {pa.bool_(): BOOL, pa.int32(): INT32, pa.int64(): INT64, pa.timestamp("s", tz="UTC"): INT64}
-    for number, column in enumerate(columns):
-        for kind, layout in enumerate(LAYOUTS):
-            for path in column.paths:
-                if not _has(layout, path):
-                    continue
-                node, name = _node(layout, path)
-                word = path.removesuffix(f".{name}") if name else path
-                slot, plus, size = PLACES[layout][word]
-                shift, mask = 0, (1 << 8 * size) - 1
-                if name:
-                    assert isinstance(node, Flags)
-                    part = next(p for p in node.parts if p.name == name)
-                    shift, mask = part.shift, part.mask >> part.shift
-                row = number, types[column.type], slot, plus, size, shift, mask
-                plan[kind, counts[kind]] = row
-                counts[kind] += 1
-                break
-    return plan, counts
+    places: dict[str, tuple[int, int, int]] = {}
+    counts = [0] * 3
+    valid: dict[tuple[int, ...], int] = {}
+    fields: list[list[tuple[int, ...]]] = [[] for _ in range(kinds)]
+    for column in columns:
+        found = [_integer(column, layout) for layout in LAYOUTS]
+        slots = tuple(-1 if field is None else field[0] for field in found)
+        form = types[column.type]
+        places[column.name] = form, counts[form], valid.setdefault(slots, len(valid))
+        for kind, field in enumerate(found):
+            if field is not None:
+                fields[kind].append((counts[form], form, *field))
+        counts[form] += 1
+    plan = np.zeros((kinds, width, extract.PLAN_FIELDS), np.int64)
+    there = np.zeros((kinds, width, 2), np.int64)
+    field_counts, there_counts = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
+    for kind in range(kinds):
+        for row in sorted(fields[kind], key=lambda field: field[extract.P_SLOT]):
+            plan[kind, field_counts[kind]] = row
+            field_counts[kind] += 1
+        for slots, number in valid.items():
+            if slots[kind] >= 0:
+                there[kind, there_counts[kind]] = number, slots[kind]
+                there_counts[kind] += 1
+    return IntegerPlan(plan, field_counts, there, there_counts, places, counts, len(valid))
 
 
-def span_plan(column: Column) -> Any:
+def _integer(column: Column, layout: str) -> tuple[int, int, int, int, int] | None:
+    """Slot and distance of a column's field in a kind of packet, its size, and its shift and mask."""
+    for path in column.paths:
+        if not _has(layout, path):
+            continue
+        node, name = _node(layout, path)
+        word = path.removesuffix(f".{name}") if name else path
+        slot, plus, size = PLACES[layout][word]
+        if not name:
+            return slot, plus, size, 0, (1 << 8 * size) - 1
+        assert isinstance(node, Flags)
+        part = next(p for p in node.parts if p.name == name)
+        return slot, plus, size, part.shift, part.mask >> part.shift
+    return None
+
+
+def span_plans(columns: Sequence[Column], body_limit: int | None) -> tuple[Any, Any]:
+    """For `spans.cells`: what it knows of each column, and their plans."""
+    found = np.zeros((len(columns), spans.SPAN_FIELDS), np.int64)
+    made = np.full((len(columns), len(LAYOUTS), spans.PLAN_FIELDS), -1, np.int64)
+    for column, span, plan in zip(columns, found, made, strict=True):
+        form = form_of(column)
+        span[spans.S_FORM] = _SPANS[form]
+        span[spans.S_MOST] = body_limit if column.name == "body" and body_limit is not None else 1 << 62
+        span[spans.S_UNLESS_EMPTY] = column.convert is not None
+        if form == "queue":
+            _plan_queue(column, plan)
+        elif form != "where":
+            _plan_span(_SENDER if form == "sender" else column.paths[0], plan)
+        if form == "sender":
+            slot, plus, _ = PLACES["UserMessage"]["SecurityHeader.Flags"]
+            mask = bits(SECURITY_HEADER, "Flags.ST").mask
+            plan[:, [spans.T_SLOT, spans.T_PLUS, spans.T_MASK]] = slot, plus, mask
+        kinds = np.flatnonzero(plan[:, spans.SLOT] >= 0)
+        span[spans.S_KINDS] = -1 if form == "where" else (1 << kinds).sum()
+    return found, made
+
+
+def _plan_span(path: str, plan: Any) -> None:
     """For fields of bytes, texts and GUIDs: where each kind of packet has them."""
-    plan = np.full((len(LAYOUTS), 4), -1, np.int64)
-    path = _SENDER if form_of(column) == "sender" else column.paths[0]
     for kind, layout in enumerate(LAYOUTS):
         found = place(layout, path)
         if found is not None:
-            plan[kind] = found
-    return plan
+            plan[kind, :4] = found
 
 
-def queue_plan(column: Column) -> Any:
+def _plan_queue(column: Column, plan: Any) -> None:
     """For queues of the UserHeader."""
-    plan = np.full((len(LAYOUTS), 10), -1, np.int64)
     name, word = _QUEUES[column.convert]
     for kind, layout in enumerate(LAYOUTS):
         places = PLACES[layout]
         if f"UserHeader.{name}" not in places:
             continue
-        plan[kind, extract.Q_FLAGS_SLOT] = places["UserHeader.Flags"][0]
-        plan[kind, extract.Q_FLAGS] = places["UserHeader.Flags"][1]
-        plan[kind, extract.Q_SOURCE] = places["UserHeader.SourceQueueManager"][1]
-        plan[kind, extract.Q_TARGET] = places["UserHeader.QueueManagerAddress"][1]
-        plan[kind, extract.Q_SHIFT] = bits(USER_HEADER, word).shift
-        plan[kind, [extract.Q_SLOT, extract.Q_PLUS]] = places[f"UserHeader.{name}"][:2]
+        plan[kind, [spans.Q_FLAGS_SLOT, spans.Q_FLAGS]] = places["UserHeader.Flags"][:2]
+        plan[kind, spans.Q_SOURCE] = places["UserHeader.SourceQueueManager"][1]
+        plan[kind, spans.Q_TARGET] = places["UserHeader.QueueManagerAddress"][1]
+        plan[kind, spans.Q_SHIFT] = bits(USER_HEADER, word).shift
+        plan[kind, [spans.Q_SLOT, spans.Q_PLUS]] = places[f"UserHeader.{name}"][:2]
         if column.convert is response_queue:
-            plan[kind, extract.Q_ADMIN_SHIFT] = bits(USER_HEADER, "Flags.AQ").shift
-            plan[kind, [extract.Q_ADMIN_SLOT, extract.Q_ADMIN_PLUS]] = places["UserHeader.AdminQueue"][:2]
-    return plan
-
-
-def sender_flags() -> tuple[int, int, int]:
-    """Slot and distance of the flags of the SecurityHeader, and the mask of ST."""
-    slot, plus, _ = PLACES["UserMessage"]["SecurityHeader.Flags"]
-    return slot, plus, bits(SECURITY_HEADER, "Flags.ST").mask
+            plan[kind, spans.Q_ADMIN_SHIFT] = bits(USER_HEADER, "Flags.AQ").shift
+            plan[kind, [spans.Q_ADMIN_SLOT, spans.Q_ADMIN_PLUS]] = places["UserHeader.AdminQueue"][:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.jit import b32, jit, u32
+from msmqwire.columnar.jit import b32, inlined, u32
 from msmqwire.columnar.state import (
     BIG_ENDIAN,
     END,
@@ -32,7 +32,7 @@ from msmqwire.columnar.state import (
 _ENHANCED: Final = 6
 
 
-@jit
+@inlined
 def next_record(st: Any, buf: Any, interfaces: Any) -> int:
     """The record at POS; the place behind it, or -1 with why in NEED: 0 for a block that is not plain."""
     pos, end = st[POS], st[END]
@@ -84,7 +84,7 @@ def next_record(st: Any, buf: Any, interfaces: Any) -> int:
         return -1
     ticks, divisor = high << 32 | low, interfaces[interface, I_DIVISOR]
     multiplier, whole = interfaces[interface, I_MULTIPLIER], ticks // divisor
-    if whole > 9_000_000_000_000_000_000 // multiplier:
+    if whole > 6_900_000_000_000_000_000 // multiplier:  # with the offset, below 2**61, it stays in 64 bits
         return -1
     time_ns = whole * multiplier + (ticks - whole * divisor) * multiplier // divisor
     st[RECORD] = pos + 28

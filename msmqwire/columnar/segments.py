@@ -28,7 +28,7 @@ from msmqwire.columnar.flows import (
     STREAM,
     UNKNOWN,
 )
-from msmqwire.columnar.jit import jit
+from msmqwire.columnar.jit import inlined, jit
 from msmqwire.columnar.network import (
     ACK,
     DST_HIGH,
@@ -141,7 +141,7 @@ def end_direction(st: Any, flow: Any, peer: Any, head: Any) -> int:
     return -1
 
 
-@jit
+@inlined
 def segment(
     st: Any,
     table: Any,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msmqwire.columnar.delivery import write_row
 from msmqwire.columnar.generated import PLACES, ping
-from msmqwire.columnar.jit import jit, u16
+from msmqwire.columnar.jit import LINE, jit, prefetch, u16
 from msmqwire.columnar.network import NOT_IP, OTHER, PORTS, START, STOP, TCP, UDP, datagram
 from msmqwire.columnar.packet import PING_KIND
 from msmqwire.columnar.records import next_record
@@ -37,6 +37,7 @@ from msmqwire.columnar.state import (
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
 _PING_SIGNATURE_AT: Final = PLACES["Ping"]["Signature"][1]
+_HEADERS: Final = 3 * LINE  # about where a frame has its headers, and where a packet in it begins
 
 
 @jit
@@ -81,6 +82,8 @@ def walk(
         following = next_record(st, buf, interfaces)
         if following < 0:
             return MORE if st[NEED] else BLOCK
+        for place in range(following, following + _HEADERS, LINE):
+            prefetch(buf, place)
         first = st[RECORD]
         st[EVENT_NS], st[EVENT_FRAME] = st[RECORD_NS], st[FRAME_NO] + 1
         what = datagram(buf, first, first + st[RECORD_SIZE], st[RECORD_LENGTH], st[RECORD_LINK], head)

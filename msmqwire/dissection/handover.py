@@ -142,8 +142,8 @@ def _give_back(tracker: Tracker, direction: Direction, standing: Standing) -> No
     side = direction.key[:2]
     connection = tracker.connections.get(direction.stream)
     begun = connection is not None and side in connection.finders
-    if not (standing.ignored[0] or standing.pieces or begun):
-        return  # as if nothing had come of it
+    if not (standing.ignored[0] or standing.taken or begun):
+        return  # nothing has come of it
     flow = direction.the_flow()
     if connection is None:
         connection = tracker.connections[direction.stream] = Connection(flow, tracker.tcp_ports)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 from fuzz.whole import packet_bytes
-from msmqwire.columnar import COLUMNS, arrow_schema, decoder, record_batches
+from msmqwire.columnar import COLUMNS, arrow_schema, gathering, record_batches
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.rows import batches
 from msmqwire.dissection import Dissection, dissect
@@ -178,7 +178,7 @@ def same(files: list[bytes], **sizes: int) -> None:
     by_items, expected = generic(files)
     with ExitStack() as stack:
         for name, size in sizes.items():
-            stack.enter_context(mock.patch.object(decoder, name, size))
+            stack.enter_context(mock.patch.object(gathering, name, size))
         by_columns, found = columnar(files, batch_rows=sizes.get("ROWS", 1000))
     assert found.num_rows == expected.num_rows
     for name in NAMES:

@@ -126,6 +126,19 @@ def test_packets_of_all_parts(files: list[bytes], split_size: int) -> None:
         assert compared(packets(paths, split_size, ALL)) == compared(alone(paths))
 
 
+def test_the_windows_of_a_file_are_alike_in_size_and_know_where_warm_ups_start() -> None:
+    frames = [c.Frame(c.START_NS + n, bytes(984)) for n in range(100)]  # records of 1000 bytes
+    with TemporaryDirectory() as folder:
+        paths = written(folder, [c.pcap_bytes(frames)])
+        (windows,) = windows_of(paths, 60_000, search=False, overlap=8000)
+        assert [window.end - window.start for window in windows] == [50_024, 50_000]
+        _, second = parts([windows], 60_000, 8000)
+        assert [(window.start, window.end) for window in second.before()] == [
+            (42_024, 48_024),
+            (48_024, 50_024),
+        ]
+
+
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
 @settings(max_examples=20)
 @given(captures())

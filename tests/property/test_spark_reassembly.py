@@ -6,7 +6,9 @@ import io
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -14,9 +16,17 @@ from hypothesis import given
 
 import msmqwire
 from msmqwire.capture import Datagram, IpDecoder, open_records
+from msmqwire.columnar import gathering
+from msmqwire.columnar.batch import BatchMaker
+from msmqwire.columnar.columns import BY_NAME, COLUMNS
+from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.rows import batches as row_batches
+from msmqwire.dissection import Tracker
+from spark_udfs import flow_decoder
 from spark_udfs.cuts import check_pieces, find_cuts, heads, without_bad
-from spark_udfs.pieces import NEEDED, Cut, Segments, pieces
-from spark_udfs.reassembly import packet_batches
+from spark_udfs.flow_decoder import FlowDecoder
+from spark_udfs.pieces import NEEDED, Cut, Cuts, Segments, pieces
+from spark_udfs.reassembly import items, packet_batches, packet_schema
 from tests import captures as c
 from tests import handmade as h
 
@@ -189,6 +199,101 @@ def dealt(files: Iterable[bytes], *, flows: int, tasks: int, rng: random.Random)
     return [[batch_of(share[at : at + size]) for at in range(0, len(share), size)] for share in shares], end
 
 
+NAMES = [column.name for column in COLUMNS] + ["frame_offset"]
+SIZES = st.sampled_from(
+    [{}, {}, {"CHUNK": 256, "ARENA": 64, "ROWS": 3}, {"CHUNK": 5000, "ARENA": 3000, "ROWS": 1}, {"ROWS": 7}]
+)
+
+
+def packet_by_packet(share: list[Any], end: int, cuts: Cuts | None = None) -> pa.Table:
+    """What a tracker for each flow gives, all columns."""
+    noted: list[int | None] = []
+
+    def found() -> Iterator[msmqwire.Item]:
+        for flow, item in items(share, end_ns=end, cuts=cuts):
+            noted.append(flow if item.transport == "tcp" else None)
+            yield item
+
+    batches = list(row_batches(found(), [BY_NAME[name] for name in NAMES[:-1]], batch_rows=1000))
+    schema = packet_schema(NAMES)
+    table = pa.Table.from_batches(batches, None if batches else schema.remove(len(NAMES) - 1))
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    columns["frame_offset"], columns["frame"] = columns["frame"], pa.nulls(table.num_rows, pa.int64())
+    columns["stream"] = pa.array(noted, pa.int64())
+    return pa.Table.from_arrays([columns[name] for name in NAMES], schema=schema)
+
+
+def assert_same(share: list[Any], end: int, cuts: Cuts | None = None, **sizes: int) -> None:
+    """The compiled walk gives the rows of a tracker for each flow, in their order, on every column."""
+    with ExitStack() as stack:
+        for name, size in sizes.items():
+            stack.enter_context(mock.patch.object(gathering, name, size))
+            stack.enter_context(mock.patch.object(flow_decoder, "FILES_MAX", 1))
+        batches = list(packet_batches(share, columns=NAMES, end_ns=end, cuts=cuts))
+    for batch in batches:
+        batch.validate(full=True)
+    found = pa.Table.from_batches(batches, packet_schema(NAMES))
+    expected = packet_by_packet(share, end, cuts)
+    for name in NAMES:
+        times = pa.types.is_timestamp(found.schema.field(name).type)
+        column, right = (
+            table[name].cast(pa.int64()) if times else table[name] for table in (found, expected)
+        )
+        assert column.to_pylist() == right.to_pylist(), name
+
+
+@given(captures(), st.sampled_from([1, 2, 7, 1 << 30]), SIZES, st.randoms())
+def test_every_column_is_that_of_a_tracker_for_each_flow(files, flows, sizes, rng):
+    (share,), end = dealt(files, flows=flows, tasks=1, rng=rng)
+    assert_same(share, end, **sizes)
+
+
+times = st.one_of(
+    st.integers(0, 10**12),
+    st.sampled_from([None, 0, -1, -(2**62), 2**62 - 1, 2**62, 2**63 - 1]),
+    st.integers(-(2**63) + 1, 2**63 - 1),
+)
+numbers = st.one_of(st.integers(0, 4000), st.integers(2**32 - 2000, 2**32 - 1))
+
+
+@st.composite
+def any_segments(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Segments of few flows, with any headers, in any order of time."""
+    ends = [("10.0.0.1", 50_000, "10.0.0.2", 1801), ("fd00::1", 4000, "fd00::2", 8000)]
+    rows: list[dict[str, Any]] = []
+    stream = b"".join(PACKETS)
+    for flow in draw(st.lists(st.integers(0, 3), max_size=4, unique=True)):
+        at, time_ns = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 10**12))
+        for number in range(draw(st.integers(0, 12))):
+            src, src_port, dst, dst_port = ends[flow % 2]
+            if draw(st.booleans()):
+                src, src_port, dst, dst_port = dst, dst_port, src, src_port
+            wild = draw(st.sampled_from([False, False, False, True]))
+            place = draw(st.integers(0, 3000))
+            payload = stream[place : place + draw(st.sampled_from([0, 0, 1, 40, 1460]))]
+            udp = draw(st.sampled_from([False] * 9 + [True]))
+            time_ns += draw(st.integers(0, 90 * 10**9))
+            rows.append(
+                {
+                    "flow": flow, "file_index": number // 5, "offset": 24 + number, "file": f"f{number // 5}",
+                    "time_ns": draw(times) if wild else time_ns, "transport": "udp" if udp else "tcp",
+                    "src": src, "src_port": src_port, "dst": dst, "dst_port": dst_port,
+                    "payload": h.ping() if udp and draw(st.booleans()) else payload,
+                    "missing": draw(st.sampled_from([0] * 9 + [1, 700])),
+                    "seq": draw(numbers) if wild else (at + place) & 0xFFFF_FFFF,
+                    "ack": draw(st.one_of(numbers, st.just((at + place) & 0xFFFF_FFFF))),
+                    "flags": draw(st.sampled_from([2, 18, 16, 16, 16, 16, 24, 17, 4, 255])),
+                }
+            )  # fmt: skip
+    return rows
+
+
+@given(any_segments(), st.integers(1, 20), st.integers(0, 2**63 - 1), SIZES)
+def test_any_segments_give_every_column_of_a_tracker_for_each_flow(rows, size, end, sizes):
+    share = [batch_of(rows[at : at + size]) for at in range(0, len(rows), size)]
+    assert_same(share, end, **sizes)
+
+
 @given(captures(), st.integers(1, 4), st.sampled_from([2, 7, 1 << 30]), st.randoms())
 def test_any_partitioning_gives_the_rows_of_one_reader(files, tasks, flows, rng):
     shares, end = dealt(files, flows=flows, tasks=tasks, rng=rng)
@@ -247,6 +352,40 @@ def piecewise(share: list[Any], cuts: dict[int, list[Cut]], rng: random.Random) 
     return [batch_of(part) for part in parts]
 
 
+def checked_by_trackers(share: list[Any], cuts: Cuts) -> list[tuple[int, int, bool]]:
+    """What trackers tell of the ends of pieces."""
+    segments, told = Segments(share), []
+    for flow, number, saved, last, datagrams in pieces(segments, cuts):
+        tracker = Tracker(ports=(), lint=False, place=segments.place)
+        if saved is not None:
+            tracker.resume(saved)
+        for datagram in datagrams:
+            list(tracker.feed(datagram))
+        if not last:
+            told.append((flow, number, tracker.save() == cuts[flow][number].saved))
+    return told
+
+
+@given(st.lists(long_flows(), min_size=1, max_size=2), st.sampled_from([1, 2000]), SIZES, st.randoms())
+def test_pieces_are_checked_as_by_trackers_and_give_every_column(captured, piece_size, sizes, rng):
+    share, end = [], 0
+    for flow, files in enumerate(captured):
+        (batches,), ended = dealt(files, flows=1, tasks=1, rng=rng)
+        place = batches[0].schema.get_field_index("flow") if batches else 0
+        numbered = (b.set_column(place, "flow", pa.array([flow] * b.num_rows, pa.int64())) for b in batches)
+        share += numbered
+        end = max(end, ended)
+    cuts: dict[int, list[Cut]] = defaultdict(list)
+    for flow, cut in find_cuts(heads(share), piece_size):
+        cuts[flow].append(cut)
+    with ExitStack() as stack:
+        for name, size in sizes.items():
+            stack.enter_context(mock.patch.object(gathering, name, size))
+        told = list(check_pieces(share, cuts))
+    assert told == checked_by_trackers(share, cuts)
+    assert_same(share, end, cuts, **sizes)
+
+
 @given(long_flows(), st.sampled_from([1, 2000, 8000]), st.sampled_from([1, 1 << 30]), st.randoms())
 def test_pieces_of_a_flow_give_the_rows_of_the_whole(files, piece_size, flows, rng):
     (share,), end = dealt(files, flows=flows, tasks=1, rng=rng)
@@ -265,3 +404,31 @@ def test_a_flow_in_order_is_cut_about_every_so_many_bytes():
     (share,), _ = dealt(files, flows=1, tasks=1, rng=random.Random(1))
     cuts = planned(share, 20_000)
     assert len(cuts[0]) == sum(map(len, talk.sent.values())) // 20_000 - 1
+
+
+def test_no_connection_begins_beside_the_tracker_once_a_time_is_wild():
+    head = {
+        "flow": 1, "file_index": 0, "file": "f", "transport": "tcp", "src": "10.0.0.1", "src_port": 50_000,
+        "dst": "10.0.0.2", "dst_port": 1801, "missing": 0, "ack": 39,
+    }  # fmt: skip
+    syn, other = {"payload": b"", "seq": 39, "flags": 2}, {"payload": b"", "seq": 0, "flags": 2}
+    half = {"payload": PACKETS[3][:40], "seq": 0, "flags": 16}
+    rows = [
+        {**head, **one, "offset": 24 + number, "time_ns": time_ns}
+        for number, (one, time_ns) in enumerate(
+            [(syn, 0), (other, -(2**62)), *[(syn, 0)] * 5, (other, 0), ({**syn, "flags": 16}, 0), (half, 0)]
+        )
+    ]
+    assert_same([batch_of(rows)], 0)
+
+
+def test_flows_in_order_go_to_no_tracker():
+    talks = [c.TcpConversation(("10.0.0.1", 40_000 + number), start_ns=c.START_NS) for number in range(30)]
+    for talk in talks:
+        talk.handshake().send(EC).send(PACKETS[3]).send(ACK, by_client=False).wait(10**9).send(ACK).close()
+    files = [c.pcapng_bytes(c.merged(*(talk.frames for talk in talks)))]
+    (share,), end = dealt(files, flows=1 << 30, tasks=1, rng=random.Random(1))
+    decoder = FlowDecoder(BatchMaker([BY_NAME["kind"]], Filter(()), 100, None), end_ns=end)
+    assert sum(batch.num_rows for batch in decoder.batches(share)) == 30 * 4
+    assert decoder.handed == 0
+    assert_same(share, end)

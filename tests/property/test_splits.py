@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmqwire.capture import Record, open_records
-from msmqwire.capture.splits import Index, Window, plan
+from msmqwire.capture import Record, marks, open_records, source
+from msmqwire.capture.marks import Mark, can_be_cut, every
+from msmqwire.capture.splits import Index, Window, last_part, plan
+from msmqwire.columnar.skip import skip_records
 from msmqwire.errors import CaptureError
 from tests.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
@@ -126,6 +131,68 @@ def test_windows_are_the_file(data: bytes, split_size: int) -> None:
         windows = plan(str(path), split_size)
         assert adjoin(windows, len(data))
         assert through_windows(windows) == whole(path)
+
+
+def told(window: Window, **how: Any) -> tuple[list[Mark], tuple[str, int] | None]:
+    """The marks of a window and its error, with its place."""
+    found: list[Mark] = []
+    try:
+        found.extend(marks.marks(window, **how))
+    except CaptureError as error:
+        return found, (error.why, error.offset)
+    return found, None
+
+
+def of_interest(records: list[Mark], step: int) -> list[Mark]:
+    """The first record of all in each step, and the last."""
+    cut, found = 0, list[Mark]()
+    for mark in records:
+        if mark.start >= cut:
+            found.append(mark)
+            cut = (mark.start // step + 1) * step
+    return found + [mark for mark in records[-1:] if mark not in found]
+
+
+@given(spoiled(st.one_of(pcaps(), pcapngs())), st.integers(1, 3000), st.integers(30, 3000), st.booleans())
+def test_what_is_passed_over_changes_nothing(data: bytes, step: int, chunk: int, small: bool) -> None:
+    """Wherever a piece of the file ends, in a window of it too, and whatever the compiled code meets."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder, "a.cap")
+        path.write_bytes(data)
+        if not can_be_cut(str(path)):
+            return
+        windows = [Window(str(path), b"", 0, len(data)), plan(str(path), 2000)[-1]]
+        expected = [told(window) for window in windows]
+        planned = plan(str(path), step)
+        if small:
+            patch.setattr(marks, "CHUNK_SIZE", chunk)
+            patch.setattr(source, "CHUNK_SIZE", chunk)
+        for window, (records, error) in zip(windows, expected, strict=True):
+            assert told(window, after=every(1), skip=skip_records) == (records, error)
+            assert told(window, after=every(step), skip=skip_records) == (of_interest(records, step), error)
+        assert plan(str(path), step, skip=skip_records) == planned
+
+
+@given(
+    spoiled(st.one_of(pcaps(), pcapngs())), st.integers(1, 3000), st.lists(st.integers(0, 4000), max_size=2)
+)
+def test_tails_start_with_records_of_their_windows(data: bytes, split_size: int, tails: list[int]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.cap")
+        path.write_bytes(data)
+        plain = plan(str(path), split_size)
+        noted = plan(str(path), split_size, tails=tails, skip=skip_records)
+        assert [replace(window, tails=()) for window in noted] == plain
+        for window in noted:
+            records, _ = through_windows([window])
+            for start, head in window.tails:
+                assert window.start < start < window.end
+                rest, _ = through_windows([Window(str(path), head, start, window.end)])
+                assert rest
+                assert rest == records[-len(rest) :]
+            for tail in tails:
+                rest, _ = through_windows([last_part(window, tail, skip_records)])
+                assert rest == records[len(records) - len(rest) :]
 
 
 @settings(max_examples=40)

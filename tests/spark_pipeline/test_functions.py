@@ -21,7 +21,8 @@ RAW = [MESSAGE, h.establish_connection(), h.ping(), MESSAGE[:100], b"", None]
 def test_parse_gives_the_columns_of_a_capture():
     found = f.parse_raw(pa.array(RAW)).to_pylist()
     assert found[5] is None
-    assert [row["kind"] for row in found[:5]] == ["UserMessage", "EstablishConnection"] + ["Malformed"] * 3
+    kinds = ["UserMessage", "EstablishConnection", "Ping", "Malformed", "Malformed"]
+    assert [row["kind"] for row in found[:5]] == kinds
     assert [row["size"] for row in found[:5]] == [len(raw) for raw in RAW[:5]]
     fields = msmqwire.parse(MESSAGE)
     assert found[0]["label"] == "label"
@@ -45,15 +46,18 @@ def test_the_struct_has_all_columns_but_those_of_a_capture():
 
 
 def test_parse_of_another_protocol():
-    raw = pa.array([h.ping(cookie=7), h.remote_read_message(), MESSAGE, h.ping()])
-    found = f.parse_raw(raw, pa.array(["ping", "remote_read", None, "smtp"])).to_pylist()
-    assert [row["kind"] for row in found] == ["Ping", "RemoteReadMessage", "UserMessage", "Malformed"]
+    raw = pa.array([h.ping(cookie=7), h.remote_read_message(), MESSAGE, h.ping(), h.ping(), h.ping()])
+    protocols = pa.array(["ping", "remote_read", None, None, "session", "smtp"])
+    found = f.parse_raw(raw, protocols).to_pylist()
+    assert [row["kind"] for row in found] == [
+        "Ping", "RemoteReadMessage", "UserMessage", "Ping", "Malformed", "Malformed",
+    ]  # fmt: skip
     assert found[0]["ping_cookie"] == 7
-    assert found[3]["error"] == "'smtp' is none of session, ping, remote_read"
+    assert found[5]["error"] == "'smtp' is none of session, ping, remote_read"
 
 
 def test_kinds():
-    kinds = ["UserMessage", "EstablishConnection", "Malformed", "Malformed", "Malformed", None]
+    kinds = ["UserMessage", "EstablishConnection", "Ping", "Malformed", "Malformed", None]
     assert f.kind_of_raw(pa.array(RAW)).to_pylist() == kinds
 
 
@@ -68,10 +72,14 @@ def test_pings():
     assert found[2] is None
 
 
+FINDINGS = [lint(raw, protocol="ping" if raw == h.ping() else "session") for raw in RAW[:5]]
+
+
 def test_findings():
     found = f.lint_raw(pa.array(RAW)).to_pylist()
-    assert found == [None if raw is None else [one.to_json() for one in lint(raw)] for raw in RAW]
+    assert found == [*([one.to_json() for one in findings] for findings in FINDINGS), None]
     assert found[0]
+    assert not found[2]
     assert found[3]
 
 
@@ -117,11 +125,11 @@ def test_from_sql(spark):
     ).collect()
     found = [tuple(row) for row in rows]
     guid = "557358d1-9150-9595-4997-b6e611ea26c6"
-    counts = [len(lint(raw)) for raw in RAW[:5]]
+    counts = [len(findings) for findings in FINDINGS]
     assert found == [
         ("label", "UserMessage", "UserMessage", "hé", counts[0], None, "Malformed", True),
         (None, "EstablishConnection", "EstablishConnection", None, counts[1], None, "Malformed", False),
-        (None, "Malformed", "Malformed", None, counts[2], guid, "Ping", False),
+        (None, "Ping", "Ping", None, counts[2], guid, "Ping", False),
         (None, "Malformed", "Malformed", None, counts[3], None, "Malformed", False),
         (None, "Malformed", "Malformed", None, counts[4], None, "Malformed", False),
         (None, None, None, None, None, None, None, False),

@@ -14,10 +14,12 @@ from pyarrow import compute, csv, ipc, parquet
 
 import msmqwire
 from msmqwire.cli.dissect import command
-from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
+from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema, batch
 from msmqwire.columnar.values import sender_id
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
+from tests import captures as c
+from tests import handmade as h
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
@@ -206,3 +208,32 @@ def test_the_arrow_schema_says_what_columns_mean() -> None:
     schema = arrow_schema()
     assert all(schema.field(c.name).metadata[b"comment"].decode() == c.meaning for c in COLUMNS)
     assert len(set(schema.names)) == len(schema.names)
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 66_000, 3 << 20])
+def test_bodies_of_any_size(size: int, tmp_path: Path) -> None:
+    body = bytes(range(256)) * (size // 256 + 1)
+    talk = c.TcpConversation().handshake()
+    for count in (size, 5, size):
+        talk.send(h.user_message(properties=h.properties_header(body=body[:count])))
+    file = tmp_path / "large.pcap"
+    file.write_bytes(c.pcap_bytes(talk.close().frames))
+    found = msmqwire.read_capture(file, columns=["body_size", "body"])
+    assert found["body_size"].to_pylist() == [size, 5, size]
+    assert found["body"].to_pylist() == [body[:size], body[:5], body[:size]]
+
+
+@pytest.mark.parametrize("where", [(), [("src", "!=", "10.0.0.0")], [("src", "==", "10.0.0.199")]])
+def test_more_addresses_than_are_remembered(where: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "ADDRESSES_MAX", 64)
+    ping = bytes.fromhex("00004855") + bytes(20)
+    frames = []
+    for number in range(200):
+        packet = bytearray(c.udp_packet(ping, src_port=3527))
+        packet[12:20] = bytes([10, 0, 0, number, 11, 0, 0, number])
+        frames.append(c.Frame(c.START_NS + number, c.ethernet(bytes(packet))))
+    found = msmqwire.read_capture(io.BytesIO(c.pcap_bytes(frames)), columns=["src", "dst"], where=where)
+    expected = [(f"10.0.0.{number}", f"11.0.0.{number}") for number in range(200)]
+    if where:
+        expected = expected[1:] if where[0][1] == "!=" else expected[199:]
+    assert [(row["src"], row["dst"]) for row in found.to_pylist()] == expected

@@ -1,0 +1,145 @@
+"""Bytes of a packet to text, compiled: several characters at a time, as integers of 64 bits.
+
+Each function writes from ``pos`` on, where its caller has made sure of room, and returns the place behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from msmqwire.columnar.jit import b16, b32, ends_on_null, inlined, jit, put32, put64, u16, u32, u64
+
+GUID_SIZE: Final = 36
+
+_DASH: Final = 0x2D
+_PAIRS: Final = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8)
+
+_U4, _U8, _U16, _U32 = (np.uint64(n) for n in (4, 8, 16, 32))
+_TWO_BYTES: Final = np.uint64(0x0000FFFF0000FFFF)
+_BYTES: Final = np.uint64(0x00FF00FF00FF00FF)
+_NIBBLES: Final = np.uint64(0x000F000F000F000F)
+_ONES: Final = np.uint64(0x0101010101010101)
+_SIXES: Final = np.uint64(0x0606060606060606)
+_ZEROS: Final = np.uint64(0x3030303030303030)
+_TO_LETTERS: Final = np.uint64(ord("a") - ord("0") - 10)
+_NOT_ASCII: Final = np.uint64(0xFF80FF80FF80FF80)
+_UNITS: Final = np.uint64(0x0001000100010001)
+_UNIT_TOPS: Final = np.uint64(0x8000800080008000)
+
+
+@inlined
+def _hex(value: Any) -> Any:
+    """The eight digits of 32 bits, the lowest byte first."""
+    spread = np.uint64(value)
+    spread = (spread | spread << _U16) & _TWO_BYTES
+    spread = (spread | spread << _U8) & _BYTES
+    digits = spread >> _U4 & _NIBBLES | (spread & _NIBBLES) << _U8
+    letters = (digits + _SIXES) >> _U4 & _ONES
+    return digits + _ZEROS + letters * _TO_LETTERS
+
+
+@inlined
+def number(buf: Any, p: int, data: Any, pos: int) -> int:
+    """A little-endian integer of 32 bits in eight digits."""
+    put64(data, pos, _hex(b32(buf, p)))
+    return pos + 8
+
+
+@jit
+def hexadecimal(buf: Any, p: int, size: int, data: Any, pos: int) -> int:
+    """Bytes as two digits each."""
+    while size >= 4:
+        put64(data, pos, _hex(u32(buf, p)))
+        p += 4
+        pos += 8
+        size -= 4
+    for k in range(size):
+        digits = _hex(buf[p + k])
+        data[pos + 2 * k] = digits & np.uint64(0xFF)
+        data[pos + 2 * k + 1] = digits >> _U8 & np.uint64(0xFF)
+    return pos + 2 * size
+
+
+@inlined
+def guid(buf: Any, p: int, data: Any, pos: int) -> int:
+    """A GUID in `GUID_SIZE` characters."""
+    middle = _hex(b16(buf, p + 4) | b16(buf, p + 6) << 16)
+    last = _hex(u32(buf, p + 8))
+    put64(data, pos, _hex(b32(buf, p)))
+    put32(data, pos + 9, middle)
+    put32(data, pos + 14, middle >> _U32)
+    put32(data, pos + 19, last)
+    put32(data, pos + 24, last >> _U32)
+    put64(data, pos + 28, _hex(u32(buf, p + 12)))
+    data[pos + 8] = data[pos + 13] = data[pos + 18] = data[pos + 23] = _DASH
+    return pos + GUID_SIZE
+
+
+@inlined
+def utf8(buf: Any, start: int, stop: int, data: Any, pos: int) -> int:
+    """UTF-16 that ends on its only null, without that; -1 where it is not well-formed.
+
+    There is room for three bytes for each unit.
+    """
+    if not ends_on_null(buf, start, stop):
+        return -1
+    stop -= 2
+    while start < stop:
+        if start + 8 <= stop:
+            four = u64(buf, start)
+            if four & _NOT_ASCII == 0:
+                if (four - _UNITS) & _UNIT_TOPS:
+                    return -1
+                four = (four | four >> _U8) & _TWO_BYTES
+                put32(data, pos, four | four >> _U16)
+                start += 8
+                pos += 4
+                continue
+        unit = u16(buf, start)
+        start += 2
+        if unit < 0x80:
+            if unit == 0:
+                return -1
+            data[pos] = unit
+            pos += 1
+        elif unit < 0x800:
+            data[pos] = 0xC0 | unit >> 6
+            data[pos + 1] = 0x80 | unit & 0x3F
+            pos += 2
+        elif 0xD800 <= unit < 0xE000:
+            if unit >= 0xDC00 or start >= stop or not 0xDC00 <= u16(buf, start) < 0xE000:
+                return -1
+            point = 0x10000 + ((unit & 0x3FF) << 10) + (u16(buf, start) & 0x3FF)
+            start += 2
+            data[pos] = 0xF0 | point >> 18
+            data[pos + 1] = 0x80 | point >> 12 & 0x3F
+            data[pos + 2] = 0x80 | point >> 6 & 0x3F
+            data[pos + 3] = 0x80 | point & 0x3F
+            pos += 4
+        else:
+            data[pos] = 0xE0 | unit >> 12
+            data[pos + 1] = 0x80 | unit >> 6 & 0x3F
+            data[pos + 2] = 0x80 | unit & 0x3F
+            pos += 3
+    return pos
+
+
+@inlined
+def decimal(value: Any, data: Any, pos: int) -> int:
+    """An unsigned integer below 10**18."""
+    size, limit = 1, np.uint64(10)
+    while value >= limit:
+        limit *= np.uint64(10)
+        size += 1
+    at = pos + size
+    while at - pos >= 2:
+        rest = value // np.uint64(100)
+        pair = np.int64(value - rest * np.uint64(100)) * 2
+        at -= 2
+        data[at], data[at + 1] = _PAIRS[pair], _PAIRS[pair + 1]
+        value = rest
+    if at > pos:
+        data[pos] = np.uint64(0x30) + value
+    return pos + size
