@@ -298,3 +298,26 @@ def test_whoever_crashes_and_when_all_end_alike(
     committed = system.bodies()[0] == [b"new"]
     assert {one.committed for one in system.outcomes} <= {committed}
     system.assert_ended(committed=committed)
+
+
+def test_a_participant_that_is_known_to_be_lost_aborts_all_before_it_is_back(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.lost("b")
+    assert system.coordinator.take()[1][-1] == Outcome(identifier, False)
+
+
+def test_a_participant_that_comes_back_without_a_transaction_aborts_it(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.reenlist("b", [])
+    assert system.coordinator.take()[1][-1] == Outcome(identifier, False)
+
+
+def test_a_participant_whose_answer_was_lost_is_still_prepared(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=3)  # both are prepared, a has said so
+    assert system.waiting.pop() == (identifier, "b", PREPARED)
+    system.coordinator.reenlist("b", system.desks["b"].core.transactions.in_doubt)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, True)]
+    system.assert_ended(committed=True)
