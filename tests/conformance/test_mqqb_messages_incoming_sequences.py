@@ -301,4 +301,5 @@ def test_a_final_acknowledgement_finds_its_way_after_the_session_and_a_restart()
     assert [one.kinds() for one in again.called] == [["FinalAck"]]  # it was not acknowledged
     assert again.receive(again.core.queues.lookup.path("here\\private$\\tx")) == b"2"
     assert again.called[0].address == PEER_ADDRESS
-    assert again.called[0].kinds() == ["FinalAck"]
+    (final,) = again.called[0].take("FinalAck")
+    assert final.UserHeader.Flags.DQ == 7

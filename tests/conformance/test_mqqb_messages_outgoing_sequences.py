@@ -378,16 +378,17 @@ def test_where_a_message_ends_with_its_final_acknowledgement(positive, negative,
 
 
 @pytest.mark.requirement("MQQB-3.1.5.7-04")
-def test_a_refused_message_goes_to_the_dead_letter_queue_of_the_application():
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_refused_message_goes_to_the_dead_letter_queue_of_the_application(valid):
     desk = Desk()
-    own = desk.queue("dead", transactional=True)
+    own = desk.queue("dead", transactional=valid)
     desk.send_all(b"m", negative_journaling_requested=True, application_deadletter_queue=own.pathname)
     peer = desk.called[0]
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
     peer.final_ack(packet, 0x8000)
-    assert bodies(own) == [b"m"]
-    assert bodies(desk.core.queue_manager.system_transactional_deadletter_queue) == []
+    dead = bodies(desk.core.queue_manager.system_transactional_deadletter_queue)
+    assert (bodies(own), dead) == (([b"m"], []) if valid else ([], [b"m"]))
 
 
 @pytest.mark.requirement("MQQB-3.1.5.7-02")

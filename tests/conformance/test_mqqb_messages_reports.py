@@ -259,3 +259,21 @@ def test_without_direct_names_it_goes_to_the_queue_manager_that_sent_the_message
     else:
         assert peer.take("OrderAck") == []
         assert [one.message_class for one in messages(queue)] == [0x00FF]
+
+
+@pytest.mark.requirement("MQQB-3.1.7.17-08")
+def test_the_address_of_a_session_is_not_that_of_a_sender_behind_it():
+    desk = Desk()
+    tx = desk.queue("tx", transactional=True)
+    peer = desk.peer()
+    peer.send(destination=direct("none"))  # makes it a session of direct names
+    private = {"destination": (3, handmade.private_id(tx.private_queue_number)), "address": HERE.bytes_le}
+    peer.send(tx=(1, 0), source=BEHIND, **private)
+    desk.passes(500)
+    assert bodies(tx) == [b"x"]
+    assert peer.take("OrderAck") == []
+    (queue,) = [
+        one for one in desk.core.queue_manager.queues.values()
+        if isinstance(one, OutgoingQueue) and one.acknowledged_peer == BEHIND
+    ]  # fmt: skip
+    assert queue.destination == PrivateName(BEHIND, 4)

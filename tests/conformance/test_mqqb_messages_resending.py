@@ -53,6 +53,8 @@ def test_all_that_have_no_order_acknowledgement_are_sent_again():
     assert peer.sent_in_order() == [(b"2", 1, 2, 1), (b"3", 1, 3, 2)]
     assert [one.sequence_number for one in transfer.table.values()] == [5, 6, 4]
     assert [one.received_session_ack for one in transfer.table.values()] == [False] * 3
+    peer.acknowledge(ack=4, recoverable_ack=0, recoverable_flags=0)  # what was sent first has come
+    assert [one.received_session_ack for one in transfer.table.values()] == [False, False, True]
     peer.acknowledge()
     assert bodies(desk.outgoing()) == [b"2", b"3"]
     peer.order_ack(FIRST, 3)

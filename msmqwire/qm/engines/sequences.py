@@ -227,8 +227,8 @@ class Sequences:
     def incoming(self, message: Message) -> IncomingTransactionalTransferInfo:
         """Where the sequence of a sender to a destination stands: MQQB-3.1.5.8.8-07 and -08.
 
-        By the name used, as each outgoing queue of the sender has a sequence of its own; also where there is no
-        queue, so that a message refused for that is not accepted when it is sent again.
+        By the name used, as each outgoing queue of the sender has a sequence of its own; also where there is
+        no queue, so that a message refused for that is not accepted when it is sent again.
         """
         assert message.destination is not None, "a received message has a destination"
         key = message.source_machine_identifier, message.destination.canonical

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Final
 
@@ -72,10 +73,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--nodes", type=int, choices=(2, 3, 4), help="queue managers; drawn when left out")
     parser.add_argument("--seed", type=int, help="run only this one")
+    parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
     parser.add_argument("--story", action="store_true", help="print what happens in it")
     chosen = parser.parse_args(arguments)
     if chosen.seed is not None:
-        outcome = World(make(chosen.seed, nodes=chosen.nodes), story=True).run()
+        with ExitStack() as stack:
+            capture = stack.enter_context(open(chosen.capture, "wb")) if chosen.capture else None
+            outcome = World(make(chosen.seed, nodes=chosen.nodes), story=True, capture=capture).run()
         if chosen.story:
             tell(outcome)
         failed = [(chosen.seed, outcome.violation)] if outcome.violation is not None else []

@@ -59,6 +59,8 @@ class Connection:
         self._delays = [rng.choice((0, 1, 5, 20, 200)) for _ in range(2)]
         self._flying: tuple[deque[tuple[int, Payload]], ...] = (deque(), deque())
         self._listeners = (Listener(first.node, second.node), Listener(second.node, first.node))
+        capture, now = network.world.capture, network.world.now
+        self._stream = capture and capture.opened(now, first.node.address, second.node.address)
 
     def side(self, node: Node) -> int:
         """Which end is that of a node."""
@@ -103,10 +105,14 @@ class Connection:
                 target.node.call(partial(_connected, target.number))
             elif payload == _GONE:
                 target.knows, target.open = True, False
+                if self._stream:
+                    self._stream.closed(world.now)
                 world.tell(target.node.name, f"connection with {source.node.name} is gone")
                 target.node.call(partial(_disconnected, target.number))
             else:
                 assert isinstance(payload, bytes)
+                if self._stream:
+                    self._stream.data(world.now, side, payload)
                 target.node.call(partial(_received, target.number, payload))
 
     def close(self, side: int) -> None:
@@ -246,6 +252,8 @@ class Network:
             world.counts["lost datagrams"] += 1
             return
         assert target is not None
+        if world.capture:
+            world.capture.datagram(world.now, node.address, address, port, data)
         request = port == PING_PORT
         world.after(
             world.rng.choice((0, 5, 900, 1_100) if not world.calm else (0, 5)),

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import BinaryIO, Final
 from uuid import UUID
 
 from msmqwire.qm.sim import invariants
+from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
@@ -55,10 +56,12 @@ class World:
         rng: all that is left to chance.
         calm: whether the faults are over.
         counts: what happened how often.
+        capture: takes what goes over the network, if that is wanted.
     """
 
-    def __init__(self, plan: Plan, *, story: bool = False) -> None:
+    def __init__(self, plan: Plan, *, story: bool = False, capture: BinaryIO | None = None) -> None:
         self.plan = plan
+        self.capture = Capture(capture) if capture else None
         self.now = 0
         self.calm = False
         self.rng = Random(f"run {plan.seed}")
