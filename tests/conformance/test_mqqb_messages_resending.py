@@ -55,7 +55,7 @@ def test_all_that_have_no_order_acknowledgement_are_sent_again():
     assert [one.received_session_ack for one in transfer.table.values()] == [False] * 3
     peer.acknowledge(ack=4, recoverable_ack=0, recoverable_flags=0)  # what was sent first has come
     assert [one.received_session_ack for one in transfer.table.values()] == [False, False, True]
-    peer.acknowledge()
+    peer.acknowledge(recoverable_ack=4, recoverable_flags=0b111)
     assert bodies(desk.outgoing()) == [b"2", b"3"]
     peer.order_ack(FIRST, 3)
     assert bodies(desk.outgoing()) == []
