@@ -159,7 +159,7 @@ def transfer(joined: Joined, kind: str, count: int) -> float:
     sent = received = 0
     start = time.perf_counter()
     while received < count:
-        for _ in range(min(AHEAD, count - sent) // (IN_A_TRANSACTION if transactional else 1)):
+        for _ in range(-(-min(AHEAD, count - sent) // (IN_A_TRANSACTION if transactional else 1))):
             if transactional:
                 transaction = core.transactions.create(core.context.new_guid())
                 for _ in range(IN_A_TRANSACTION):

@@ -21,7 +21,7 @@ from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.directory import DirectoryObject
 from msmqwire.qm.model.effects import Effect
-from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue, QueueManager, Transaction
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
@@ -87,6 +87,7 @@ class Core:
         self.transactions = Transactions(context, self.messages)
         self.dispatch = Dispatch(context)
         self.engine = BinaryEngine(context, self.messages, self.queues, self.dispatch, self.routing)
+        self.messages.when_arrived = self.engine.acknowledging.arrived
 
     @property
     def queue_manager(self) -> QueueManager:
@@ -149,9 +150,18 @@ class Core:
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
     ) -> EnqueueStatus | HResult:
-        """Send a message of an application to an open queue."""
+        """Send a message of an application to an open queue.
+
+        One for a queue of this queue manager is there at once, and has the acknowledgement of its arrival and its
+        source journaling as another would. Gives MQ_ERROR_TRANSACTION_USAGE for one that is to be sent
+        in a transaction to such a queue that is not transactional, or without one to such a queue that is.
+        """
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name
+        for one in descriptor.children if descriptor.multiple else (descriptor,):
+            local = one.queue is not None and not isinstance(one.queue, OutgoingQueue)
+            if local and one.queue.transactional != (transaction is not None):  # type: ignore[union-attr]
+                return HResult.MQ_ERROR_TRANSACTION_USAGE
         self.engine.stamp(message)
         return self.messages.enqueue_to_open_queue(descriptor, message, transaction)
 

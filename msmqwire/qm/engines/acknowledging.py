@@ -86,6 +86,14 @@ class Acknowledging:
             ),
         )
 
+    def arrived(self, message: Message) -> None:
+        """A message of this queue manager has arrived without a session: as [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4."""
+        journal = self._context.queue_manager.system_journal_queue
+        if message.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_ARRIVAL:
+            self.administration(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+        if message.positive_journaling_requested and journal is not None:
+            self._engine.messages.journal(message, journal)
+
     def removed(self, message: Message, reason: int) -> None:
         """A message has left its destination queue: [MS-MQQB] 3.1.7.2.1 and 3.1.7.2.2."""
         wished = message.acknowledgements_requested
@@ -145,16 +153,27 @@ class Acknowledging:
 
     def _queue(self, sender: UUID, name: FormatName) -> OutgoingQueue:
         """The outgoing queue for acknowledgements to a sender, also where its address is one of ours."""
-        queue = self._queues.get((sender, name))
+        queue = self._queues.pop((sender, name), None)
         if queue is None:
+            self._make_room()
             queue = OutgoingQueue(
                 self._context.new_guid(), label=name.canonical, destination=name, acknowledged_peer=sender
             )
             queue.queue_type = QueueType.SYSTEM
             self._engine.queues.add(queue)
-            self._queues[sender, name] = queue
+        self._queues[sender, name] = queue  # the one not used longest stands first
         self._last[sender] = queue
         return queue
+
+    def _make_room(self) -> None:
+        """Forget queues to senders of whom nothing was heard longest, where there are too many."""
+        excess = len(self._queues) + 1 - self._context.settings.incoming_sequences_max
+        idle = [(key, queue) for key, queue in self._queues.items() if not queue.active] if excess > 0 else []
+        for (sender, name), queue in idle[:excess]:
+            del self._queues[sender, name]
+            if self._last.get(sender) is queue:
+                del self._last[sender]
+            self._engine.forget(queue)
 
     # -- reports ---------------------------------------------------------------------------------------
 

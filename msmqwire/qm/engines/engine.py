@@ -241,10 +241,16 @@ class BinaryEngine:
             queue = transfer.queue
             idle = not (transfer.table or transfer.awaiting_final_ack or queue.active)
             if idle and queue.state not in _HELD and queue.acknowledged_peer is None:
-                del self.transfers[queue.number]
-                self.queues.forget(queue)
+                self.forget(queue)
         self.context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
         self.sessions.pop(session.number, None)
+
+    def forget(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue that has nothing to transfer."""
+        transfer = self.transfers.pop(queue.number, None)
+        if transfer is not None and transfer.session is not None:
+            transfer.session.transfers.remove(transfer)
+        self.queues.forget(queue)
 
     def is_full(self) -> bool:
         """Whether a further session of another would be refused."""

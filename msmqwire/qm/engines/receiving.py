@@ -57,7 +57,7 @@ class Receiving:
         header = packet.SessionHeader
         if message.transactional:
             self._transactional(session, message, local=local)
-        elif not engine.history.known(message.identifier):
+        elif not engine.history.known(message):
             self._once(session, message, local=local)
         if header is not None and session.is_open:
             engine.session_header(session, header)
@@ -89,7 +89,7 @@ class Receiving:
 
     def _once(self, session: Session, message: Message, *, local: bool) -> None:
         if self._take(session, message, local=local):
-            self._engine.history.add(message.identifier, recoverable=message.recoverable)
+            self._engine.history.add(message)
 
     def _take(self, session: Session, message: Message, *, local: bool) -> bool:
         """Put a message where it belongs, or refuse it; False for one that is to be sent again."""

@@ -73,8 +73,12 @@ def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> N
         info.last_access_time,
         info.queue.number if info.queue else 0,
     )
-    key = info.sender_identifier.bytes + info.format_name.canonical.encode()
-    context.changes.put(Table.INCOMING, key, row)
+    context.changes.put(Table.INCOMING, incoming_key(info), row)
+
+
+def incoming_key(info: IncomingTransactionalTransferInfo) -> bytes:
+    """The key of a row of `Table.INCOMING`."""
+    return info.sender_identifier.bytes + info.format_name.canonical.encode()
 
 
 def read_incoming(

@@ -232,11 +232,20 @@ class Sequences:
         """
         assert message.destination is not None, "a received message has a destination"
         key = message.source_machine_identifier, message.destination.canonical
-        info = self.infos.get(key)
+        info = self.infos.pop(key, None)
         if info is None:
             info = IncomingTransactionalTransferInfo(None, message.destination, key[0])
-            self.infos[key] = info
+            while len(self.infos) >= self._context.settings.incoming_sequences_max:
+                self._forget(next(iter(self.infos)))
+        self.infos[key] = info  # the one quiet longest stands first
         return info
+
+    def _forget(self, key: tuple[UUID, str]) -> None:
+        """There are too many senders: what a sender of whom nothing was heard longest sends again is not known."""
+        info = self.infos.pop(key)
+        if info.queue is not None:
+            info.queue.incoming.pop(key, None)
+        self._context.changes.delete(Table.INCOMING, rows.incoming_key(info))
 
     def follows(self, info: IncomingTransactionalTransferInfo, message: Message) -> bool:
         """Whether a message is the next one of its sequence: MQQB-3.1.5.8.6-03 to -05."""

@@ -45,6 +45,7 @@ class Messages:
 
     Attributes:
         load: reads the message of a position from the store.
+        when_arrived: is told of each message of this queue manager that is in its destination queue here.
     """
 
     def __init__(self, context: Context) -> None:
@@ -55,6 +56,7 @@ class Messages:
         self._held_bytes = 0
         self._sure = 0  # how many of them are among the changes that the owner has taken
         self.load: Callable[[MessagePosition], Message] | None = None
+        self.when_arrived: Callable[[Message], None] | None = None
 
     # -- putting in ---------------------------------------------------------------------------------
 
@@ -102,7 +104,10 @@ class Messages:
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-            return self.enqueue(descriptor.queue, message, transaction, must=must)
+            status = self.enqueue(descriptor.queue, message, transaction, must=must)
+            if status is EnqueueStatus.OK and transaction is None:
+                self.arrived(descriptor.queue, message)
+            return status
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
             copy = message.copy(destinations=names, destination=child.format_name)
@@ -110,6 +115,11 @@ class Messages:
             if status:
                 return status
         return EnqueueStatus.OK
+
+    def arrived(self, queue: Queue, message: Message) -> None:
+        """A message that was sent here is where it goes to, if it has not to be transferred."""
+        if self.when_arrived is not None and not isinstance(queue, OutgoingQueue):
+            self.when_arrived(message)
 
     def _place(self, queue: Queue, message: Message, size: int) -> MessagePosition:
         """A position for a message, in the place that its priority and arrival give it."""

@@ -71,7 +71,9 @@ class Transactions:
                         position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED
                     )
                 elif position.listed:
+                    message = position.message
                     messages.position_available(position.queue, position)
+                    messages.arrived(position.queue, message)
             elif operation.operation_type is OperationType.DEQUEUE:
                 if position.listed:
                     reason = operation.dequeue_reason

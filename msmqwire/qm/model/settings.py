@@ -30,6 +30,9 @@ class Settings:
         answer_pings: whether ping requests are answered.
         ping_response_ms: [MS-MQQB] 3.1.2.9.
         max_in_sessions: sessions of others that are accepted.
+        incoming_sequences_max: senders, by the names they use, whose transactional sequences are known, and queues
+            for acknowledgements to them. Beyond, the one quiet longest is forgotten: what it sends again
+            would be accepted again.
         send_insecure_nacks: [MS-MQQB] 3.1.1.3.
         expire_in_doubt: take figure 9 of [MS-MQQB] 3.1.1.1 by the letter: a transactional message whose
             TimeToReachQueue is over is given up, and dead-lettered, even if its destination may have accepted
@@ -64,6 +67,7 @@ class Settings:
     answer_pings: bool = True
     ping_response_ms: int = 1_000
     max_in_sessions: int = 0xFFFFFFFF
+    incoming_sequences_max: int = 100_000
     send_insecure_nacks: bool = False
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False
