@@ -152,9 +152,9 @@ class Core:
     ) -> EnqueueStatus | HResult:
         """Send a message of an application to an open queue.
 
-        One for a queue of this queue manager is there at once, and has the acknowledgement of its arrival and its
-        source journaling as another would. Gives MQ_ERROR_TRANSACTION_USAGE for one that is to be sent
-        in a transaction to such a queue that is not transactional, or without one to such a queue that is.
+        One for a queue of this queue manager is there at once, and has the acknowledgement of its arrival
+        and its source journaling as another would. Gives MQ_ERROR_TRANSACTION_USAGE for one that is to be
+        sent in a transaction to such a queue that is not transactional, or without one to one that is.
         """
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name

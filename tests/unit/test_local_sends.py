@@ -82,6 +82,7 @@ def test_the_queue_says_whether_a_transaction_is_needed() -> None:
         _, opened = manager.queues.open(
             parse_format_name(f"DIRECT=OS:alpha\\private$\\{name}"), QueueAccessType.SEND_ACCESS
         )
-        assert opened is not None and opened.queue is not None
+        assert opened is not None
+        assert opened.queue is not None
         assert manager.send(opened, Message(), given) == HResult.MQ_ERROR_TRANSACTION_USAGE
         assert not len(opened.queue.positions)

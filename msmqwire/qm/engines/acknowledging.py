@@ -87,7 +87,7 @@ class Acknowledging:
         )
 
     def arrived(self, message: Message) -> None:
-        """A message of this queue manager has arrived without a session: as [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4."""
+        """A message of this queue manager arrived without a session: as [MS-MQQB] 3.1.5.8.10, 3.1.5.5.4."""
         journal = self._context.queue_manager.system_journal_queue
         if message.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_ARRIVAL:
             self.administration(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)

@@ -409,7 +409,11 @@ class BinaryEngine:
         name = queue.destination
         assert name is not None, "an outgoing queue has a destination"
         if isinstance(name, DirectName):
-            return ("direct", queue.acknowledged_peer) if queue.acknowledged_peer else ("host", name.host.lower())
+            return (
+                ("direct", queue.acknowledged_peer)
+                if queue.acknowledged_peer
+                else ("host", name.host.lower())
+            )
         found = self.routing.get_destination_info(name)
         return ("qm", found.queue_manager) if found else ("queue", queue.number)
 

@@ -11,7 +11,6 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.timers import Timer
 
-
 _Key = ObjectId | tuple[ObjectId, str]
 _SIZE: Final = 20  # of an OBJECTID
 

@@ -241,7 +241,7 @@ class Sequences:
         return info
 
     def _forget(self, key: tuple[UUID, str]) -> None:
-        """There are too many senders: what a sender of whom nothing was heard longest sends again is not known."""
+        """There are too many senders: what this one sends again will not be known."""
         info = self.infos.pop(key)
         if info.queue is not None:
             info.queue.incoming.pop(key, None)

@@ -104,10 +104,10 @@ class Messages:
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-            status = self.enqueue(descriptor.queue, message, transaction, must=must)
-            if status is EnqueueStatus.OK and transaction is None:
+            there = self.enqueue(descriptor.queue, message, transaction, must=must)
+            if there is EnqueueStatus.OK and transaction is None:
                 self.arrived(descriptor.queue, message)
-            return status
+            return there
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
             copy = message.copy(destinations=names, destination=child.format_name)

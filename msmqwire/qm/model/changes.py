@@ -1,7 +1,7 @@
 """What of the data model must survive, as rows of tables: gathered by the rules, committed by a store.
 
-A step of the rules changes rows; its effects may be carried out once these are durable. Rows are bytes: what is
-in them is known to the module that writes them.
+A step of the rules changes rows; its effects may be carried out once these are durable. Rows are bytes:
+what is in them is known to the module that writes them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ class Table(Enum):
     HISTORY = "history"  # by message identifier: when a recoverable message was received
 
 
-INTEGER_KEYS: Final = frozenset(
-    {Table.QUEUE, Table.MESSAGE, Table.PACKET, Table.OUTGOING, Table.SEQUENCE}
-)
+INTEGER_KEYS: Final = frozenset({Table.QUEUE, Table.MESSAGE, Table.PACKET, Table.OUTGOING, Table.SEQUENCE})
 """The tables whose keys are integers."""
 
 

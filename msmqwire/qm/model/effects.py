@@ -1,7 +1,7 @@
 """What the rules want done outside: plain values, carried out by their owner in their order.
 
-None of them may be carried out before the changes of the step that they come from, and of all steps before it,
-are durable.
+None of them may be carried out before the changes of the step that they come from, and of all steps before
+it, are durable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Send(NamedTuple):
 
 
 class Disconnect(NamedTuple):
-    """Close a connection, once what was sent over it has been handed to the transport. No answer is wanted."""
+    """Close a connection, once the transport has what was sent over it. No answer is wanted."""
 
     connection: int
 

@@ -1,4 +1,4 @@
-"""Queue managers, queues and what belongs to them: [MS-MQDMPR] 3.1.1.1 to 3.1.1.5 and 3.1.1.13 to 3.1.1.19."""
+"""Queue managers, queues and what belongs to them: [MS-MQDMPR] 3.1.1.1 to .5, and .10 to .19."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmqwire.qm.model.directory import DirectoryObject, Enterprise, Site
-from msmqwire.qm.model.message import NULL_GUID, TxSequenceId
+from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 from msmqwire.qm.model.values import (
     INFINITE,
@@ -160,7 +160,7 @@ class OutgoingQueue(Queue):
     destination: FormatName | None = None
     next_hops: list[str] = field(default_factory=list)
     multicast: bool = False
-    transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())
+    transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # it stands below
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     acknowledged_peer: UUID | None = None
     connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
@@ -192,14 +192,14 @@ class ConnectionHistory:
 class SequenceInfo:
     """SEQUENCE_INFO, a place in a transactional sequence: [MS-MQMQ] 2.2.5."""
 
-    sequence: TxSequenceId = TxSequenceId()
+    sequence: TxSequenceId = NO_SEQUENCE
     number: int = 0
     previous: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class OutgoingTransferInfo:
-    """How the transactional transfer out of a queue stands: [MS-MQDMPR] 3.1.1.4. Times are seconds since 1970."""
+    """How the transactional transfer out of a queue stands: [MS-MQDMPR] 3.1.1.4. Times are seconds."""
 
     eod_first_non_ack: SequenceInfo | None = None
     eod_last_ack: SequenceInfo | None = None
@@ -225,7 +225,7 @@ class IncomingTransactionalTransferInfo:
     queue: Queue | None
     format_name: FormatName
     sender_identifier: UUID
-    sequence_identifier: TxSequenceId = TxSequenceId()
+    sequence_identifier: TxSequenceId = NO_SEQUENCE
     sequence_number: int = 0
     last_access_time: int = 0
     reject_count: int = 0
@@ -271,7 +271,7 @@ class OpenQueueDescriptor:
         children: OpenQueueDescriptorCollection, of a multiple-element name.
         cursors: by handle.
         waiting: WaitingMessageReadOperationCollection, first in first out, by request number.
-        user: whose rights hold: a token of `msmqwire.qm.model.access`, None for the owner of the queue manager.
+        user: whose rights hold, a token of `msmqwire.qm.model.access`; None for the queue manager's owner.
     """
 
     handle: int

@@ -55,6 +55,12 @@ class TxSequenceId(NamedTuple):
     ordinal: int = 0
 
 
+NO_IDENTIFIER: Final = ObjectId()
+"""Of a message that has not been sent."""
+NO_SEQUENCE: Final = TxSequenceId()
+"""Of a message that is in none, and of a transfer that has begun none."""
+
+
 @dataclass(slots=True, eq=False)
 class Message:
     """A message: [MS-MQDMPR] 3.1.1.12. Two are the same only if they are one object.
@@ -79,7 +85,7 @@ class Message:
 
     body: bytes = b""
     label: str = ""
-    identifier: ObjectId = ObjectId()
+    identifier: ObjectId = NO_IDENTIFIER
     lookup_identifier: int = 0
     message_class: int = MessageClass.MQMSG_CLASS_NORMAL
     delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.EXPRESS

@@ -30,9 +30,9 @@ class Settings:
         answer_pings: whether ping requests are answered.
         ping_response_ms: [MS-MQQB] 3.1.2.9.
         max_in_sessions: sessions of others that are accepted.
-        incoming_sequences_max: senders, by the names they use, whose transactional sequences are known, and queues
-            for acknowledgements to them. Beyond, the one quiet longest is forgotten: what it sends again
-            would be accepted again.
+        incoming_sequences_max: senders, by the names they use, whose transactional sequences are known, and
+            queues for acknowledgements to them. Beyond, the one quiet longest is forgotten: what it sends
+            again would be accepted again.
         send_insecure_nacks: [MS-MQQB] 3.1.1.3.
         expire_in_doubt: take figure 9 of [MS-MQQB] 3.1.1.1 by the letter: a transactional message whose
             TimeToReachQueue is over is given up, and dead-lettered, even if its destination may have accepted
@@ -45,8 +45,8 @@ class Settings:
         local_owner: in workgroup mode an account of the machine owns the queues it creates. False takes
             [MS-MQDMPR] 3.1.7.1.3.1 by the letter: only a user of a domain does, everybody may do everything
             to the queues of others.
-        strangers_may_send: whether the default descriptor of a queue lets everybody send to it, as a queue that can
-            be reached by SRMP does (DMPR-3.1.7.1.3.1-09) and as Windows has it.
+        strangers_may_send: whether the default descriptor of a queue lets everybody send to it, as a queue
+            that can be reached by SRMP does (DMPR-3.1.7.1.3.1-09) and as Windows has it.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
     """
 

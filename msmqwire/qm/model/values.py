@@ -114,7 +114,7 @@ class DeliveryGuarantee(IntEnum):
 
 
 class AuthenticationLevel(IntEnum):
-    """The kind of signature of a message: [MS-MQDMPR] 3.1.1.12; the values are those of SecurityHeader.Flags.AS."""
+    """The kind of signature of a message: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.AS."""
 
     NONE = 0
     SIG10 = 1
@@ -124,7 +124,7 @@ class AuthenticationLevel(IntEnum):
 
 
 class SenderIdentifierType(IntEnum):
-    """What Message.SenderIdentifier holds: [MS-MQDMPR] 3.1.1.12; the values are those of SecurityHeader.Flags.ST."""
+    """What Message.SenderIdentifier holds: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.ST."""
 
     NONE = 0
     SID = 1

@@ -7,8 +7,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from typing import Final
 
 from msmqwire.qm.sim.plan import FAULTS, make
