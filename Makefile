@@ -15,7 +15,7 @@ WORKERS ?= auto
 
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test lint format types floors docs columns wire-docs conformance conformance-check unit nightly bench clean
+.PHONY: demo test lint format types floors docs columns wire-docs state-docs conformance conformance-check unit nightly bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -48,6 +48,9 @@ columns: $(VENV)/.installed-dev
 
 wire-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/schema_docs.py
+
+state-docs: $(VENV)/.installed-dev
+	$(BIN)/python tools/state_diagrams.py
 
 conformance-check: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py --check

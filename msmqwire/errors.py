@@ -79,3 +79,44 @@ class CaptureError(MsmqError):
     def __init__(self, why: str, *, file: str, offset: int, cut: bool = False) -> None:
         super().__init__(f"{file}, byte {offset}: {why}")
         self.why, self.file, self.offset, self.cut = why, file, offset, cut
+
+
+class StoreError(MsmqError):
+    """A store of a queue manager can't be opened, read or written; the subclasses say what to do about it.
+
+    Attributes:
+        file: the name of the file.
+        why: the reason and what to do, without the file.
+    """
+
+    def __init__(self, why: str, *, file: str) -> None:
+        super().__init__(f"{file}: {why}")
+        self.why, self.file = why, file
+
+
+class StoreRefused(StoreError):
+    """The system refuses to read or write: a full disk, an error of input or output, missing permissions.
+
+    Nothing that was durable is lost. The caller keeps the refused changes and tries again later; should the
+    process end before that, they are there as a whole or not at all.
+    """
+
+
+class StoreDamaged(StoreError):
+    """The file is a store whose content is broken. It is left as it is."""
+
+
+class StoreForeign(StoreError):
+    """The file is not a store of a queue manager. It is left as it is."""
+
+
+class StoreNewer(StoreError):
+    """The store was written by a later version of msmqwire. It is left as it is."""
+
+
+class StoreInUse(StoreError):
+    """Another process, or another object of this one, has the store open."""
+
+
+class StoreMissing(StoreError):
+    """There is no store under this name, and none was to be made."""

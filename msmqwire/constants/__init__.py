@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.constants.access import (
+    ACCESS_MASK,
     MQCNACCESSMASK,
     MQENTACCESSMASK,
     MQQMACCESSMASK,
@@ -73,6 +74,7 @@ from msmqwire.constants.queue_format import (
 from msmqwire.constants.variant import VARIANT_FALSE, VARIANT_TRUE, VarEnum, variant_name
 
 __all__ = [
+    "ACCESS_MASK",
     "ADDRESS_LENGTH",
     "CONNECTION_HISTORY_VECTORS",
     "CONNECTION_STATUS",

@@ -18,6 +18,22 @@ class SECURITY_INFORMATION(IntFlag):
     SACL_SECURITY_INFORMATION = 0x00000008
 
 
+class ACCESS_MASK(IntFlag):
+    """The rights that all objects have in common: [MS-DTYP] 2.4.3."""
+
+    DELETE = 0x00010000
+    READ_CONTROL = 0x00020000
+    WRITE_DAC = 0x00040000
+    WRITE_OWNER = 0x00080000
+    SYNCHRONIZE = 0x00100000
+    ACCESS_SYSTEM_SECURITY = 0x01000000
+    MAXIMUM_ALLOWED = 0x02000000
+    GENERIC_ALL = 0x10000000
+    GENERIC_EXECUTE = 0x20000000
+    GENERIC_WRITE = 0x40000000  # printed with one 0 too few
+    GENERIC_READ = 0x80000000
+
+
 class MQQMACCESSMASK(IntFlag):
     """Rights on a queue manager: [MS-MQMQ] 2.2.23."""
 

@@ -45,6 +45,7 @@ from msmqwire.headers.remote import (
     SUBQUEUE_HEADER,
 )
 from msmqwire.headers.security import SECURITY_HEADER
+from msmqwire.headers.security_descriptor import ACCESS_ACE_BODY, ACE, ACL, SECURITY_DESCRIPTOR, SID
 from msmqwire.headers.session import SESSION_HEADER
 from msmqwire.headers.soap import SOAP_HEADER
 from msmqwire.headers.srmp import COMPOUND_MESSAGE_HEADER, SRMP_ENVELOPE_HEADER
@@ -52,6 +53,9 @@ from msmqwire.headers.transaction import TRANSACTION_HEADER, TX_SEQUENCE_ID
 from msmqwire.headers.user import USER_HEADER
 
 __all__ = [
+    "ACCESS_ACE_BODY",
+    "ACE",
+    "ACL",
     "BASE_HEADER",
     "BLOB",
     "CACLSID",
@@ -87,9 +91,11 @@ __all__ = [
     "PROPVARIANT",
     "PUBLICKEYBLOB",
     "QUEUE_FORMAT",
+    "SECURITY_DESCRIPTOR",
     "SECURITY_HEADER",
     "SEQUENCE_INFO",
     "SESSION_HEADER",
+    "SID",
     "SIMPLEBLOB",
     "SOAP_HEADER",
     "SOURCE_ADDRESS",

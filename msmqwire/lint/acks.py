@@ -20,7 +20,7 @@ from msmqwire.lint.registry import FINAL_ACK, ORDER_ACK, PING, Problem, rule, va
 from msmqwire.ping import PING_SIGNATURE
 
 ORDER_CLASS, RECEIVE_CLASS = 0x00FF, 0x4000
-_MP, _DM, _DQ = 0x0020_0000, 0x0000_0060, 0x0000_1C00
+_MP, _DM, _DQ, _RC = 0x0020_0000, 0x0000_0060, 0x0000_1C00, 0x0000_001F
 # MQQB-2.2.5-09 and the table of 3.1.7.17.
 NEGATIVE_CLASSES: Final = frozenset(
     {0x8000, 0x8001, 0x8002, 0x8003, 0x8004, 0x8005, 0x8006, 0x8007, 0x8009, 0x800A, 0x800B}
@@ -60,7 +60,8 @@ def _user_flags(packet: Any, *, express: bool) -> Problem:
     modes = (0, 1) if express else (1,)
     if flags.DM not in modes:
         return "UserHeader.Flags.DM", f"{flags.DM} is not 1"
-    wrong = int(flags) & ~(_MP | _DM | _DQ)
+    # A routing server that passed it on has counted itself in RC, as in any message: MQMQ-2.2.19.2-10.
+    wrong = int(flags) & ~(_MP | _DM | _DQ | _RC)
     if wrong:
         names = [part.name for part in flags.schema.parts if part.mask & wrong]
         return f"UserHeader.Flags.{names[0]}", f"{', '.join(names)} not 0"

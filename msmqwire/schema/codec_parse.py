@@ -219,7 +219,7 @@ class ParserSource:
             case Guid():
                 raw = self.name("v")
                 self.fixed("16s", 16, raw)
-                out = f"UUID(bytes_le={raw})"
+                out = f"guid({raw})"
             case Raw(length=int(n)):
                 out = self.name("v")
                 self.fixed(f"{n}s", n, out)

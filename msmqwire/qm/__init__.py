@@ -1,0 +1,1 @@
+"""The queue manager: model, events, protocol engines, store, simulation."""

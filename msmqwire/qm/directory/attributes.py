@@ -1,0 +1,146 @@
+"""Directory attributes by the names of the specification, and the filters over them: [MS-MQDMPR] 3.1.7.1.20.
+
+The names are made from the fields of the elements, so that there is one list of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from enum import StrEnum
+from operator import ge, gt, le, lt
+from types import MappingProxyType
+from typing import Any, Final
+
+from msmqwire.qm.model.directory import (
+    ConnectedNetwork,
+    DirectoryObject,
+    Enterprise,
+    RoutingLink,
+    Site,
+    User,
+)
+from msmqwire.qm.model.elements import Queue, QueueManager
+
+Attributes = Mapping[str, str]
+"""The field of an element by the name of the directory attribute."""
+
+Filter = tuple[str, str, object]
+"""An attribute-filter expression: name of the attribute, an `Operator`, value."""
+
+
+class Operator(StrEnum):
+    """The operators of attribute-filter expressions: DMPR-3.1.7.1.20-02."""
+
+    EQUALS = "EQUALS"
+    NOT_EQUALS = "NOT-EQUALS"
+    LESS_THAN = "LESS-THAN"
+    GREATER_THAN = "GREATER-THAN"
+    LESS_THAN_OR_EQUAL = "LESS-THAN-OR-EQUAL"
+    GREATER_THAN_OR_EQUAL = "GREATER-THAN-OR-EQUAL"
+
+
+# The elements list what is published first; this is the last of it.
+_LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
+    QueueManager: "clustered",
+    Queue: "directory_path",  # Scope is constant, and published with [MS-MQDS] only: DMPR-3.1.1.2-20
+    Enterprise: "security",
+    Site: "security",
+    RoutingLink: "site_gate_identifier_list",
+    ConnectedNetwork: "security",
+    User: "certificates",
+}
+_UNPUBLISHED: Final = {"private_queue_number"}  # of private queues, which no directory has
+_WORDS: Final = {"ldap": "LDAP"}
+
+MISSING: Final = object()
+"""Stands for the value of an attribute that an object of the directory does not have."""
+
+
+def _name(field: str) -> str:
+    return "".join(_WORDS.get(word, word.capitalize()) for word in field.split("_"))
+
+
+def _attributes(kind: type[DirectoryObject], last: str) -> Attributes:
+    names = [field.name for field in fields(kind)]
+    published = names[: names.index(last) + 1]
+    return MappingProxyType({_name(name): name for name in published if name not in _UNPUBLISHED})
+
+
+TYPES: Final[Mapping[str, type[DirectoryObject]]] = MappingProxyType(
+    {kind.__name__: kind for kind in _LAST_PUBLISHED}
+)
+"""The types of objects by their names."""
+
+ATTRIBUTES: Final[Mapping[str, Attributes]] = MappingProxyType(
+    {kind.__name__: _attributes(kind, last) for kind, last in _LAST_PUBLISHED.items()}
+)
+"""The directory attributes by the name of the type."""
+
+
+def update(target: DirectoryObject, source: DirectoryObject) -> None:
+    """Give an element the directory attributes of another one of its type; the identifier never changes.
+
+    A Site gets the site gates too: they change with the directory, though they are not attributes of it.
+    """
+    for field in ATTRIBUTES[type(source).__name__].values():
+        if field != "identifier":
+            setattr(target, field, getattr(source, field))
+    if isinstance(target, Site) and isinstance(source, Site):
+        target.site_gates = source.site_gates
+
+
+def satisfies(filters: Iterable[Filter], value_of: Callable[[str], object]) -> bool:
+    """Whether an object satisfies all expressions: DMPR-3.1.7.1.20-01.
+
+    Text is compared without regard to case, as directories do. A list is compared member by member: it equals
+    what it holds. What an object does not have is not equal to anything, neither less nor greater.
+
+    Args:
+        filters: the expressions, their operators known.
+        value_of: the value of an attribute by its name; `MISSING` for one that is not set.
+    """
+    return all(_compare(value_of(name), Operator(operator), value) for name, operator, value in filters)
+
+
+def known_filters(object_type: str, filters: Sequence[Filter]) -> bool:
+    """Whether all attributes and operators are known."""
+    attributes = ATTRIBUTES[object_type]
+    return all(name in attributes and operator in set(Operator) for name, operator, _ in filters)
+
+
+_ORDERINGS: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.LESS_THAN: lt,
+    Operator.GREATER_THAN: gt,
+    Operator.LESS_THAN_OR_EQUAL: le,
+    Operator.GREATER_THAN_OR_EQUAL: ge,
+}
+
+
+def _compare(left: object, operator: Operator, right: object) -> bool:
+    if operator is Operator.NOT_EQUALS:
+        return not _compare(left, Operator.EQUALS, right)
+    if isinstance(left, list) and not isinstance(right, list):
+        return any(_compare(member, operator, right) for member in left)
+    left, right = _folded(left), _folded(right)
+    if operator is Operator.EQUALS:
+        return left == right
+    try:
+        return _ORDERINGS[operator](left, right)
+    except TypeError:  # not of one type, or without an order
+        return False
+
+
+def _folded(value: object) -> object:
+    if isinstance(value, list):
+        return [_folded(member) for member in value]
+    return value.casefold() if isinstance(value, str) else value
+
+
+def sort_key(value: object) -> tuple[int, Any]:
+    """What an attribute sorts by: objects without it come first."""
+    if value is None or value is MISSING:
+        return 0, 0
+    if isinstance(value, list):
+        return 1, [sort_key(member) for member in value]
+    return 1, str(value).casefold() if not isinstance(value, int | bytes) else value

@@ -1,0 +1,85 @@
+"""Opening the file of an embedded directory: it is a directory, or it is refused and left as it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from typing import Final
+
+from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreInUse, StoreNewer, StoreRefused
+
+APPLICATION: Final = 0x4D534D44
+"""What the header of the file says that it is: "MSMD"."""
+VERSION: Final = 1
+
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS object (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    type TEXT NOT NULL,
+    identifier BLOB NOT NULL,
+    name TEXT NOT NULL,
+    attributes TEXT NOT NULL,
+    UNIQUE (type, identifier),
+    UNIQUE (type, name)
+);
+CREATE TABLE IF NOT EXISTS distribution_list (identifier BLOB PRIMARY KEY, members TEXT NOT NULL);
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+
+
+def open_file(file: str) -> sqlite3.Connection:
+    """Open the file of a directory, or make it.
+
+    Raises:
+        StoreDamaged, StoreForeign, StoreNewer, StoreInUse, StoreRefused: see there.
+    """
+    database: sqlite3.Connection | None = None
+    try:
+        database = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        _check(database, file)
+    except sqlite3.Error as error:
+        _close(database)
+        raise _refusal(error, file) from error
+    except StoreError:
+        _close(database)
+        raise
+    return database
+
+
+def _check(database: sqlite3.Connection, file: str) -> None:
+    application, version = (
+        database.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in ("application_id", "user_version")
+    )
+    if application == 0 and not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        database.executescript(_SCHEMA)
+        return
+    if application != APPLICATION:
+        raise StoreForeign("a database of something else, not a directory; give another file", file=file)
+    if version > VERSION:
+        raise StoreNewer(
+            f"version {version} of the format, this msmqwire knows {VERSION}; use a newer one", file=file
+        )
+    found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreDamaged(f"{found}; restore a copy of the file", file=file)
+    database.execute("SELECT attributes, members FROM object, distribution_list LIMIT 0")
+
+
+def _close(database: sqlite3.Connection | None) -> None:
+    if database is not None:
+        with suppress(sqlite3.Error):
+            database.close()
+
+
+def _refusal(error: sqlite3.Error, file: str) -> StoreError:
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_NOTADB:
+            return StoreForeign("not a database; give another file", file=file)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # or without its tables
+            return StoreDamaged(f"{error}; restore a copy of the file", file=file)
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreInUse("another process writes to it; try again", file=file)
+    return StoreRefused(str(error), file=file)

@@ -1,0 +1,124 @@
+"""What the rules of a queue manager ask of a directory: [MS-MQDSSM] 3.1.6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from msmqwire.names import DistributionListName, SingleName
+from msmqwire.qm.directory.attributes import Filter
+from msmqwire.qm.model.directory import DirectoryObject
+from msmqwire.qm.model.values import DirectoryOperationResult
+
+
+class Created(NamedTuple):
+    """How a creation ended.
+
+    Attributes:
+        status: rStatus.
+        identifier: rObjectGUID; None unless `status` is Success.
+    """
+
+    status: DirectoryOperationResult
+    identifier: UUID | None = None
+
+
+class Found(NamedTuple):
+    """What a read gave.
+
+    Attributes:
+        status: rStatus.
+        found: rDirectoryObject; None unless `status` is Success. Attributes that were not asked for have the
+            value that a new element has.
+    """
+
+    status: DirectoryOperationResult
+    found: DirectoryObject | None = None
+
+
+class Opened(NamedTuple):
+    """The beginning of a read of several objects.
+
+    Attributes:
+        status: rStatus.
+        handle: rQueryHandle; 0 unless `status` is Success.
+    """
+
+    status: DirectoryOperationResult
+    handle: int = 0
+
+
+class Resolved(NamedTuple):
+    """What is in a distribution list.
+
+    Attributes:
+        status: rStatus.
+        names: rFormatNameCollection; empty unless `status` is Success.
+    """
+
+    status: DirectoryOperationResult
+    names: tuple[SingleName, ...] = ()
+
+
+class SortOrder(NamedTuple):
+    """An attribute-sort-order value: DMPR-3.1.7.1.21-02.
+
+    Attributes:
+        priority: SortPriority: the greatest sorts first, 0 does not sort.
+        ascending: SortAscending.
+    """
+
+    priority: int = 0
+    ascending: bool = True
+
+
+class Directory(Protocol):
+    """A directory. Nothing raises: how a call ended is told by its DirectoryOperationResult.
+
+    Types and attributes have the names of the specification ("QueueManager", "SiteIdentifierList"); those of
+    `msmqwire.qm.directory.attributes`. An attribute list of None stands for all attributes, a filter of None
+    for all objects. What is read belongs to the caller.
+
+    References that can't be published are there nevertheless, because rules go by them: a Queue has the
+    QueueManager of its computer, a Site has its site gates, a RoutingLink has its sites and site gates.
+    """
+
+    def create_directory_object(
+        self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
+    ) -> Created:
+        """Create Directory Object, [MS-MQDSSM] 3.1.6.1: with these attributes only, if a list is given."""
+
+    def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
+        """Delete Directory Object, [MS-MQDSSM] 3.1.6.2."""
+
+    def read_directory(
+        self,
+        object_type: str,
+        filters: Sequence[Filter] | None = None,
+        attributes: Sequence[str] | None = None,
+    ) -> Found:
+        """Read Directory, [MS-MQDSSM] 3.1.6.3: the first object of a type that satisfies all expressions."""
+
+    def read_directory_begin(
+        self,
+        object_type: str,
+        filters: Sequence[Filter] | None = None,
+        attributes: Sequence[str] | None = None,
+        sort_order: Sequence[SortOrder] | None = None,
+    ) -> Opened:
+        """Read Directory Begin, [MS-MQDSSM] 3.1.6.4. `sort_order` has an element for each of `attributes`."""
+
+    def read_directory_next(self, handle: int) -> Found:
+        """Read Directory Next, [MS-MQDSSM] 3.1.6.5: the next object, EndOfData after the last."""
+
+    def read_directory_end(self, handle: int) -> DirectoryOperationResult:
+        """Read Directory End, [MS-MQDSSM] 3.1.6.6."""
+
+    def write_directory(
+        self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
+    ) -> DirectoryOperationResult:
+        """Write Directory, [MS-MQDSSM] 3.1.6.7: these attributes only, if a list is given."""
+
+    def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
+        """Resolve Distribution List, [MS-MQDSSM] 3.1.6.9."""

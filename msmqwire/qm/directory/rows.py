@@ -1,0 +1,130 @@
+"""The rows of the embedded directory: attributes as JSON, by the types of the elements' fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.names import parse_path_name
+from msmqwire.qm.directory.attributes import ATTRIBUTES, TYPES
+from msmqwire.qm.model import values
+from msmqwire.qm.model.directory import DirectoryObject, RoutingLink
+from msmqwire.qm.model.message import NULL_GUID
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "bytes": bytes.fromhex,
+    "UUID": UUID,
+}
+
+
+def _reader(annotation: str) -> Callable[[Any], Any]:
+    """What reads a value of a field that is annotated like this."""
+    if annotation.endswith(" | None"):
+        read = _reader(annotation.removesuffix(" | None"))
+        return lambda value: None if value is None else read(value)
+    if annotation.startswith("list["):
+        read = _reader(annotation[len("list[") : -1])
+        return lambda value: [read(member) for member in value]
+    reader = _READERS.get(annotation)
+    return reader if reader is not None else _enumeration(annotation)
+
+
+def _enumeration(name: str) -> type[Enum]:
+    kind: type[Enum] = getattr(values, name)
+    return kind
+
+
+_READ: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = {
+    kind: {
+        name: _reader(next(str(field.type) for field in fields(TYPES[kind]) if field.name == attribute))
+        for name, attribute in attributes.items()
+    }
+    for kind, attributes in ATTRIBUTES.items()
+}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case list():
+            return [_plain(member) for member in value]
+        case Enum():
+            return value.value
+        case bytes():
+            return value.hex()
+        case UUID():
+            return str(value)
+    return value
+
+
+def write(attributes: Mapping[str, object]) -> str:
+    """The row of an object with these attributes."""
+    return json.dumps({name: _plain(value) for name, value in attributes.items()})
+
+
+def read(object_type: str, row: str) -> dict[str, object]:
+    """The attributes of a row.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: it is not a row of such an object.
+    """
+    readers = _READ[object_type]
+    return {name: readers[name](value) for name, value in json.loads(row).items()}
+
+
+NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "QueueManager": ("ComputerName",),
+    "Queue": ("Pathname",),
+    "Enterprise": (),
+    "Site": ("Name",),
+    "RoutingLink": ("Site1Identifier", "Site2Identifier"),
+    "ConnectedNetwork": ("Name",),
+    "User": ("SecurityIdentifier",),
+}
+"""The attributes that name an object among those of its type: [MS-MQDSSM] 2.2.1. There is one Enterprise."""
+
+
+def name_of(object_type: str, attributes: Mapping[str, object]) -> str | None:
+    """What no two objects of a type share; None for an object without a name."""
+    named_by = [attributes.get(name) for name in NAMED_BY[object_type]]
+    if not all(named_by) or NULL_GUID in named_by:
+        return None
+    name = "".join(str(_plain(value)) for value in named_by)
+    return name.replace("-", "") if object_type == RoutingLink.__name__ else name.casefold()
+
+
+def full_path(object_type: str, attributes: Mapping[str, object]) -> str:
+    """The distinguished name of an object, without a root: [MS-MQDSSM] 2.2.1.
+
+    Raises:
+        InvalidName: it is a queue whose path name is none.
+    """
+    services = "CN=MsmqServices,CN=Services,CN=Configuration"
+    match object_type:
+        case "QueueManager":
+            return f"CN=msmq,CN={_escaped(attributes['ComputerName'])},CN=Computers"
+        case "Queue":
+            path = parse_path_name(str(attributes["Pathname"]))
+            return f"CN={_escaped(path.queue)},CN=msmq,CN={_escaped(path.computer)},CN=Computers"
+        case "Site":
+            return f"CN={_escaped(attributes['Name'])},CN=Sites,CN=Configuration"
+        case "RoutingLink":
+            return f"CN={name_of(object_type, attributes)},{services}"
+    return ""
+
+
+def _escaped(value: object) -> str:
+    """A value in a distinguished name, as RFC 4514 writes it."""
+    return "".join(f"\\{character}" if character in '\\",+;<>=#' else character for character in str(value))
+
+
+def element(object_type: str, attributes: Mapping[str, object]) -> DirectoryObject:
+    """An element with these attributes."""
+    names = ATTRIBUTES[object_type]
+    return TYPES[object_type](**{names[name]: value for name, value in attributes.items()})  # type: ignore[arg-type]

@@ -1,0 +1,184 @@
+"""EstablishConnection and ConnectionParameters: [MS-MQQB] 3.1.5.3 and 3.1.5.4."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msmqwire.constants import HResult
+from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
+from msmqwire.qm.engines.session import Session
+from msmqwire.qm.engines.states import Role, SessionEvent, SessionState
+from msmqwire.qm.model.effects import Send
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.model.values import ConnectionStatus
+from msmqwire.schema import Record
+
+if TYPE_CHECKING:
+    from msmqwire.qm.engines.engine import BinaryEngine
+
+RECOVERABLE_ACK_TIMEOUT: Final = (500, 120_000)
+ACK_TIMEOUT: Final = (20_000, 120_000)
+_TIME_STAMPS: Final = 1 << 32
+_ROUND_TRIPS: Final = 8
+
+
+class Handshake:
+    """Opens sessions, on both sides."""
+
+    def __init__(self, engine: BinaryEngine) -> None:
+        self._engine, self._context = engine, engine.context
+
+    def _send(self, session: Session, data: bytes) -> None:
+        assert session.connection is not None, "packets go over a connection"
+        self._context.effects.append(Send(session.connection, data))
+
+    def _start_initialization_timer(self, session: Session) -> None:
+        settings = self._context.settings
+        delay = settings.session_initialization_ms + 2 * settings.round_trip_delay_ms
+        self._context.timers.start(
+            Timer.SESSION_INITIALIZATION, session.number, delay, lambda: self._engine.close(session)
+        )
+
+    def initialize(self, session: Session) -> None:
+        """[MS-MQQB] 3.1.3.2."""
+        context, settings = self._context, self._context.settings
+        wait = min(
+            max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]), ACK_TIMEOUT[1]
+        )
+        session.initialize(settings.window_size, wait, context.utc)
+        for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
+            context.timers.stop(timer, session.number)
+        for transfer in session.transfers:
+            self._engine.connecting.begin(transfer)
+        self._engine.session_timers.start_cleanup(session)
+
+    def accepted(self, session: Session) -> None:
+        """A connection came in: [MS-MQQB] 3.1.5.10."""
+        self.initialize(session)
+        session.step(SessionEvent.ACCEPT)
+        self._start_initialization_timer(session)
+
+    def request(self, session: Session) -> None:
+        """The transport connection is there: [MS-MQQB] 3.1.5.2.3."""
+        self.initialize(session)
+        session.step(SessionEvent.START)
+        settings = self._context.settings
+        flags = {"SE": not session.pinged, "OS": settings.server_class}
+        self._send(
+            session,
+            ESTABLISH_CONNECTION.build(
+                {
+                    "EstablishConnectionHeader": {
+                        "ClientGuid": self._context.queue_manager.identifier,
+                        "ServerGuid": session.remote_guid,
+                        "TimeStamp": self._context.now % _TIME_STAMPS,
+                        "OperatingSystem": flags,
+                    }
+                }
+            ),
+        )
+        for transfer in session.transfers:
+            self._engine.connecting.record(transfer, ConnectionStatus.IN_PROCESS, 0, session.remote_address)
+        self._start_initialization_timer(session)
+
+    def establish_connection(self, session: Session, packet: Record) -> None:
+        """Receiving an EstablishConnection packet: [MS-MQQB] 3.1.5.3."""
+        if session.state is SessionState.WAITING_EC_MSG:
+            self._respond(session, packet)
+        elif session.state is SessionState.WAITING_ECR_MSG:
+            self._established(session, packet)
+        else:
+            self._engine.close(session)
+
+    def _respond(self, session: Session, packet: Record) -> None:
+        """[MS-MQQB] 3.1.5.3.1."""
+        header = packet.EstablishConnectionHeader
+        own = self._context.queue_manager.identifier
+        if header.OperatingSystem.SE and self._engine.is_full():  # MQQB-3.1.5.3.1-02
+            self._engine.close(session)
+            return
+        session.remote_guid = header.ClientGuid
+        refused = header.ServerGuid not in (own, NULL_GUID)
+        self._send(
+            session,
+            ESTABLISH_CONNECTION.build(
+                {
+                    "InternalHeader": {"Flags": {"CS": refused}},
+                    "EstablishConnectionHeader": {
+                        "ClientGuid": header.ClientGuid,
+                        "ServerGuid": own,
+                        "TimeStamp": header.TimeStamp,
+                        "OperatingSystem": {
+                            "SE": header.OperatingSystem.SE,
+                            "OS": self._context.settings.server_class,
+                        },
+                    },
+                }
+            ),
+        )
+        session.step(SessionEvent.ESTABLISH_CONNECTION)
+
+    def _established(self, session: Session, packet: Record) -> None:
+        """[MS-MQQB] 3.1.5.3.2."""
+        header = packet.EstablishConnectionHeader
+        wanted = session.remote_guid
+        valid = (
+            header.ClientGuid == self._context.queue_manager.identifier
+            and wanted in (header.ServerGuid, NULL_GUID)
+            and not packet.InternalHeader.Flags.CS
+        )
+        if not valid:
+            for transfer in session.transfers:
+                self._engine.connecting.record(
+                    transfer, ConnectionStatus.CONNECTION_REFUSED,
+                    HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
+                )  # fmt: skip
+            self._engine.close(session)
+            return
+        session.remote_guid = header.ServerGuid
+        round_trip = (self._context.now - header.TimeStamp) % _TIME_STAMPS
+        session.recoverable_ack_send_timeout = _within(_ROUND_TRIPS * round_trip, RECOVERABLE_ACK_TIMEOUT)
+        session.step(SessionEvent.ESTABLISH_CONNECTION)
+        self._parameters(session)
+        for transfer in session.transfers:
+            self._engine.connecting.record(
+                transfer, ConnectionStatus.ESTABLISH_PACKET_RECEIVED, 0, session.remote_address
+            )
+
+    def _parameters(self, session: Session) -> None:
+        self._send(
+            session,
+            CONNECTION_PARAMETERS.build(
+                {
+                    "ConnectionParametersHeader": {
+                        "RecoverableAckTimeout": session.recoverable_ack_send_timeout,
+                        "AckTimeout": session.ack_wait_timeout,
+                        "WindowSize": session.window_size,
+                    }
+                }
+            ),
+        )
+
+    def connection_parameters(self, session: Session, packet: Record) -> None:
+        """Receiving a ConnectionParameters packet: [MS-MQQB] 3.1.5.4."""
+        header = packet.ConnectionParametersHeader
+        valid = (
+            not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.4-03
+            and _within(header.AckTimeout, ACK_TIMEOUT) == header.AckTimeout  # MQQB-2.2.2.1-04
+            and _within(header.RecoverableAckTimeout, RECOVERABLE_ACK_TIMEOUT) == header.RecoverableAckTimeout
+        )
+        if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):
+            self._engine.close(session)
+            return
+        session.received_window_size = header.WindowSize
+        if session.role is Role.ACCEPTOR:
+            session.ack_wait_timeout = header.AckTimeout
+            session.recoverable_ack_send_timeout = header.RecoverableAckTimeout
+            self._parameters(session)
+        self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)
+        self._engine.opened(session)
+
+
+def _within(value: int, limits: tuple[int, int]) -> int:
+    return min(max(value, limits[0]), limits[1])

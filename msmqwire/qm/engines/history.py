@@ -1,0 +1,105 @@
+"""MessageIDHistoryTable, messages received lately, so that one sent again is known: [MS-MQQB] 3.1.1.3."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+from uuid import UUID
+
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.model.timers import Timer
+
+_Key = ObjectId | tuple[ObjectId, str]
+_SIZE: Final = 20  # of an OBJECTID
+
+
+class History:
+    """Identifiers of messages by the time of their last receipt, the earliest first.
+
+    Those of recoverable messages survive.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._times: OrderedDict[_Key, int] = OrderedDict()
+        self._stored: set[_Key] = set()
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def restore(self, rows: list[tuple[bytes, bytes]]) -> None:
+        """What the store has; starts the timer if that is anything: MQQB-3.1.3.1-02."""
+        found = sorted((int.from_bytes(row, "little"), key) for key, row in rows)
+        for time, key in found:
+            received = _key_of_row(key)
+            self._times[received] = time
+            self._stored.add(received)
+        if self._times:
+            self._start()
+
+    def known(self, message: Message) -> bool:
+        """Whether a message was received before; if so, it has been received now: MQQB-3.1.5.8.1-03."""
+        received = _key(message)
+        if received not in self._times:
+            return False
+        self._touch(received)
+        return True
+
+    def add(self, message: Message) -> None:
+        """A message was received: MQQB-3.1.5.8.2-04 to -06."""
+        if len(self._times) >= self._context.settings.remove_duplicate_size:
+            self._forget(next(iter(self._times)))
+        received = _key(message)
+        if message.recoverable:
+            self._stored.add(received)
+        self._touch(received)
+        if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):
+            self._start()
+
+    def _touch(self, received: _Key) -> None:
+        self._times[received] = self._context.utc
+        self._times.move_to_end(received)
+        if received in self._stored:
+            row = self._context.utc.to_bytes(8, "little")
+            self._context.changes.put(Table.HISTORY, _row_key(received), row)
+
+    def _forget(self, received: _Key) -> None:
+        del self._times[received]
+        if received in self._stored:
+            self._stored.discard(received)
+            self._context.changes.delete(Table.HISTORY, _row_key(received))
+
+    def _start(self) -> None:
+        delay = self._context.settings.message_id_history_cleanup_ms
+        self._context.timers.start(Timer.MESSAGE_ID_HISTORY_CLEANUP, None, delay, self._clean)
+
+    def _clean(self) -> None:
+        """MessageIDHistory Cleanup Timer Event: [MS-MQQB] 3.1.6.7."""
+        oldest = self._context.utc - self._context.settings.message_id_history_cleanup_ms // 1000
+        while self._times:
+            identifier, time = next(iter(self._times.items()))
+            if time >= oldest:
+                self._start()
+                return
+            self._forget(identifier)
+
+
+def _key(message: Message) -> _Key:
+    """What tells a message from all others: copies for several destinations bear one identifier."""
+    if not message.destinations or message.destination is None:
+        return message.identifier
+    return (message.identifier, message.destination.canonical)
+
+
+def _row_key(received: _Key) -> bytes:
+    if isinstance(received, ObjectId):
+        return bytes(received)
+    identifier, name = received
+    return bytes(identifier) + name.encode()
+
+
+def _key_of_row(key: bytes) -> _Key:
+    identifier = ObjectId(UUID(bytes_le=key[:16]), int.from_bytes(key[16:_SIZE], "little"))
+    return (identifier, key[_SIZE:].decode()) if len(key) > _SIZE else identifier

@@ -1,0 +1,23 @@
+"""Packets of the session itself, made and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msmqwire.headers import SESSION_HEADER
+from msmqwire.packets import SESSION_ACK
+from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.schema import Record
+
+
+def session_ack(header: Sequence[int]) -> bytes:
+    """A SessionAck packet with the fields of a SessionHeader in their order: [MS-MQQB] 2.2.6."""
+    return SESSION_ACK.build({"SessionHeader": dict(zip(SESSION_HEADER.fields, (*header, 0), strict=True))})
+
+
+def acknowledged(packet: Record) -> tuple[TxSequenceId, int, int]:
+    """Which message an OrderAck or FinalAck is about: sequence, number, and MessageID (0 in an OrderAck)."""
+    order = packet.schema.name == "OrderAck"
+    body = packet.OrderAckBody if order else packet.FinalAckBody
+    sequence = TxSequenceId(body.TxSequenceID.TimeStamp, body.TxSequenceID.Ordinal)
+    return sequence, body.TxSequenceNumber, 0 if order else body.MessageID

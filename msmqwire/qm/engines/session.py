@@ -1,0 +1,191 @@
+"""One session of [MS-MQQB]: its counts and acknowledgements, [MS-MQQB] 3.1.1.3.1, 3.1.3.2 and 3.1.5.5."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+from uuid import UUID
+
+from msmqwire.framing import Framer
+from msmqwire.qm.engines.states import SESSION, Role, SessionEvent, SessionState
+from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Peer, Transfer
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
+from msmqwire.qm.model.message import NULL_GUID
+
+COUNTS: Final = 0x10000
+"""Counts of a session wrap after 16 bits."""
+_HALF: Final = COUNTS >> 1
+ACK_FLAGS: Final = 32
+"""Bits of RecoverableMsgAckFlags."""
+NO_TIMEOUT: Final = 0xFFFFFFFF
+
+
+class NextHop:
+    """An address on the way to a queue manager: [MS-MQQB] 3.1.1.3.1.3."""
+
+    __slots__ = ("address", "host_name", "qm_guid")
+
+    def __init__(self, qm_guid: UUID, host_name: str, address: str) -> None:
+        self.qm_guid, self.host_name, self.address = qm_guid, host_name, address
+
+
+class Session:
+    """A session with another queue manager: [MS-MQQB] 3.1.1.3.1.
+
+    That of an initiator goes on from connection to connection; that of an acceptor ends with its own.
+
+    Attributes:
+        number: unique in the engine.
+        role: which side this is.
+        state: SessionState.
+        connection: the transport connection; None without one.
+        peer: where an initiator's session goes.
+        transfers: outgoing queues served by it.
+        hops, hop: NextHopCollection, and the place of NextHopIndexer in it.
+        remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
+        asked, unanswered: while names are resolved, next hops by request, and the requests without an answer.
+        may_ping, pinged: whether a ping may come first, and whether one was sent for this connection.
+        in_flight: what was sent and has no session acknowledgement, by sequence number, in their order;
+            a transactional message that was sent again is there twice.
+        unsaved: those sent that are recoverable, until RecoverableMsgAckFlags tells that they are saved.
+        order_acks_due: the incoming sequences for which an order acknowledgement is due.
+    """
+
+    def __init__(self, number: int, role: Role, peer: Peer | None) -> None:
+        self.number, self.role, self.peer = number, role, peer
+        self.state = SessionState.CLOSED
+        self.connection: int | None = None
+        self.transfers: list[Transfer] = []
+        self.hops: list[NextHop] = []
+        self.hop = 0
+        self.remote_address = self.remote_host_name = ""
+        self.remote_guid: UUID = NULL_GUID
+        self.may_ping = self.pinged = False
+        self.asked: dict[int, list[NextHop]] = {}
+        self.unanswered: set[int] = set()
+        self.initialize(64, 20_000, 0)
+
+    def initialize(self, window_size: int, ack_wait_timeout: int, utc: int) -> None:
+        """What every session begins with: [MS-MQQB] 3.1.3.2."""
+        self.framer = Framer()
+        self.message_sent_count = self.recoverable_message_sent_count = 0
+        self.message_received_count = self.recoverable_message_received_count = 0
+        self.last_acked_recoverable = 0
+        self.recoverable_ack_flags = 0
+        self.unacked_received_count = 0
+        self.unacked_message_count = 0
+        self.window_size = self.received_window_size = window_size
+        self.session_active = self.received_ack = False
+        self.ack_wait_timeout = ack_wait_timeout
+        self.recoverable_ack_send_timeout = NO_TIMEOUT
+        self.direct_format_session = False
+        self.last_order_ack_send_time = utc
+        self.in_flight: deque[tuple[int, OutgoingMessagePosition]] = deque()
+        self.unsaved: deque[OutgoingMessagePosition] = deque()
+        self.order_acks_due: dict[IncomingTransactionalTransferInfo, None] = {}
+
+    def step(self, event: SessionEvent) -> bool:
+        """Go to the state that follows an event; False for one not allowed: the session is to be closed."""
+        following = SESSION.get((self.role, self.state, event))
+        if following is None:
+            return False
+        self.state = following
+        return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages may be sent."""
+        return self.state is SessionState.OPEN
+
+    @property
+    def window(self) -> int:
+        """Messages that may be unacknowledged: the smaller of both windows, and never none."""
+        return max(1, min(self.window_size, self.received_window_size))
+
+    # -- what was received --------------------------------------------------------------------------
+
+    def count_received(self) -> None:
+        """A message has come: MQQB-3.1.5.8.2-02."""
+        self.message_received_count = (self.message_received_count + 1) % COUNTS
+        self.unacked_received_count += 1
+
+    @property
+    def recoverable_unacked(self) -> int:
+        """Recoverable messages received since the last acknowledgement."""
+        return (self.recoverable_message_received_count - self.last_acked_recoverable) % COUNTS
+
+    def count_recoverable_received(self) -> bool:
+        """A recoverable message has come and will be saved; whether it is the first since the last
+        acknowledgement: [MS-MQQB] 3.1.5.8.7."""
+        self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
+        first = not self.recoverable_ack_flags
+        self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)
+        return first
+
+    def header(self, window_size: int | None = None) -> tuple[int, int, int, int, int, int]:
+        """The fields of a SessionHeader that acknowledges all that has come: [MS-MQQB] 3.1.6.4.
+
+        AckSequenceNumber, RecoverableMsgAckSeqNumber, RecoverableMsgAckFlags, UserMsgSequenceNumber,
+        RecoverableMsgSeqNumber and WindowSize.
+        """
+        flags = self.recoverable_ack_flags
+        base = (self.last_acked_recoverable + 1) % COUNTS if flags else 0
+        fields = (
+            self.message_received_count, base, flags, self.message_sent_count,
+            self.recoverable_message_sent_count, self.window_size if window_size is None else window_size,
+        )  # fmt: skip
+        self.recoverable_ack_flags = self.unacked_received_count = 0
+        self.last_acked_recoverable = self.recoverable_message_received_count
+        return fields
+
+    # -- what was sent ------------------------------------------------------------------------------
+
+    def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
+        """A message is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
+        self.message_sent_count = (self.message_sent_count + 1) % COUNTS
+        outgoing.sequence_number = self.message_sent_count
+        outgoing.recoverable_sequence_number = 0
+        outgoing.recoverable = recoverable
+        self.in_flight.append((self.message_sent_count, outgoing))
+        if recoverable:
+            self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
+            outgoing.recoverable_sequence_number = self.recoverable_message_sent_count
+            self.unsaved.append(outgoing)
+        self.unacked_message_count += 1
+        outgoing.session = self
+        self.session_active = True
+
+    def acknowledge(self, sequence_number: int) -> list[OutgoingMessagePosition]:
+        """The messages that AckSequenceNumber covers for the first time: [MS-MQQB] 3.1.5.5.1.
+
+        Numbers wrap: one that is up to half of them ahead covers all that was sent, the others are of old.
+        """
+        in_flight = self.in_flight
+        if not in_flight:
+            return []
+        ahead = (sequence_number - in_flight[0][0]) % COUNTS
+        if ahead >= _HALF:
+            return []
+        count = min(ahead + 1, len(in_flight))
+        self.unacked_message_count -= count
+        covered = [in_flight.popleft() for _ in range(count)]
+        return [outgoing for number, outgoing in covered if outgoing.sequence_number == number]
+
+    def saved(self, base: int, flags: int) -> list[OutgoingMessagePosition]:
+        """The recoverable messages that RecoverableMsgAckSeqNumber and -Flags say are saved: 3.1.5.5.3."""
+        if not base and not flags:  # once in 65,536 the first one has number 0
+            return []
+        found: list[OutgoingMessagePosition] = []
+        left: deque[OutgoingMessagePosition] = deque()
+        for outgoing in self.unsaved:
+            distance = (outgoing.recoverable_sequence_number - base) % COUNTS
+            before = distance >= _HALF
+            covered = before or distance == 0 or (distance < ACK_FLAGS and flags >> distance & 1)
+            (found if covered and outgoing.received_session_ack else left).append(outgoing)
+        self.unsaved = left
+        return found
+
+    @property
+    def awaits_acks(self) -> bool:
+        """Whether anything sent has no session acknowledgement."""
+        return bool(self.in_flight)

@@ -1,0 +1,75 @@
+"""The timers of an open session, and the acknowledgements they send: [MS-MQQB] 3.1.2.2, -4 and -5."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmqwire.qm.engines.packets import session_ack
+from msmqwire.qm.engines.session import Session
+from msmqwire.qm.model.effects import Send
+from msmqwire.qm.model.timers import Timer
+
+if TYPE_CHECKING:
+    from msmqwire.qm.engines.engine import BinaryEngine
+
+
+class SessionTimers:
+    """Starts them, and does what is due when they expire."""
+
+    def __init__(self, engine: BinaryEngine) -> None:
+        self._engine, self._context = engine, engine.context
+
+    def start_cleanup(self, session: Session) -> None:
+        """Session Cleanup Timer: [MS-MQQB] 3.1.2.2 and 3.1.6.2."""
+
+        def expired() -> None:
+            if session.session_active:
+                session.session_active = False
+                self.start_cleanup(session)
+            else:
+                self._engine.close(session)
+
+        delay = self._context.settings.session_cleanup_ms
+        self._context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)
+
+    def start_ack_wait(self, session: Session) -> None:
+        """Session Ack Wait Timer: [MS-MQQB] 3.1.2.4 and 3.1.6.3."""
+
+        def expired() -> None:
+            received, session.received_ack = session.received_ack, False
+            if not session.awaits_acks:
+                return
+            if received:
+                self.start_ack_wait(session)
+            else:
+                self._engine.close(session)
+
+        direct = any(transfer.direct for transfer in session.transfers)
+        factor = self._context.settings.direct_ack_wait_factor if direct else 1
+        delay = factor * session.ack_wait_timeout
+        self._context.timers.start(Timer.SESSION_ACK_WAIT, session.number, delay, expired)
+
+    def start_ack_send(self, session: Session, delay: int | None = None) -> None:
+        """Session Ack Send Timer: [MS-MQQB] 3.1.2.5 and 3.1.6.4."""
+
+        def expired() -> None:
+            if session.unacked_received_count:
+                self.send_session_ack(session)
+            self.start_ack_send(session)
+
+        if delay is None:
+            delay = session.ack_wait_timeout // 2
+        self._context.timers.start(Timer.SESSION_ACK_SEND, session.number, delay, expired)
+
+    def send_session_ack(self, session: Session, window_size: int | None = None) -> None:
+        """A SessionAck packet: [MS-MQQB] 3.1.6.4."""
+        if session.is_open and session.connection is not None:
+            data = session_ack(session.header(window_size))
+            self._context.effects.append(Send(session.connection, data))
+
+    def acknowledge_at_window(self, session: Session) -> None:
+        """Acknowledge at once when much of the window is used: MQQB-3.1.1.6.1-07."""
+        limit = max(1, int(session.window * self._context.settings.acknowledge_at_window))
+        if session.unacked_received_count >= limit:
+            self.send_session_ack(session)
+            self.start_ack_send(session)

@@ -1,0 +1,138 @@
+"""The states of sessions, messages and pings, and what follows what: the figures of [MS-MQQB] 3.1.1.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class Role(Enum):
+    """Which side of a session this is, until it is open."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    INITIATOR = "initiator"
+    ACCEPTOR = "acceptor"
+
+
+class SessionState(Enum):
+    """SessionState: [MS-MQQB] 3.1.1.3.1."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    WAITING_EC_MSG = "WAITING_EC_MSG"
+    WAITING_ECR_MSG = "WAITING_ECR_MSG"
+    WAITING_CP_MSG = "WAITING_CP_MSG"
+    WAITING_CPR_MSG = "WAITING_CPR_MSG"
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+    WAITING_RECONNECT = "WAITING_RECONNECT"
+
+
+class SessionEvent(Enum):
+    """What changes the state of a session."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    START = "EstablishConnection request sent"
+    ACCEPT = "transport connection accepted"
+    ESTABLISH_CONNECTION = "EstablishConnection received"
+    CONNECTION_PARAMETERS = "ConnectionParameters received"
+    USER_MESSAGE = "UserMessage received"
+    SESSION_ACK = "SessionAck received"
+    ORDER_ACK = "OrderAck received"
+    FINAL_ACK = "FinalAck received"
+    CLOSE = "closed"
+    RECONNECT_LATER = "messages wait"
+
+
+_I, _A = Role.INITIATOR, Role.ACCEPTOR
+_S, _E = SessionState, SessionEvent
+
+SESSION: Final[Mapping[tuple[Role, SessionState, SessionEvent], SessionState]] = {
+    (_I, _S.CLOSED, _E.START): _S.WAITING_ECR_MSG,  # MQQB-3.1.1.1.1.1-01, MQQB-3.1.5.2.3-07
+    (_I, _S.WAITING_RECONNECT, _E.START): _S.WAITING_ECR_MSG,  # MQQB-3.1.1.1.1.1-15
+    (_I, _S.WAITING_ECR_MSG, _E.ESTABLISH_CONNECTION): _S.WAITING_CPR_MSG,  # MQQB-3.1.5.3.2-07
+    (_I, _S.WAITING_CPR_MSG, _E.CONNECTION_PARAMETERS): _S.OPEN,  # MQQB-3.1.5.4.2-03
+    (_A, _S.CLOSED, _E.ACCEPT): _S.WAITING_EC_MSG,  # MQQB-3.1.5.10-01
+    (_A, _S.WAITING_EC_MSG, _E.ESTABLISH_CONNECTION): _S.WAITING_CP_MSG,  # MQQB-3.1.5.3.1-10
+    (_A, _S.WAITING_CP_MSG, _E.CONNECTION_PARAMETERS): _S.OPEN,  # MQQB-3.1.5.4.1-03
+    **{
+        (role, _S.OPEN, event): _S.OPEN
+        for role in Role
+        for event in (_E.USER_MESSAGE, _E.SESSION_ACK, _E.ORDER_ACK, _E.FINAL_ACK)
+    },
+    **{(role, state, _E.CLOSE): _S.CLOSED for role in Role for state in _S},
+    (_I, _S.CLOSED, _E.RECONNECT_LATER): _S.WAITING_RECONNECT,  # MQQB-3.1.5.9-04
+}
+"""By role, state and event: the state that follows. What is not here closes the session."""
+
+
+class MessageState(Enum):
+    """How far the transfer of a message is: figures 5, 7 and 9 of [MS-MQQB] 3.1.1.1."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    WAITING_TO_SEND = "Waiting to Send"
+    WAITING_FOR_SESSION_ACK = "Waiting for SessionAck"
+    WAITING_FOR_ORDER_ACK = "Waiting for OrderAck"
+    WAITING_FOR_FINAL_ACK = "Waiting for Final Ack"
+    DONE = "deleted"
+
+
+class MessageEvent(Enum):
+    """What changes how far a message is."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    SENT = "sent"
+    SESSION_ACK = "session acknowledgement"
+    ORDER_ACK = "order acknowledgement"
+    FINAL_ACK = "final acknowledgement"
+    TIMEOUT = "timeout, or the session is lost"
+    EXPIRED = "TimeToReachQueue is over"
+
+
+_M, _V = MessageState, MessageEvent
+
+_UNORDERED: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] = {
+    (_M.WAITING_TO_SEND, _V.SENT): _M.WAITING_FOR_SESSION_ACK,  # MQQB-3.1.1.1.1.3-03, -5-03
+    (_M.WAITING_TO_SEND, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.3-05, -5-05
+    (_M.WAITING_FOR_SESSION_ACK, _V.SESSION_ACK): _M.DONE,  # MQQB-3.1.1.1.1.3-10, -5-10
+    (_M.WAITING_FOR_SESSION_ACK, _V.TIMEOUT): _M.WAITING_TO_SEND,  # MQQB-3.1.1.1.1.3-04, -5-04
+    (_M.WAITING_FOR_SESSION_ACK, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.3-06, -5-06
+}
+_TRANSACTIONAL: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] = {
+    (_M.WAITING_TO_SEND, _V.SENT): _M.WAITING_FOR_SESSION_ACK,  # MQQB-3.1.1.1.1.7-03
+    (_M.WAITING_TO_SEND, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.7-09
+    (_M.WAITING_FOR_SESSION_ACK, _V.SESSION_ACK): _M.WAITING_FOR_ORDER_ACK,  # MQQB-3.1.1.1.1.7-04
+    (_M.WAITING_FOR_SESSION_ACK, _V.TIMEOUT): _M.WAITING_TO_SEND,  # MQQB-3.1.1.1.1.7-05
+    (_M.WAITING_FOR_SESSION_ACK, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.7-10
+    (_M.WAITING_FOR_ORDER_ACK, _V.TIMEOUT): _M.WAITING_TO_SEND,  # MQQB-3.1.1.1.1.7-06
+    (_M.WAITING_FOR_ORDER_ACK, _V.ORDER_ACK): _M.WAITING_FOR_FINAL_ACK,  # MQQB-3.1.1.1.1.7-08
+    (_M.WAITING_FOR_FINAL_ACK, _V.FINAL_ACK): _M.DONE,  # MQQB-3.1.1.1.1.7-16
+}
+MESSAGES: Final = {"Express": _UNORDERED, "Recoverable": _UNORDERED, "Transactional": _TRANSACTIONAL}
+"""By kind of message, its state and what happens: the state that follows.
+
+A transactional message for which no final acknowledgement is wanted is done with its order acknowledgement
+(MQQB-3.1.1.1.1.7-07).
+"""
+
+
+class PingState(Enum):
+    """Send Ping Request: figure 11 of [MS-MQQB] 3.1.1.1."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    WAITING = "waiting for a response"
+    ACCEPTED = "TRUE"
+    REFUSED = "FALSE"
+
+
+PING: Final[Mapping[tuple[PingState, str], PingState]] = {
+    (PingState.WAITING, "Ping Response, RF 0"): PingState.ACCEPTED,  # MQQB-3.1.1.1.1.9-04
+    (PingState.WAITING, "Ping Response, RF 1"): PingState.REFUSED,  # MQQB-3.1.1.1.1.9-03
+    (PingState.WAITING, "Ping Response Timer"): PingState.REFUSED,  # MQQB-3.1.1.1.1.9-02
+}

@@ -1,0 +1,160 @@
+"""Messages on their way out of a queue: OutgoingMessageTable and what goes with it, [MS-MQQB] 3.1.1.3.1."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from msmqwire.headers.acknowledgements import ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
+from msmqwire.names import DirectName, FormatName, PrivateName
+from msmqwire.qm.engines.states import MessageState
+from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
+from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.positions import MessagePosition
+
+if TYPE_CHECKING:
+    from msmqwire.qm.engines.session import Session
+
+Peer = tuple[str, object]
+"""Where a queue is reached: ("host", name or address), ("qm", Identifier of the queue manager) by any way to
+it, ("direct", Identifier) if only a session with that queue manager itself will do, or ("queue",
+number of the outgoing queue) while its queue manager is not known."""
+
+_UNASSIGNED: Final = 0
+PRIORITIES: Final = 8
+
+
+class OutgoingMessagePosition:
+    """A message to be transferred: [MS-MQQB] 3.1.1.3.1.2.
+
+    Attributes:
+        position: where it is in its outgoing queue.
+        transfer: of that queue.
+        priority: of the message, 0 to 7.
+        state: how far its transfer is.
+        sequence_number: SequenceNumber in the session that it was last sent over.
+        recoverable_sequence_number: RecoverableSequenceNumber there; 0 for an express message.
+        recoverable: whether it was sent as a recoverable message.
+        tx_sequence_number: TxSequenceNumber, 0 for none: not transactional, or of another queue manager.
+        tx_sequence_id: the sequence of that number.
+        tx_previous_number: that of the one before it that was not given up, 0 for the first of a sequence.
+        transmitted: whether it was sent at least once.
+        received_session_ack, received_order_ack: as named there.
+        session: the session that it waits on for an acknowledgement (AwaitingAck).
+    """
+
+    __slots__ = (
+        "position",
+        "priority",
+        "received_order_ack",
+        "received_session_ack",
+        "recoverable",
+        "recoverable_sequence_number",
+        "sequence_number",
+        "session",
+        "state",
+        "transfer",
+        "transmitted",
+        "tx_previous_number",
+        "tx_sequence_id",
+        "tx_sequence_number",
+    )
+
+    def __init__(self, position: MessagePosition, transfer: Transfer, priority: int) -> None:
+        self.position, self.transfer, self.priority = position, transfer, priority
+        self.state = MessageState.WAITING_TO_SEND
+        self.sequence_number = self.recoverable_sequence_number = _UNASSIGNED
+        self.tx_sequence_number = self.tx_previous_number = _UNASSIGNED
+        self.tx_sequence_id = TxSequenceId()
+        self.transmitted = self.received_session_ack = self.received_order_ack = self.recoverable = False
+        self.session: Session | None = None
+
+
+class Transfer:
+    """The transfer out of one outgoing queue, over whatever session there is.
+
+    Attributes:
+        queue: the outgoing queue.
+        peer: where it goes.
+        host: the name or address to connect to; empty where routing tells it.
+        direct: whether it is reached by a direct format name: its ServerGuid is null.
+        to_order_queue: whether order and final acknowledgements go there.
+        session: the session that serves it.
+        table: OutgoingMessageTable, by position, in order of insertion.
+        waiting: those of them that are to be sent, in order, by priority.
+        numbered: how many of the table have a number in a transactional sequence.
+        ordered: transactional ones with a number that have no order acknowledgement yet, in order.
+        awaiting_final_ack: AwaitingFinalACKTable, by MessageID.
+        sequence_id: OutgoingTxSequenceID.
+        next_number: OutgoingTxSequenceNumber.
+        last_ack, last_ack_count, time_of_last_ack, resend_index, resend_time, unacked_sequence: as in
+            OutgoingTransferSequence, [MS-MQQB] 3.1.1.3.1.1; times are seconds since 1970-01-01 UTC.
+    """
+
+    def __init__(self, queue: OutgoingQueue, peer: Peer, host: str, *, direct: bool) -> None:
+        self.queue, self.peer, self.host, self.direct = queue, peer, host, direct
+        self.to_order_queue = _is_order_queue(queue.destination)
+        self.session: Session | None = None
+        self.table: dict[MessagePosition, OutgoingMessagePosition] = {}
+        self.waiting: tuple[deque[OutgoingMessagePosition], ...] = tuple(deque() for _ in range(PRIORITIES))
+        self.numbered = 0
+        self.ordered: deque[OutgoingMessagePosition] = deque()
+        self.awaiting_final_ack: dict[int, OutgoingMessagePosition] = {}
+        self.sequence_id = TxSequenceId()
+        self.next_number = 1
+        self.last_ack = SequenceInfo()
+        self.last_ack_count = 0
+        self.time_of_last_ack = 0
+        self.resend_index = 0
+        self.resend_time = 0
+        self.unacked_sequence: deque[SequenceInfo] = deque()
+
+    @property
+    def qm_guid(self) -> UUID | None:
+        """The queue manager that it goes to, where that is known."""
+        return self.peer[1] if isinstance(self.peer[1], UUID) else None
+
+    def begin_session(self, utc: int) -> None:
+        """A new OutgoingTransferSequence, MQQB-3.1.3.2-05; UnackedSequence is kept."""
+        self.last_ack, self.last_ack_count, self.time_of_last_ack = SequenceInfo(), 0, utc
+        self.resend_index = self.resend_time = 0
+
+    def add(self, position: MessagePosition, priority: int) -> OutgoingMessagePosition:
+        """One more message to transfer."""
+        found = OutgoingMessagePosition(position, self, priority)
+        self.table[position] = found
+        self.waiting[priority].append(found)
+        return found
+
+    def remove(self, outgoing: OutgoingMessagePosition) -> None:
+        """A message that need not be sent any more."""
+        outgoing.state = MessageState.DONE
+        if self.table.pop(outgoing.position, None) is not None and outgoing.tx_sequence_number:
+            self.numbered -= 1
+        outgoing.session = None
+
+    def next_waiting(self) -> OutgoingMessagePosition | None:
+        """The next message to send, the most urgent first; it stays the next until its state changes."""
+        for waiting in reversed(self.waiting):
+            while waiting:
+                if waiting[0].state is MessageState.WAITING_TO_SEND:
+                    return waiting[0]
+                waiting.popleft()
+        return None
+
+    def send_again(self, outgoing: list[OutgoingMessagePosition]) -> None:
+        """Messages that were sent, in their order, are to be sent again before all others."""
+        for one in reversed(outgoing):
+            one.state, one.session = MessageState.WAITING_TO_SEND, None
+            one.received_session_ack = False
+            self.waiting[one.priority].appendleft(one)
+
+
+def _is_order_queue(name: FormatName | None) -> bool:
+    match name:
+        case PrivateName():
+            return name.number == ORDER_QUEUE_IDENTIFIER
+        case DirectName():
+            return name.private and (name.queue or "").lower() == ORDER_QUEUE_NAME
+    return False

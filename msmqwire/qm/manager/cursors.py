@@ -1,0 +1,145 @@
+"""Cursors: [MS-MQDMPR] 3.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msmqwire.qm.manager.seek import seek_available
+from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import CursorResult, CursorState, PositionState
+
+Result = tuple[CursorResult, MessagePosition | None]
+
+UNREAD, READ = CursorState.UNREAD, CursorState.READ
+WAIT_PEEK, WAIT_RECEIVE = CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE
+
+TRANSITIONS: Final[Mapping[tuple[CursorState, str], CursorState]] = {
+    (UNREAD, "Get Message For Peek: found"): READ,  # DMPR-3.2.1.1-02
+    (UNREAD, "Get Message For Peek: End"): WAIT_PEEK,  # DMPR-3.2.1.1-03
+    (UNREAD, "Get Next Message For Peek"): UNREAD,  # DMPR-3.2.1.1-04
+    (UNREAD, "Get Next Message For Dequeue: found"): UNREAD,  # DMPR-3.2.1.1-05
+    (UNREAD, "Get Next Message For Dequeue: End, waits"): WAIT_RECEIVE,  # DMPR-3.2.1.1-06
+    (UNREAD, "Get Next Message For Dequeue: End, does not wait"): UNREAD,  # DMPR-3.2.7.4-02
+    (READ, "Get Message For Peek"): READ,  # DMPR-3.2.1.1-07
+    (READ, "Get Next Message For Peek: found"): READ,  # DMPR-3.2.1.1-08
+    (READ, "Get Next Message For Peek: End"): WAIT_PEEK,  # DMPR-3.2.1.1-09
+    (READ, "Get Next Message For Dequeue: Available"): UNREAD,  # DMPR-3.2.1.1-10
+    (READ, "Get Next Message For Dequeue: not Available"): READ,  # DMPR-3.2.1.1-11
+    (WAIT_PEEK, "Message Available"): READ,  # DMPR-3.2.1.1-12
+    (WAIT_PEEK, "Wait Time Expired"): UNREAD,  # DMPR-3.2.1.1-13
+    (WAIT_RECEIVE, "Message Available"): UNREAD,  # DMPR-3.2.1.1-14
+    (WAIT_RECEIVE, "Wait Time Expired"): UNREAD,  # DMPR-3.2.1.1-15
+}
+"""By state and event: the state that follows; an event that is not here leaves the state as it is."""
+
+
+def open_cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
+    """Initialize: [MS-MQDMPR] 3.2.7.1. None when the queue is gone."""
+    queue = descriptor.queue
+    if queue is None:  # DMPR-3.2.7.1-02
+        return None
+    start = queue.positions.start
+    queue.positions.pin(start)
+    return Cursor(handle, descriptor, start)
+
+
+def close_cursor(cursor: Cursor) -> None:
+    """The cursor lets go of its position."""
+    _move(cursor, cursor.position.queue.positions.start)
+    cursor.position.queue.positions.unpin(cursor.position)
+
+
+def _move(cursor: Cursor, position: MessagePosition, behind: MessagePosition | None = None) -> None:
+    positions = position.queue.positions
+    left = [cursor.position, cursor.behind]
+    for one in (position, behind):
+        if one is not None:
+            positions.pin(one)
+    cursor.position, cursor.behind = position, behind
+    for one in left:
+        if one is not None:
+            positions.unpin(one)
+
+
+def _step(cursor: Cursor, event: str) -> None:
+    cursor.state = TRANSITIONS[cursor.state, event]
+
+
+def _waits(cursor: Cursor) -> bool:
+    """Whether the cursor has a read that waits: a further one is refused, DMPR-3.2.1.1-17."""
+    return cursor.state is WAIT_PEEK or cursor.state is WAIT_RECEIVE
+
+
+def _seek(cursor: Cursor, *, peek: bool) -> MessagePosition | None:
+    return seek_available(cursor.position.queue, cursor.behind or cursor.position, peek=peek)
+
+
+def get_message_for_peek(cursor: Cursor) -> Result:
+    """[MS-MQDMPR] 3.2.7.2."""
+    if _waits(cursor):
+        return CursorResult.ILLEGAL_CURSOR_ACTION, None
+    if cursor.state is READ:
+        _step(cursor, "Get Message For Peek")
+        if cursor.position.state is PositionState.AVAILABLE:
+            return CursorResult.SUCCEEDED, cursor.position
+        return CursorResult.ALREADY_RECEIVED, None
+    found = _seek(cursor, peek=True)
+    if found is None:
+        _step(cursor, "Get Message For Peek: End")
+        return CursorResult.WAITING, None
+    _step(cursor, "Get Message For Peek: found")
+    _move(cursor, found)
+    return CursorResult.SUCCEEDED, found
+
+
+def get_next_message_for_peek(cursor: Cursor) -> Result:
+    """[MS-MQDMPR] 3.2.7.3."""
+    if cursor.state is not READ:
+        return CursorResult.ILLEGAL_CURSOR_ACTION, None
+    found = _seek(cursor, peek=True)
+    if found is None:
+        _step(cursor, "Get Next Message For Peek: End")
+        return CursorResult.WAITING, None
+    _step(cursor, "Get Next Message For Peek: found")
+    _move(cursor, found)
+    return CursorResult.SUCCEEDED, found
+
+
+def get_next_message_for_dequeue(cursor: Cursor, *, no_wait: bool) -> Result:
+    """[MS-MQDMPR] 3.2.7.4."""
+    if _waits(cursor):
+        return CursorResult.ILLEGAL_CURSOR_ACTION, None
+    if cursor.state is READ:
+        if cursor.position.state is PositionState.AVAILABLE:
+            _step(cursor, "Get Next Message For Dequeue: Available")
+            return CursorResult.SUCCEEDED, cursor.position
+        _step(cursor, "Get Next Message For Dequeue: not Available")
+        return CursorResult.ALREADY_RECEIVED, None
+    found = _seek(cursor, peek=False)
+    if found is not None:
+        _step(cursor, "Get Next Message For Dequeue: found")
+        _move(cursor, found)
+        return CursorResult.SUCCEEDED, found
+    if no_wait:
+        _step(cursor, "Get Next Message For Dequeue: End, does not wait")
+        return CursorResult.NOT_FOUND, None
+    _step(cursor, "Get Next Message For Dequeue: End, waits")
+    return CursorResult.WAITING, None
+
+
+def message_available(cursor: Cursor, position: MessagePosition) -> None:
+    """[MS-MQDMPR] 3.2.7.5."""
+    if _waits(cursor):
+        _step(cursor, "Message Available")
+    _move(cursor, position)
+
+
+def wait_time_expired(cursor: Cursor) -> None:
+    """[MS-MQDMPR] 3.2.7.6."""
+    if cursor.state is WAIT_RECEIVE:
+        positions = cursor.position.queue.positions
+        _move(cursor, positions.end, behind=positions.tail)
+    if _waits(cursor):
+        _step(cursor, "Wait Time Expired")

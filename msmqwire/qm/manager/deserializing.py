@@ -1,0 +1,172 @@
+"""Messages read from packets: [MS-MQDMPR] 3.1.7.1.31."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.constants import MessageClass
+from msmqwire.errors import MalformedPacket
+from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, TRANSACTION_HEADER, USER_HEADER
+from msmqwire.packets import USER_MESSAGE
+from msmqwire.qm.manager.places import bits, masks, without_session_header
+from msmqwire.qm.manager.queue_fields import read_list, read_queue
+from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
+from msmqwire.qm.model.values import (
+    AcknowledgementsRequested,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    SenderIdentifierType,
+)
+from msmqwire.schema import Record
+
+_PR, _TR = masks(BASE_HEADER, "PR TR")
+_RC, _JN, _JP = masks(USER_HEADER, "RC JN JP")
+_DM, _DQ, _AQ, _RQ = (bits(USER_HEADER, name) for name in ("DM", "DQ", "AQ", "RQ"))
+_FA, _FM, _LM = masks(TRANSACTION_HEADER, "FA FM LM")
+_ID: Final = bits(TRANSACTION_HEADER, "ID")
+_ST, _AS = bits(SECURITY_HEADER, "ST"), bits(SECURITY_HEADER, "AS")
+_VERIFIED: Final = bits(SECURITY_HEADER, "AU").mask | _AS.mask
+
+_CLASSES: Final = {int(known): known for known in MessageClass}
+_LEVELS: Final = {int(known): known for known in AuthenticationLevel}
+_SENDERS: Final = {int(known): known for known in SenderIdentifierType}
+_DELIVERIES: Final = {int(known): known for known in DeliveryGuarantee}
+_REQUESTED: Final = tuple(AcknowledgementsRequested(word) for word in range(16))
+
+
+def deserialize(
+    packet: Record | bytes, data: bytes | None = None, *, stored: bool = False, keep: bool = True
+) -> Message:
+    """Deserialize Message From Buffer: [MS-MQDMPR] 3.1.7.1.31.
+
+    Args:
+        packet: a UserMessage (also an OrderAck or a FinalAck), parsed or as its bytes.
+        data: the bytes of a parsed one; built again if not given.
+        stored: it comes from this queue manager's store (`wire.to_stored`), so that its AuthenticationLevel
+            may be believed. That of a packet from elsewhere is None until its signature has been verified.
+        keep: whether `Message.packet` gets it, to be forwarded as it came (but for a SessionHeader, and for
+            AU and AS, which are 0 on the wire).
+
+    Raises MalformedPacket.
+    """
+    if not isinstance(packet, Record):
+        data = bytes(packet)
+        packet = USER_MESSAGE.parse(data)
+    assert isinstance(packet, Record)
+    message = Message()
+    base, user, properties = packet.BaseHeader, packet.UserHeader, packet.MessagePropertiesHeader
+
+    word = int(base.Flags)
+    message.priority = word & _PR
+    message.tracing_requested = word & _TR != 0
+    message.time_to_reach_queue = base.TimeToReachQueue
+
+    word = int(user.Flags)
+    source, address = user.SourceQueueManager, user.QueueManagerAddress
+    delivery = _DELIVERIES.get((word & _DM.mask) >> _DM.shift)
+    if delivery is None:
+        raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
+    message.delivery_guarantee = delivery
+    message.identifier = ObjectId(source, user.MessageID)
+    message.source_machine_identifier = source
+    message.destination_queue_manager_identifier = address
+    message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
+    message.hop_count = word & _RC
+    message.positive_journaling_requested = word & _JP != 0
+    message.negative_journaling_requested = word & _JN != 0
+    message.destination = read_queue(
+        (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
+    )
+    admin = read_queue((word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address)
+    message.administration = admin
+    message.response = read_queue(
+        (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address, admin
+    )
+    if user.ConnectorType is not None:
+        message.connector_type_identifier = user.ConnectorType
+
+    message.acknowledgements_requested = _REQUESTED[properties.Flags & 0x0F]
+    message.message_class = _CLASSES.get(properties.MessageClass, properties.MessageClass)
+    message.correlation_identifier = properties.CorrelationID
+    message.body_type, message.application_tag = properties.BodyType, properties.ApplicationTag
+    message.privacy_level = properties.PrivacyLevel
+    message.hash_algorithm = properties.HashAlgorithm
+    message.encryption_algorithm = properties.EncryptionAlgorithm
+    message.label = _text(properties.Label)
+    message.extension, message.body = properties.ExtensionData, properties.MessageBody
+
+    if packet.TransactionHeader is not None:
+        _read_transaction(packet.TransactionHeader, message)
+    if packet.SecurityHeader is not None:
+        _read_security(packet.SecurityHeader, message)
+        verified = packet.SecurityHeader.Flags & _VERIFIED
+        if verified:
+            if stored:
+                level = (verified & _AS.mask) >> _AS.shift
+                message.authentication_level = _LEVELS.get(level, AuthenticationLevel.NONE)
+            word = packet.SecurityHeader.Flags.replace(AU=0, AS=0)
+            packet = packet.replace(SecurityHeader=packet.SecurityHeader.replace(Flags=word))
+            data = None
+    if packet.DebugHeader is not None:
+        message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID
+    if packet.SoapHeader is not None:
+        message.soap_header, message.soap_body = (
+            _text(packet.SoapHeader.Header),
+            _text(packet.SoapHeader.Body),
+        )
+    if packet.MultiQueueFormatHeader is not None:
+        _read_multi_queue(packet.MultiQueueFormatHeader, message)
+    if packet.SRMPEnvelopeHeader is not None:
+        message.soap_envelope = _text(packet.SRMPEnvelopeHeader.Data)
+        message.soap_compound_message = packet.CompoundMessageHeader.Data
+        keep = keep and not stored  # such a packet is not sent
+    if keep:
+        message.packet = without_session_header(packet.to_bytes() if data is None else data)
+    return message
+
+
+def _read_transaction(header: Record, message: Message) -> None:
+    word = int(header.Flags)
+    message.priority = 0  # what PR says is ignored: DMPR-3.1.7.1.32-05
+    message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE  # MQMQ-2.2.19.2-13
+    message.transaction_number = (word & _ID.mask) >> _ID.shift
+    message.final_ack_required = word & _FA != 0
+    message.first_in_transaction = word & _FM != 0
+    message.last_in_transaction = word & _LM != 0
+    sequence = header.TxSequenceID
+    message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)
+    message.transaction_sequence_number = header.TxSequenceNumber
+    message.transaction_previous_sequence_number = header.PreviousTxSequenceNumber
+    if header.ConnectorQMGuid is not None:
+        message.connector_queue_manager_identifier = header.ConnectorQMGuid
+
+
+def _read_security(header: Record, message: Message) -> None:
+    data, kind = header.SecurityData, _SENDERS.get((header.Flags & _ST.mask) >> _ST.shift)
+    if kind is None:
+        raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
+    message.sender_identifier_type = kind
+    message.sender_identifier = data.SecurityID
+    message.symmetric_key = data.EncryptionKey
+    message.signature = data.Signature
+    message.sender_certificate = data.SenderCert
+    if data.ProviderInfo is not None:
+        message.authentication_provider_type = data.ProviderInfo.ProviderType
+        message.authentication_provider_name = _text(data.ProviderInfo.ProviderName)
+
+
+def _read_multi_queue(header: Record, message: Message) -> None:
+    message.destinations = read_list(header.Destination, "Destination")
+    message.administrations = read_list(header.Administration, "Administration")
+    message.responses = read_list(header.Response, "Response")
+    message.multiple_destination_signature = header.Signature.Signature
+
+
+def _text(value: str | bytes | None) -> str:
+    """A text of the wire: one that is not well-formed up to its first null, lone surrogates and all."""
+    if type(value) is str:
+        return value
+    if not value:
+        return ""
+    assert isinstance(value, bytes)
+    return value[: len(value) & ~1].decode("utf-16-le", "surrogatepass").partition("\0")[0]

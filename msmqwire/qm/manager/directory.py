@@ -1,0 +1,378 @@
+"""The directory as a queue manager uses it: [MS-MQDMPR] 3.1.6.1, 3.1.6.2, 3.1.7.1.18 to 26, 3.1.7.3.8."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import InvalidName
+from msmqwire.names import (
+    DirectName,
+    DistributionListName,
+    FormatName,
+    MultipleElementName,
+    PrivateName,
+    PublicName,
+    SingleName,
+)
+from msmqwire.qm.directory import Created, Directory, Found, Opened, SortOrder
+from msmqwire.qm.directory.attributes import ATTRIBUTES, Filter, Operator, known_filters, satisfies, update
+from msmqwire.qm.model.directory import DirectoryObject, Enterprise, Site
+from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.timers import Timer, Timers
+from msmqwire.qm.model.values import DirectoryOperationResult, QueueType
+
+_SUCCESS: Final = DirectoryOperationResult.SUCCESS
+_NOT_CONNECTED: Final = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+
+# What stands before the queue in a direct format name: [MS-MQMQ] 2.1.2.
+_UP_TO_ADDRESS: Final = re.compile(r"DIRECT=(?:HTTPS?://[^/\\]*/MSMQ|[^\\]*)", re.IGNORECASE | re.ASCII)
+
+
+class ChangeOperation(Enum):
+    """What happened to an object: iOperation of Send Change Notification, [MS-MQCN] 3.3.4.1."""
+
+    QUEUE_CREATION = "QueueCreation"
+    QUEUE_DELETION = "QueueDeletion"
+    QUEUE_UPDATE = "QueueUpdate"
+    QUEUE_MANAGER_UPDATE = "QueueManagerUpdate"
+
+
+class QueuePath(NamedTuple):
+    """What Get Queue Path gives: [MS-MQDMPR] 3.1.7.1.26.
+
+    Attributes:
+        status: MQ_OK or MQ_ERROR_ILLEGAL_FORMATNAME.
+        pathname: rPathName; empty if there is none to tell.
+        machine: rMachineName: the name or address of the host.
+    """
+
+    status: int
+    pathname: str = ""
+    machine: str = ""
+
+
+def _ignore(*_told: object) -> None:
+    """Nobody listens."""
+
+
+class DirectoryEvents:
+    """The events on the directory of one queue manager.
+
+    Without a directory the queue manager is in workgroup mode: reads are answered as while the directory is
+    away, everything else with DirectoryNotConnected, and nothing is tried again later.
+
+    Attributes:
+        notify: Send Change Notification: is told of each change of a public queue or a queue manager.
+        updated: is told of each element that has taken over the attributes that it has in the directory.
+    """
+
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        directory: Directory | None,
+        timers: Timers,
+        notify: Callable[[ChangeOperation, DirectoryObject], None] = _ignore,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        """DirectoryIntegrated of the queue manager becomes whether there is a directory."""
+        self._queue_manager, self._directory, self._timers = queue_manager, directory, timers
+        self.notify = notify
+        self.updated: Callable[[DirectoryObject], None] = _ignore
+        self._settings = settings or Settings()
+        queue_manager.directory_integrated = directory is not None
+        if directory is None:
+            queue_manager.directory_offline = False  # DMPR-3.1.1.1-33
+
+    # -- changes --------------------------------------------------------------------------------------
+
+    def create_directory_object(
+        self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
+    ) -> Created:
+        """Create Directory Object: [MS-MQDMPR] 3.1.7.1.18."""
+        if self._directory is None:
+            return Created(_NOT_CONNECTED)
+        if _is_public(directory_object):
+            self.notify(ChangeOperation.QUEUE_CREATION, directory_object)
+        created = self._directory.create_directory_object(directory_object, attributes)
+        self._judge(created.status)
+        return created
+
+    def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
+        """Delete Directory Object: [MS-MQDMPR] 3.1.7.1.19."""
+        if self._directory is None:
+            return _NOT_CONNECTED
+        if _is_public(directory_object):
+            self.notify(ChangeOperation.QUEUE_DELETION, directory_object)
+        return self._judge(self._directory.delete_directory_object(directory_object))
+
+    def write_directory(
+        self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
+    ) -> DirectoryOperationResult:
+        """Write Directory: [MS-MQDMPR] 3.1.7.1.24."""
+        if self._directory is None:
+            return _NOT_CONNECTED
+        status = self._judge(self._directory.write_directory(directory_object, attributes))
+        if status is _SUCCESS:  # told of afterwards, unlike the others: DMPR-3.1.7.1.24-03
+            if _is_public(directory_object):
+                self.notify(ChangeOperation.QUEUE_UPDATE, directory_object)
+            elif isinstance(directory_object, QueueManager):
+                self.notify(ChangeOperation.QUEUE_MANAGER_UPDATE, directory_object)
+        return status
+
+    # -- reads ----------------------------------------------------------------------------------------
+
+    def read_directory(
+        self,
+        object_type: str,
+        filters: Sequence[Filter] | None = None,
+        attributes: Sequence[str] | None = None,
+        *,
+        force: bool = False,
+    ) -> Found:
+        """Read Directory: [MS-MQDMPR] 3.1.7.1.20.
+
+        While the directory is away, queues and the queue manager of this computer are given as they are here:
+        the elements themselves.
+
+        Args:
+            object_type: the name of the type ("Queue").
+            filters: what the object must satisfy; None for the first one there is.
+            attributes: those that are wanted; None for all.
+            force: iForceDirectoryRead.
+        """
+        if self._directory is None or (self._queue_manager.directory_offline and not force):
+            return self._read_here(object_type, filters or ())
+        found = self._directory.read_directory(object_type, filters, attributes)
+        if not force:  # DMPR-3.1.7.1.20-08
+            self._judge(found.status)
+        return found
+
+    def _read_here(self, object_type: str, filters: Sequence[Filter]) -> Found:
+        """DMPR-3.1.7.1.20-04 to -06."""
+        if object_type not in ATTRIBUTES or not known_filters(object_type, filters):
+            return Found(DirectoryOperationResult.GENERIC_ERROR)
+        manager = self._queue_manager
+        if object_type == "Queue":
+            for queue in manager.queues.values():
+                if _matches(queue, object_type, filters):
+                    return Found(_SUCCESS, queue)
+            return Found(DirectoryOperationResult.OBJECT_NOT_FOUND)
+        if object_type == "QueueManager" and _matches(manager, object_type, filters):
+            return Found(_SUCCESS, manager)
+        return Found(_NOT_CONNECTED)
+
+    def read_directory_begin(
+        self,
+        object_type: str,
+        filters: Sequence[Filter] | None = None,
+        attributes: Sequence[str] | None = None,
+        sort_order: Sequence[SortOrder] | None = None,
+    ) -> Opened:
+        """Read Directory Begin: [MS-MQDMPR] 3.1.7.1.21."""
+        if self._directory is None:
+            return Opened(_NOT_CONNECTED)
+        return self._directory.read_directory_begin(object_type, filters, attributes, sort_order)
+
+    def read_directory_next(self, handle: int) -> Found:
+        """Read Directory Next: [MS-MQDMPR] 3.1.7.1.22."""
+        if self._directory is None:
+            return Found(_NOT_CONNECTED)
+        return self._directory.read_directory_next(handle)
+
+    def read_directory_end(self, handle: int) -> DirectoryOperationResult:
+        """Read Directory End: [MS-MQDMPR] 3.1.7.1.23."""
+        if self._directory is None:
+            return _NOT_CONNECTED
+        return self._directory.read_directory_end(handle)
+
+    # -- away and back --------------------------------------------------------------------------------
+
+    def _judge(self, status: DirectoryOperationResult) -> DirectoryOperationResult:
+        """Notice that the directory is away: it is asked again in a minute."""
+        if status is _NOT_CONNECTED:
+            self._queue_manager.directory_offline = True
+            if not self._timers.active(Timer.DIRECTORY_ONLINE, None):
+                self._start_online_timer()
+        return status
+
+    def _start_online_timer(self) -> None:
+        self._timers.start(
+            Timer.DIRECTORY_ONLINE, None, self._settings.directory_online_ms, self.check_directory_online
+        )
+
+    def check_directory_online(self) -> None:
+        """Check Directory Online: [MS-MQDMPR] 3.1.7.1.25."""
+        manager = self._queue_manager
+        if self._directory is None:
+            return
+        probe = self.read_directory(
+            "QueueManager", [("Identifier", Operator.EQUALS, manager.identifier)], force=True
+        )
+        if probe.found is None:
+            self._start_online_timer()  # DMPR-3.1.7.1.25-04
+            return
+        self._take_over(manager, probe.found)
+        manager.directory_offline = False
+        for queue in list(manager.queues.values()):
+            if _is_public(queue) and queue.owner_queue is None:  # journals and subqueues are not published
+                self._refresh(queue)
+
+    def initialize(self) -> None:
+        """What Initialization does with a directory: [MS-MQDMPR] 3.1.3.
+
+        The queue manager takes over what the directory has of it and finds its sites and its enterprise.
+        Then the timers of Directory Sites Update and Directory Site Gates Update start.
+        """
+        if self._directory is None:
+            return
+        manager = self._queue_manager
+        found = self._by_identifier("QueueManager", manager.identifier)
+        if found is not None and found is not manager:  # DMPR-3.1.3-15
+            self._take_over(manager, found)
+            sites = [self._by_identifier("Site", identifier) for identifier in manager.site_identifier_list]
+            manager.site_collection = [site for site in sites if isinstance(site, Site)]  # DMPR-3.1.3-16
+        status, enterprise = self.read_directory(
+            "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]
+        )
+        if isinstance(enterprise, Enterprise):  # DMPR-3.1.3-18
+            manager.enterprise = enterprise
+        elif status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:  # DMPR-3.1.3-19
+            manager.enterprise = Enterprise(NULL_GUID, non_ldap_capable_queue_manager_notification=True)
+        self.start_timers()
+
+    def start_timers(self) -> None:
+        """Start the timers of Directory Sites Update and Site Gates Update, as Initialization does."""
+        if self._directory is not None:
+            self._start_sites_timer()
+            self._start_site_gates_timer()
+
+    def _start_sites_timer(self) -> None:
+        self._timers.start(
+            Timer.DIRECTORY_SITES_UPDATE, None, self._settings.directory_sites_update_ms, self._sites_expired
+        )
+
+    def _sites_expired(self) -> None:
+        self._start_sites_timer()
+        self.directory_sites_update()
+
+    def _start_site_gates_timer(self) -> None:
+        self._timers.start(
+            Timer.DIRECTORY_SITE_GATES_UPDATE,
+            None,
+            self._settings.directory_site_gates_update_ms,
+            self._site_gates_expired,
+        )
+
+    def _site_gates_expired(self) -> None:
+        self._start_site_gates_timer()
+        self.directory_site_gates_update()
+
+    def directory_sites_update(self) -> None:
+        """Directory Sites Update: [MS-MQDMPR] 3.1.6.1."""
+        for site in self._queue_manager.site_collection:
+            self._refresh(site)
+
+    def directory_site_gates_update(self) -> None:
+        """Directory Site Gates Update: [MS-MQDMPR] 3.1.6.2."""
+        for site in self._queue_manager.site_collection:
+            for gate in site.site_gates:
+                self._refresh(gate)
+
+    def _refresh(self, here: Queue | QueueManager | Site) -> None:
+        """Give an element the attributes that it has in the directory, if it is there."""
+        found = self.read_directory(
+            type(here).__name__, [("Identifier", Operator.EQUALS, here.identifier)]
+        ).found
+        if found is not None and found is not here:
+            self._take_over(here, found)
+
+    def _take_over(self, here: DirectoryObject, found: DirectoryObject) -> None:
+        update(here, found)
+        self.updated(here)
+
+    # -- names ----------------------------------------------------------------------------------------
+
+    def get_queue_path(self, name: FormatName) -> QueuePath:
+        """Get Queue Path: [MS-MQDMPR] 3.1.7.1.26."""
+        match name:
+            case DirectName():
+                machine = name.host if name.port is not None else name.address
+                start = _UP_TO_ADDRESS.match(name.text)
+                assert start is not None, "it was read by the grammar"
+                return QueuePath(MQ_OK, machine + name.text[start.end() :], machine)
+            case PublicName():
+                queue = self._by_identifier("Queue", name.guid)
+                if not isinstance(queue, Queue) or queue.queue_manager is None:
+                    return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
+                return QueuePath(MQ_OK, queue.pathname, queue.queue_manager.computer_name)
+            case PrivateName():
+                manager = self._by_identifier("QueueManager", name.guid)
+                if not isinstance(manager, QueueManager):
+                    return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
+                return QueuePath(MQ_OK, self._private_path(name), manager.computer_name)
+        return QueuePath(MQ_OK)
+
+    def _private_path(self, name: PrivateName) -> str:
+        """The path name of a private queue of this computer: DMPR-3.1.7.1.26-04."""
+        if name.guid == self._queue_manager.identifier:
+            for queue in self._queue_manager.queues.values():
+                if queue.queue_type is QueueType.PRIVATE and queue.private_queue_number == name.number:
+                    return queue.pathname
+        return ""
+
+    def _by_identifier(self, object_type: str, identifier: object) -> DirectoryObject | None:
+        return self.read_directory(object_type, [("Identifier", Operator.EQUALS, identifier)]).found
+
+    def expand_format_name(self, name: FormatName) -> FormatName | None:
+        """Expand Format Name: [MS-MQDMPR] 3.1.7.3.8: without distribution lists, each element once, in order.
+
+        Gives None where the specification says FALSE: a distribution list can't be resolved, or what is in it
+        makes no format name.
+        """
+        if not isinstance(name, DistributionListName | MultipleElementName):
+            return name
+        names = self._resolved(name)
+        if names is None:
+            return None
+        once = {str(element).casefold(): element for element in reversed(names)}
+        elements = [once[text] for text in sorted(once)]
+        if len(elements) == 1:
+            return elements[0]
+        try:
+            return MultipleElementName(tuple(elements))  # type: ignore[arg-type]  # it looks at each one
+        except InvalidName:
+            return None
+
+    def _resolved(self, name: DistributionListName | MultipleElementName) -> list[SingleName] | None:
+        """The elements of a name with all distribution lists resolved: DMPR-3.1.7.3.8-02."""
+        waiting: list[SingleName] = list(name.elements) if isinstance(name, MultipleElementName) else [name]
+        names: list[SingleName] = []
+        seen = set()
+        for element in waiting:
+            if not isinstance(element, DistributionListName):
+                names.append(element)
+            elif element.guid not in seen:  # a list may be in itself
+                seen.add(element.guid)
+                if self._directory is None:
+                    return None
+                resolved = self._directory.resolve_distribution_list(element)
+                if resolved.status is not _SUCCESS:
+                    return None
+                waiting.extend(resolved.names)
+        return names
+
+
+def _is_public(directory_object: DirectoryObject) -> bool:
+    return isinstance(directory_object, Queue) and directory_object.queue_type is QueueType.PUBLIC
+
+
+def _matches(here: DirectoryObject, object_type: str, filters: Sequence[Filter]) -> bool:
+    fields = ATTRIBUTES[object_type]
+    return satisfies(filters, lambda name: getattr(here, fields[name]))

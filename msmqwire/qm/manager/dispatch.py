@@ -1,0 +1,69 @@
+"""Messages waiting to be sent, the most urgent first: [MS-MQDMPR] 3.1.7.1.28, .29, .34 and 3.1.7.3.9."""
+
+from __future__ import annotations
+
+import heapq
+
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import DispatchEntry, OutgoingQueue
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import PositionState
+
+
+class Dispatch:
+    """DispatchCollection.
+
+    A message is handed to the subscriber that owns its protocol, which sends it and returns; whatever is
+    added meanwhile waits for its turn.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._entries: dict[MessagePosition, DispatchEntry] = {}
+        self._order: list[tuple[int, int, DispatchEntry]] = []
+        self._count = 0
+        self._sending = False
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, position: MessagePosition, data: object, message_priority: int) -> None:
+        """Add Message To Dispatch Collection: [MS-MQDMPR] 3.1.7.1.28."""
+        priority = position.queue.base_priority + message_priority
+        entry = DispatchEntry(position, data, priority)
+        self._entries[position] = entry
+        self._count += 1
+        heapq.heappush(self._order, (-priority, self._count, entry))
+        self.send()
+
+    def remove(self, position: MessagePosition) -> None:
+        """Remove Message From Dispatch Collection: [MS-MQDMPR] 3.1.7.1.29."""
+        self._entries.pop(position, None)
+        self.send()
+
+    def remove_queue(self, queue: OutgoingQueue) -> None:
+        """Remove Messages From Dispatch Collection By Queue: [MS-MQDMPR] 3.1.7.1.34."""
+        for position in [one for one in self._entries if one.queue is queue]:
+            del self._entries[position]
+
+    def send(self) -> None:
+        """Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9, until nothing is left that can be sent."""
+        if self._sending:
+            return
+        self._sending = True
+        order = self._order
+        while order:
+            entry = heapq.heappop(order)[2]
+            position = entry.position
+            if self._entries.get(position) is not entry:
+                continue
+            if position.state is PositionState.DELETED or not position.queue.active:
+                del self._entries[position]
+                continue
+            entry.send_in_progress = True
+            for subscriber in self._context.subscribers:
+                subscriber.send_user_message(position, entry.protocol_data)
+            entry.send_in_progress = False
+            if self._entries.get(position) is entry:
+                del self._entries[position]
+        self._sending = False

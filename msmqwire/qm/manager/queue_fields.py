@@ -1,0 +1,170 @@
+"""The queues of a message as fields of its packet and back, remembered: few names come again and again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msmqwire.errors import InvalidName, MalformedPacket
+from msmqwire.headers import MULTI_QUEUE_FORMAT_HEADER, USER_HEADER
+from msmqwire.names import (
+    DirectName,
+    FormatName,
+    Role,
+    from_mqf_element,
+    from_user_header_queue,
+    parse_format_name,
+    to_mqf_element,
+    to_user_header_queue,
+)
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.values import QueueFormatType
+from msmqwire.schema import Record
+
+REMEMBERED: Final = 2048
+"""Names of each kind that are remembered."""
+LISTS_REMEMBERED: Final = 16
+"""Lists of names that are remembered: a message to them is written several times."""
+_LONGEST_REMEMBERED: Final = 512  # characters; longer ones come from nobody who sends many
+
+
+class QueueField(NamedTuple):
+    """A queue of the UserHeader.
+
+    Attributes:
+        kind: Flags.DQ, AQ or RQ.
+        record: the field; shared by all packets to that queue, so it must not be changed.
+        size: bytes that it takes.
+    """
+
+    kind: int
+    record: Record | None
+    size: int
+
+
+_NO_QUEUE: Final = QueueField(0, None, 0)
+_PLACES: Final[dict[Role, tuple[str, str]]] = {
+    "destination": ("DestinationQueue", "DQ"),
+    "admin": ("AdminQueue", "AQ"),
+    "response": ("ResponseQueue", "RQ"),
+}
+
+
+# -- to the packet -------------------------------------------------------------------------------------
+
+
+def queue_fields(message: Message) -> tuple[QueueField, QueueField, QueueField]:
+    """DestinationQueue, AdminQueue and ResponseQueue of a message. Raises InvalidName."""
+    destination, admin, response = message.destination, message.administration, message.response
+    source, address = message.source_machine_identifier, message.queue_manager_address
+    return (
+        _field(destination, "destination", source, address, None),
+        _field(admin, "admin", source, address, None),
+        _field(response, "response", source, address, admin) if response is not None else _NO_QUEUE,
+    )
+
+
+def _field(
+    name: FormatName | None, role: Role, source: UUID, address: UUID, admin: FormatName | None
+) -> QueueField:
+    if name is None:
+        return _NO_QUEUE
+    beside = None if admin is None else admin.text
+    if type(name) is DirectName:  # the same wherever it is
+        return _remembered_field(name.text, role, None, None, beside)
+    return _remembered_field(name.text, role, source, address, beside)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered_field(
+    text: str, role: Role, source: UUID | None, address: UUID | None, admin: str | None
+) -> QueueField:
+    kind, value = to_user_header_queue(
+        parse_format_name(text, spx=True),
+        role,
+        source_qm=source,
+        destination_qm=address,
+        admin=None if admin is None else parse_format_name(admin, spx=True),
+    )
+    name, flag = _PLACES[role]
+    # Made as part of a UserHeader, whose start a direct name is aligned to.
+    user = USER_HEADER.make({"Flags": {flag: kind}, "DestinationQueue": None, name: value})
+    made: Record | None = user[name]
+    return QueueField(kind, made, 0 if made is None else len(made.to_bytes()))
+
+
+@lru_cache(maxsize=LISTS_REMEMBERED)
+def multi_queue_header(
+    destinations: tuple[str, ...],
+    administrations: tuple[str, ...],
+    responses: tuple[str, ...],
+    signature: bytes,
+) -> tuple[Record, int]:
+    """The MultiQueueFormatHeader with these names, and its size. Raises InvalidName."""
+    record = MULTI_QUEUE_FORMAT_HEADER.make(
+        {
+            "Destination": _list(destinations),
+            "Administration": _list(administrations),
+            "Response": _list(responses),
+            "Signature": {"Signature": signature},
+        }
+    )
+    return record, len(MULTI_QUEUE_FORMAT_HEADER.build(record))
+
+
+def _list(names: tuple[str, ...]) -> dict[str, Any]:
+    return {"FormatNameList": [to_mqf_element(parse_format_name(text, spx=True)) for text in names]}
+
+
+# -- from the packet -----------------------------------------------------------------------------------
+
+
+def read_queue(
+    kind: int, field: Record | None, role: Role, source: UUID, address: UUID, admin: FormatName | None = None
+) -> FormatName | None:
+    """A queue of the UserHeader. Raises MalformedPacket for one that can't be."""
+    if not kind:
+        return None
+    try:
+        if kind == QueueFormatType.DIRECT_QUEUE:
+            text = field.DirectFormatName  # type: ignore[union-attr]
+            if type(text) is str and len(text) <= _LONGEST_REMEMBERED:
+                return _direct(text, role)
+        elif kind != QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE:
+            return _hosted(kind, tuple(dict(field or {}).items()), role, source, address, admin)
+        return from_user_header_queue(
+            kind, field, role=role, source_qm=source, destination_qm=address, admin=admin
+        )
+    except InvalidName as exc:
+        raise MalformedPacket(exc.why, path=exc.path) from exc
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _direct(text: str, role: Role) -> FormatName | None:
+    field = {"DirectFormatName": text}
+    return from_user_header_queue(
+        QueueFormatType.DIRECT_QUEUE, field, role=role, source_qm=None, destination_qm=None
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _hosted(
+    kind: int,
+    field: tuple[tuple[str, Any], ...],
+    role: Role,
+    source: UUID,
+    address: UUID,
+    admin: FormatName | None,
+) -> FormatName | None:
+    return from_user_header_queue(
+        kind, dict(field), role=role, source_qm=source, destination_qm=address, admin=admin
+    )
+
+
+def read_list(part: Record, path: str) -> tuple[FormatName, ...]:
+    """The names of a part of the MultiQueueFormatHeader. Raises MalformedPacket."""
+    try:
+        return tuple(from_mqf_element(element) for element in part.FormatNameList)
+    except InvalidName as exc:
+        raise MalformedPacket(exc.why, path=f"MultiQueueFormatHeader.{path}.{exc.path}") from exc

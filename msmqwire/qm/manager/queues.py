@@ -1,0 +1,400 @@
+"""Queues made, deleted, opened and closed: [MS-MQDMPR] 3.1.7.1.1 to 6, 3.1.7.1.33, 3.1.7.2.3 to 6."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.errors import InvalidName
+from msmqwire.names import (
+    DirectName,
+    FormatName,
+    MachineName,
+    MulticastName,
+    MultipleElementName,
+    PrivateName,
+    PublicName,
+    parse_path_name,
+)
+from msmqwire.qm.directory.attributes import Operator
+from msmqwire.qm.manager import cursors, rows
+from msmqwire.qm.manager.directory import DirectoryEvents
+from msmqwire.qm.manager.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
+from msmqwire.qm.manager.messages import Messages
+from msmqwire.qm.model import access
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.values import (
+    INFINITE,
+    DirectoryOperationResult,
+    OutgoingQueueState,
+    QueueAccessType,
+    QueuePrivacy,
+    QueueScope,
+    QueueShareMode,
+    QueueType,
+)
+
+_SUCCESS: Final = DirectoryOperationResult.SUCCESS
+_PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)
+_SEND: Final = QueueAccessType.SEND_ACCESS
+_RECEIVE: Final = QueueAccessType.RECEIVE_ACCESS
+_COPIED: Final = (
+    "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
+    "transactional", "multicast_address", "security", "base_priority",
+)  # fmt: skip
+"""DMPR-3.1.7.1.3-04."""
+_HIDDEN: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
+"""Of system queues that are not for applications: DMPR-3.1.3-22."""
+HTTP: Final = ("HTTP", "HTTPS")
+
+
+def is_http(name: FormatName | None) -> bool:
+    """Whether a name is a direct one for HTTP or HTTPS."""
+    return isinstance(name, DirectName) and name.protocol in HTTP
+
+
+class Queues:
+    """The events on queues of one queue manager.
+
+    Attributes:
+        lookup: finds queues by name.
+    """
+
+    def __init__(
+        self, context: Context, messages: Messages, directory: DirectoryEvents, lookup: Lookup
+    ) -> None:
+        self._context, self._messages, self._directory = context, messages, directory
+        self.lookup = lookup
+        self._handles = 0
+        self._numbers = 0
+
+    # -- making and deleting ------------------------------------------------------------------------
+
+    def set_defaults(self, queue: Queue, owner: bytes | None = None) -> None:
+        """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of who makes the queue."""
+        queue.label, queue.type = "", NULL_GUID
+        queue.journaling = queue.authentication = queue.transactional = False
+        queue.quota = queue.journal_quota = INFINITE
+        queue.privacy_level, queue.multicast_address, queue.base_priority = QueuePrivacy.OPTIONAL, None, 0
+        queue.security = self.default_security(owner)
+
+    def default_security(self, owner: bytes | None) -> bytes:
+        """[MS-MQDMPR] 3.1.7.1.3.1; see `Settings.local_owner` and `Settings.strangers_may_send`."""
+        settings = self._context.settings
+        return access.default_security(
+            owner,
+            local_owner=settings.local_owner and not self._context.queue_manager.directory_integrated,
+            reachable_by_srmp=settings.strangers_may_send,
+        )
+
+    def create(
+        self, wanted: Queue, *, skip_directory: bool = False
+    ) -> tuple[int | DirectoryOperationResult, Queue | None]:
+        """Create Queue: [MS-MQDMPR] 3.1.7.1.3. `wanted` is what `set_defaults` gave, with changes.
+
+        Where the directory does not take a public queue, its answer is the status.
+        """
+        context, manager = self._context, self._context.queue_manager
+        try:
+            path = parse_path_name(wanted.pathname)
+        except InvalidName as error:
+            return error.hresult, None
+        parent = self.lookup.path(str(type(path)(path.computer, path.queue, path.private, path.system)))
+        exists = parent if path.subqueue is None else parent and parent.subqueues.get(path.subqueue.lower())
+        if exists:
+            return HResult.MQ_ERROR_QUEUE_EXISTS, None
+        if path.subqueue is not None and parent is None:
+            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+        queue = Queue(context.new_guid(), **{name: getattr(wanted, name) for name in _COPIED})
+        queue.create_time = queue.modify_time = context.utc
+        queue.queue_type = queue_type(path)
+        host = manager.qualified_computer_name or manager.computer_name
+        queue.qualified_pathname = f"{host}{wanted.pathname[len(path.computer) :]}"
+        queue.scope = QueueScope.ENTERPRISE
+        if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:
+            queue.private_queue_number = self.lookup.unused_private_number()
+        if queue.queue_type is QueueType.PUBLIC and not skip_directory:
+            status = self._publish(queue)
+            if status is not _SUCCESS:
+                return status, None
+        if path.subqueue is not None:
+            assert parent is not None
+            queue.owner_queue, parent.subqueues[path.subqueue.lower()] = parent, queue
+        self.add(queue)
+        if path.subqueue is None:
+            self.add_journal(queue)
+        return MQ_OK, queue
+
+    def _publish(self, queue: Queue) -> DirectoryOperationResult:
+        """DMPR-3.1.7.1.3-10."""
+        status, guid = self._directory.create_directory_object(queue)
+        if guid is not None:
+            queue.identifier = guid
+            published = self._directory.read_directory(
+                "Queue", [("Identifier", Operator.EQUALS, guid)], ["FullPath", "DirectoryPath"]
+            ).found
+            if isinstance(published, Queue):
+                queue.full_path, queue.directory_path = published.full_path, published.directory_path
+        return status
+
+    def add(self, queue: Queue) -> None:
+        """A new queue in the collection, and in the store."""
+        self._numbers += 1
+        queue.number = self._numbers
+        self.restore(queue)
+        rows.put_queue(self._context, queue)
+
+    def restore(self, queue: Queue) -> None:
+        """A queue of the store in the collection."""
+        manager = self._context.queue_manager
+        queue.queue_manager = manager
+        manager.queues[queue.number] = queue
+        self._numbers = max(self._numbers, queue.number)
+        self.lookup.add(queue)
+
+    def forget(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue that is empty and not open: it is made again when it is wanted."""
+        del self._context.queue_manager.queues[queue.number]
+        self.lookup.remove(queue)
+        rows.delete_queue(self._context, queue)
+
+    def security_of(self, queue: Queue) -> bytes:
+        """The security descriptor that holds: of a public queue that in the directory, if it can be read."""
+        if queue.queue_type is QueueType.PUBLIC:
+            identifier = ("Identifier", Operator.EQUALS, queue.identifier)
+            found = self._directory.read_directory("Queue", [identifier], ["Security"]).found
+            if isinstance(found, Queue):
+                return found.security
+        return queue.security
+
+    def add_journal(self, queue: Queue) -> None:
+        """The journal of a new queue: DMPR-3.1.7.1.3-03."""
+        journal = Queue(self._context.new_guid(), pathname=queue.pathname, quota=queue.journal_quota)
+        journal.queue_type, journal.security = QueueType.SYSTEM, queue.security
+        journal.transactional = queue.transactional
+        journal.owner_queue, queue.journal = queue, journal
+        self.add(journal)
+
+    def changed(self, queue: Queue) -> None:
+        """Attributes of a queue were set: its journal follows, the row is written."""
+        queue.modify_time = self._context.utc
+        if queue.journal is not None:
+            queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
+            rows.put_queue(self._context, queue.journal)
+        rows.put_queue(self._context, queue)
+
+    def delete(self, queue: Queue, *, skip_directory: bool = False) -> DirectoryOperationResult:
+        """Delete Queue: [MS-MQDMPR] 3.1.7.1.4."""
+        parts = [*queue.subqueues.values()]
+        if queue.journal is not None:
+            parts.append(queue.journal)
+        for part in (queue, *parts):
+            for position in part.positions:
+                self._messages.position_deleted(part, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
+            for descriptor in part.descriptors.values():
+                for reader in list(descriptor.waiting.values()):
+                    self._messages.stop_waiting(reader, HResult.MQ_ERROR_QUEUE_DELETED)
+                descriptor.queue = None
+            del self._context.queue_manager.queues[part.number]
+            self.lookup.remove(part)
+            rows.delete_queue(self._context, part)
+        if queue.owner_queue is not None:
+            name = parse_path_name(queue.pathname).subqueue or ""
+            queue.owner_queue.subqueues.pop(name.lower(), None)
+        if queue.queue_type is QueueType.PUBLIC and not skip_directory and queue.owner_queue is None:
+            return self._directory.delete_directory_object(queue)
+        return _SUCCESS
+
+    # -- opening and closing ------------------------------------------------------------------------
+
+    def open(
+        self,
+        name: FormatName,
+        access_type: QueueAccessType,
+        share_mode: QueueShareMode = QueueShareMode.DENY_NONE,
+        *,
+        user: access.Token | None = None,
+    ) -> tuple[int, OpenQueueDescriptor | None]:
+        """Open Queue: [MS-MQDMPR] 3.1.7.1.5. `user` is whose rights are checked; None for the owner."""
+        expanded = self._directory.expand_format_name(name)
+        if expanded is None:
+            return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None
+        if isinstance(expanded, MultipleElementName):
+            return self._open_multiple(expanded, access_type, share_mode, user)
+        status, queue = self._target(expanded, access_type)
+        if queue is None:
+            return status, None
+        if queue.private_queue_number in _HIDDEN and queue.queue_type is QueueType.SYSTEM:
+            return HResult.MQ_ERROR_ACCESS_DENIED, None
+        if not access.may_open(queue, user, access_type):
+            return HResult.MQ_ERROR_ACCESS_DENIED, None
+        if _shared_badly(queue, access_type, share_mode):
+            return HResult.MQ_ERROR_SHARING_VIOLATION, None
+        descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
+        queue.descriptors[descriptor.handle] = descriptor
+        return MQ_OK, descriptor
+
+    def _descriptor(
+        self,
+        name: FormatName,
+        access_type: QueueAccessType,
+        share_mode: QueueShareMode,
+        queue: Queue | None,
+        user: access.Token | None,
+    ) -> OpenQueueDescriptor:
+        self._handles += 1
+        return OpenQueueDescriptor(
+            self._handles, self._handles, access_type, share_mode, queue, name, user=user
+        )
+
+    def _open_multiple(
+        self,
+        name: MultipleElementName,
+        access_type: QueueAccessType,
+        share_mode: QueueShareMode,
+        user: access.Token | None,
+    ) -> tuple[int, OpenQueueDescriptor | None]:
+        if access_type is not _SEND:
+            return HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
+        if share_mode is not QueueShareMode.DENY_NONE:
+            return HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, None
+        parent = self._descriptor(name, _SEND, share_mode, None, user)
+        parent.multiple = True
+        for element in name.elements:
+            status, child = self.open(element, _SEND, user=user)
+            if child is None:
+                self.close(parent)
+                return status, None
+            parent.children.append(child)
+        return MQ_OK, parent
+
+    def _target(self, name: FormatName, access_type: QueueAccessType) -> tuple[int, Queue | None]:
+        """The queue to open, made for an outgoing one: DMPR-3.1.7.1.5-08 to -19."""
+        unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
+        sends = access_type is _SEND
+        if not sends and (is_http(name) or isinstance(name, MulticastName)):
+            return unsupported
+        if sends and (
+            isinstance(name, MachineName) or (name.is_read_only and self.lookup.is_local_name(name))
+        ):
+            return unsupported
+        found = self.lookup.find(name) or self.lookup.outgoing(name)
+        if found is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
+            found = self._made_subqueue(name)
+        if found is not None:
+            return MQ_OK, found
+        if not sends:
+            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+        manager = self._context.queue_manager
+        if isinstance(name, DirectName) and self.lookup.is_local(name.host):
+            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+        if isinstance(name, PrivateName) and name.guid == manager.identifier:
+            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+        base_priority = 0
+        if isinstance(name, PublicName):
+            published = self._directory.read_directory(
+                "Queue", [("Identifier", Operator.EQUALS, name.guid)]
+            ).found
+            if not isinstance(published, Queue):
+                return unsupported
+            if self.lookup.is_local(parse_path_name(published.pathname).computer):
+                return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+            base_priority = published.base_priority
+        queue = OutgoingQueue(self._context.new_guid(), label=name.canonical, destination=name)
+        queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
+        queue.security = manager.security
+        if manager.hardened_security and not is_http(name):
+            queue.state = OutgoingQueueState.LOCKED
+        self.add(queue)
+        return MQ_OK, queue
+
+    def _made_subqueue(self, name: DirectName) -> Queue | None:
+        """A subqueue comes to be when it is first opened, if its queue is there."""
+        parent = self.lookup.find(DirectName(name.protocol, name.address, name.queue, private=name.private))
+        if parent is None:
+            return None
+        wanted = Queue(NULL_GUID, pathname=f"{parent.pathname};{name.subqueue}")
+        for attribute in ("transactional", "security", "authentication", "privacy_level"):
+            setattr(wanted, attribute, getattr(parent, attribute))
+        return self.create(wanted, skip_directory=True)[1]
+
+    def close(self, descriptor: OpenQueueDescriptor) -> None:
+        """Close Queue: [MS-MQDMPR] 3.1.7.1.6."""
+        if descriptor.multiple:
+            for child in descriptor.children:
+                self.close(child)
+            descriptor.children.clear()
+            return
+        queue = descriptor.queue
+        if queue is None:
+            return
+        for reader in list(descriptor.waiting.values()):
+            self._messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        for cursor in list(descriptor.cursors.values()):
+            self.close_cursor(cursor)
+        queue.descriptors.pop(descriptor.handle, None)
+
+    def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
+        """Open Cursor: [MS-MQDMPR] 3.1.7.1.1."""
+        self._handles += 1
+        cursor = cursors.open_cursor(descriptor, self._handles)
+        if cursor is not None:
+            descriptor.cursors[cursor.handle] = cursor
+        return cursor
+
+    def close_cursor(self, cursor: Cursor) -> None:
+        """Close Cursor: [MS-MQDMPR] 3.1.7.1.2."""
+        descriptor = cursor.descriptor
+        for reader in [one for one in descriptor.waiting.values() if one.cursor is cursor]:
+            self._messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        if descriptor.cursors.pop(cursor.handle, None) is not None:
+            cursors.close_cursor(cursor)
+
+    # -- pausing and flow control -------------------------------------------------------------------
+
+    def pause(self, queue: OutgoingQueue) -> None:
+        """Pause Queue: [MS-MQDMPR] 3.1.4.14 and 3.1.7.2.3."""
+        for subscriber in self._context.subscribers:
+            subscriber.queue_paused(queue)
+        queue.state = OutgoingQueueState.ON_HOLD
+        rows.put_queue(self._context, queue)
+
+    def resume(self, queue: OutgoingQueue) -> None:
+        """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4. One that is Locked stays so while that holds."""
+        locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
+        queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
+        rows.put_queue(self._context, queue)
+        for subscriber in self._context.subscribers:
+            subscriber.queue_resumed(queue)
+
+    def begin_flow_control(self) -> None:
+        """[MS-MQDMPR] 3.1.7.2.5."""
+        self._context.queue_manager.throttled = True
+
+    def end_flow_control(self) -> None:
+        """[MS-MQDMPR] 3.1.7.2.6."""
+        self._context.queue_manager.throttled = False
+
+    def take_offline(self) -> None:
+        """[MS-MQDMPR] 3.1.4.12."""
+        self._context.queue_manager.connection_active = False
+
+    def bring_online(self) -> None:
+        """[MS-MQDMPR] 3.1.4.13."""
+        self._context.queue_manager.connection_active = True
+
+
+def _shared_badly(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
+    """DMPR-3.1.7.1.5-20 to -23."""
+    denies = share_mode is QueueShareMode.DENY_RECEIVE
+    for other in queue.descriptors.values():
+        if other.share_mode is QueueShareMode.DENY_RECEIVE:
+            if other.access_type is _RECEIVE and (denies or access_type is _RECEIVE):
+                return True
+            if other.access_type in _PEEKS and access_type is _RECEIVE:
+                return True
+        elif other.access_type is _RECEIVE and denies:
+            return True
+    return False

@@ -1,0 +1,37 @@
+"""What reads of messages give: [MS-MQDMPR] 3.1.7.1.10 to 3.1.7.1.15 and 3.1.7.1.17."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msmqwire.constants import HResult
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import CursorResult
+
+STATUS_NOT_FOUND: Final = 0xC0000225
+PENDING: Final = HResult.MQ_INFORMATION_OPERATION_PENDING
+FAILED: Final[Mapping[CursorResult, HResult]] = {
+    CursorResult.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
+    CursorResult.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+    CursorResult.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
+}
+"""The status of a read whose cursor gave no message and does not wait."""
+
+
+class Read(NamedTuple):
+    """What a read gives.
+
+    Attributes:
+        status: MQ_OK, the reason for which there is no message, or MQ_INFORMATION_OPERATION_PENDING for one
+            that waits: a `ReadCompleted` with its request number will tell.
+        message: the message.
+        position: its place, which Dequeue Message End wants.
+        request: the number of a read that waits.
+    """
+
+    status: int
+    message: Message | None = None
+    position: MessagePosition | None = None
+    request: int = 0

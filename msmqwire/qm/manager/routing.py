@@ -1,0 +1,232 @@
+"""Where a message goes next: [MS-MQQB] 3.1.7.4 and 3.1.7.5 over [MS-MQBR], and fixed routes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PrivateName, PublicName
+from msmqwire.qm.directory.attributes import Operator
+from msmqwire.qm.manager.directory import DirectoryEvents
+from msmqwire.qm.model.directory import DirectoryObject, RoutingLink, Site
+from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.timers import Timer, Timers
+from msmqwire.qm.model.values import DirectoryOperationResult
+
+
+class Destination(NamedTuple):
+    """The host of a queue: [MS-MQQB] 3.1.7.4.
+
+    Attributes:
+        host: rHostName; empty if only the queue manager is known.
+        queue_manager: rQueueManagerGuid; zero if only the host is known.
+    """
+
+    host: str
+    queue_manager: UUID
+
+
+Routes = Mapping[UUID | None, Sequence[UUID | str]]
+"""Fixed routes: next hops, as identifiers of queue managers or names of hosts, by the identifier of the
+destination's queue manager; those under None are for all destinations to which there is no other way."""
+
+
+def next_sites(
+    own: Collection[UUID], sites: Iterable[UUID], links: Iterable[RoutingLink]
+) -> dict[UUID, UUID]:
+    """RoutingTable, the next site on a way of least cost by the site at its end: [MS-MQBR] 3.1.3.1.
+
+    Sites that can't be reached are not in it. Of ways of equal cost one is taken, the same at every call.
+
+    Args:
+        own: the sites of the queue manager.
+        sites: all sites.
+        links: all links, which go both ways; those of unknown sites do not count.
+    """
+    known = set(sites)
+    neighbours: dict[UUID, list[tuple[int, UUID]]] = {site: [] for site in known}
+    for link in links:
+        ends = link.site1_identifier, link.site2_identifier
+        if known.issuperset(ends):
+            neighbours[ends[0]].append((link.actual_cost, ends[1]))
+            neighbours[ends[1]].append((link.actual_cost, ends[0]))
+    found: dict[UUID, UUID] = {}
+    waiting = [(0, site, site) for site in sorted(known.intersection(own))]
+    roots = {site for _, site, _ in waiting}
+    while waiting:
+        cost, site, first = heapq.heappop(waiting)
+        if site not in found:
+            found[site] = first
+            for step, neighbour in neighbours[site]:
+                heapq.heappush(waiting, (cost + step, neighbour, neighbour if site in roots else first))
+    return found
+
+
+class Routing:
+    """The ways from one queue manager to others.
+
+    Attributes:
+        routes: the fixed routes.
+        routing_table: RoutingTable of [MS-MQBR] 3.1.1.2; empty unless this queue manager is a site gate.
+    """
+
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        directory: DirectoryEvents,
+        timers: Timers,
+        routes: Routes | None = None,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        self._queue_manager, self._directory, self._timers = queue_manager, directory, timers
+        self._settings = settings or Settings()
+        self.routes: Routes = routes or {}
+        self.routing_table: dict[UUID, UUID] = {}
+
+    def initialize(self) -> None:
+        """Make the routing table and start QueueManager Query Timer, which makes it anew: [MS-MQBR] 3.1.3."""
+        self._timers.start(
+            Timer.QUEUE_MANAGER_QUERY, None, self._settings.queue_manager_query_ms, self.initialize
+        )
+        self.routing_table = self._made_table()
+
+    def _made_table(self) -> dict[UUID, UUID]:
+        here = self._find_queue_manager(self._queue_manager.identifier)
+        if here is None or not self._is_site_gate(here):
+            return {}
+        sites = [site.identifier for site in self._all("Site")]
+        links = [link for link in self._all("RoutingLink") if isinstance(link, RoutingLink)]
+        return next_sites(here.site_identifier_list, sites, links)
+
+    # -- [MS-MQQB] ------------------------------------------------------------------------------------
+
+    def get_destination_info(self, name: FormatName) -> Destination | None:
+        """Get Destination Info, [MS-MQQB] 3.1.7.4; None where the specification says FALSE.
+
+        Names of several destinations, and of multicast addresses, have no one host: None.
+        """
+        match name:
+            case DirectName():
+                return Destination(name.host, NULL_GUID)
+            case PublicName() | ConnectorName():
+                return self._host_of(name.guid)
+            case PrivateName() | MachineName():
+                return Destination("", name.guid)
+        return None
+
+    def _host_of(self, identifier: UUID) -> Destination | None:
+        queue = self._directory.read_directory("Queue", [("Identifier", Operator.EQUALS, identifier)]).found
+        if not isinstance(queue, Queue) or queue.queue_manager is None:
+            return None
+        host = queue.queue_manager  # not the queue itself, as MQQB-3.1.7.4-03 reads
+        return Destination(host.qualified_computer_name or host.computer_name, host.identifier)
+
+    def get_next_hops(self, destination: UUID) -> list[QueueManager]:
+        """Get Next Hops, [MS-MQQB] 3.1.7.5; empty where the specification says FALSE.
+
+        A fixed route to the destination comes first, then what the directory tells, then the fixed route for
+        all destinations. A next hop of which only the host is known has a zero identifier.
+        """
+        for hops in (
+            self.routes.get(destination, ()),
+            self.next_hops(destination),
+            self.routes.get(None, ()),
+        ):
+            found = [manager for hop in hops if (manager := self._hop(hop)) is not None]
+            if found:
+                return found
+        return []
+
+    def _hop(self, hop: UUID | str) -> QueueManager | None:
+        if isinstance(hop, str):
+            return QueueManager(NULL_GUID, computer_name=hop, qualified_computer_name=hop)
+        return self._find_queue_manager(hop)
+
+    # -- [MS-MQBR] ------------------------------------------------------------------------------------
+
+    def next_hops(self, destination: UUID) -> list[UUID]:
+        """GetNextHops, [MS-MQBR] 3.1.5.1: queue managers that can be next; empty if routing fails."""
+        source = self._find_queue_manager(self._queue_manager.identifier)
+        target = self._find_queue_manager(destination)
+        if source is None or target is None:
+            return []
+        if source.routing_server:
+            return self._next_hops_for_router(source, target)
+        if source.out_routing_server_identifier_list:
+            return source.out_routing_server_identifier_list
+        if _share_site(source, target):
+            return _into_site(target)
+        return self._routing_server(source)
+
+    def _next_hops_for_router(self, source: QueueManager, target: QueueManager) -> list[UUID]:
+        """GetNextHopsForRouter and GetNextHopsForSiteGate: [MS-MQBR] 3.1.5.2 and 3.1.5.3."""
+        if source.identifier in target.in_routing_server_identifier_list:
+            return [target.identifier]
+        if _share_site(source, target):
+            return _into_site(target)
+        if not self._is_site_gate(source):
+            return _one_gate(self._own_sites(source))
+        for site in target.site_identifier_list:
+            if (following := self.routing_table.get(site)) is not None:
+                found = self._directory.read_directory("Site", [("Identifier", Operator.EQUALS, following)])
+                return _one_gate([found.found] if isinstance(found.found, Site) else [])
+        return []
+
+    def _routing_server(self, source: QueueManager) -> list[UUID]:
+        """GetRoutingServer: [MS-MQBR] 3.1.5.5."""
+        for manager in self._all("QueueManager"):
+            if isinstance(manager, QueueManager) and manager.routing_server and _share_site(manager, source):
+                return [manager.identifier]
+        return []
+
+    def _is_site_gate(self, manager: QueueManager) -> bool:
+        """IsSiteGate: [MS-MQBR] 3.1.5.8."""
+        return manager.routing_server and any(
+            gate.identifier == manager.identifier
+            for site in self._own_sites(manager)
+            for gate in site.site_gates
+        )
+
+    def _own_sites(self, manager: QueueManager) -> list[Site]:
+        sites = [site for site in self._all("Site") if isinstance(site, Site)]
+        return [site for site in sites if site.identifier in manager.site_identifier_list]
+
+    def _find_queue_manager(self, identifier: UUID) -> QueueManager | None:
+        """GetQueueManager: [MS-MQBR] 3.1.5.4."""
+        found = self._directory.read_directory(
+            "QueueManager", [("Identifier", Operator.EQUALS, identifier)]
+        ).found
+        return found if isinstance(found, QueueManager) else None
+
+    def _all(self, object_type: str) -> list[DirectoryObject]:
+        """GetDirectoryData, [MS-MQBR] 3.1.5.9: all objects of a type; none if the directory fails."""
+        status, handle = self._directory.read_directory_begin(object_type)
+        if status is not DirectoryOperationResult.SUCCESS:
+            return []
+        objects = []
+        while (found := self._directory.read_directory_next(handle)).found is not None:
+            objects.append(found.found)
+        self._directory.read_directory_end(handle)
+        return objects if found.status is DirectoryOperationResult.END_OF_DATA else []
+
+
+def _share_site(one: QueueManager, other: QueueManager) -> bool:
+    """Whether two queue managers are in one site: where there are no sites, all are."""
+    if not one.site_identifier_list and not other.site_identifier_list:
+        return True
+    return not set(one.site_identifier_list).isdisjoint(other.site_identifier_list)
+
+
+def _into_site(target: QueueManager) -> list[UUID]:
+    """The last hops to a queue manager of the same site."""
+    return target.in_routing_server_identifier_list or [target.identifier]
+
+
+def _one_gate(sites: Iterable[Site]) -> list[UUID]:
+    """GetSiteGate and GetSiteGateForSite: [MS-MQBR] 3.1.5.6 and 3.1.5.7."""
+    return [gate.identifier for site in sites for gate in site.site_gates][:1]

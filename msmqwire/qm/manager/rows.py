@@ -1,0 +1,232 @@
+"""The rows in which queues, messages and transactions survive: what `Changes` has, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from enum import Enum
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+from msmqwire.names import parse_format_name
+from msmqwire.qm.directory.attributes import ATTRIBUTES
+from msmqwire.qm.manager import wire
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import (
+    INFINITE,
+    DirectoryServerType,
+    OperatingSystemType,
+    OperationType,
+    OutgoingQueueState,
+    PositionState,
+    QueuePrivacy,
+    QueueScope,
+    QueueType,
+)
+
+if TYPE_CHECKING:
+    from msmqwire.qm.model.context import Context
+
+SEQUENTIAL_ID: Final = b"SequentialID"
+QUEUE_MANAGER: Final = b"QueueManager"
+
+# queue, lookup identifier, size, arrival time, when it expires (0 never), state, flags; then the path name of
+# the application dead-letter queue
+_MESSAGE: Final = Struct("<IQIQQBB")
+_PEEK_WHEN_LOCKED: Final = 1
+
+
+class MessageRow(NamedTuple):
+    """What is stored of a message beside its packet.
+
+    Attributes:
+        queue: the number of its queue.
+        arrival_time, expires: seconds since 1970-01-01 UTC; 0 for a message that does not expire.
+        deadletter: ApplicationDeadletterQueue.
+    """
+
+    queue: int
+    lookup_identifier: int
+    size: int
+    arrival_time: int
+    expires: int
+    state: PositionState
+    allow_peek_when_locked: bool
+    deadletter: str
+
+
+def put_message(context: Context, position: MessagePosition) -> None:
+    """A recoverable message is in a queue, in this state; its packet is stored with it the first time."""
+    message = position.message
+    expires = 0
+    if message.time_to_be_received != INFINITE:
+        expires = (message.sent_time or message.arrival_time) + message.time_to_be_received
+    row = _MESSAGE.pack(
+        position.queue.number, position.lookup_identifier, position.size, message.arrival_time, expires,
+        position.state, _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
+    ) + message.application_deadletter_queue.encode()  # fmt: skip
+    context.changes.put(Table.MESSAGE, position.number, row)
+    if not position.stored:
+        position.stored = True
+        context.changes.put(Table.PACKET, position.number, wire.to_stored(message))
+
+
+def put_sequential_id(context: Context, number: int) -> None:
+    """SequentialID is at most this."""
+    context.changes.put(Table.META, SEQUENTIAL_ID, number.to_bytes(8, "little"))
+
+
+def delete_message(context: Context, position: MessagePosition) -> None:
+    """A message is gone."""
+    if position.stored:
+        position.stored = False
+        context.changes.delete(Table.MESSAGE, position.number)
+        context.changes.delete(Table.PACKET, position.number)
+
+
+def read_message(row: bytes) -> MessageRow:
+    """A row of `Table.MESSAGE`."""
+    queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)
+    return MessageRow(
+        queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),
+        row[_MESSAGE.size :].decode(),
+    )  # fmt: skip
+
+
+# -- queues --------------------------------------------------------------------------------------------------
+
+_NOT_STORED: Final = {
+    "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors",
+    "positions", "next_hops", "transfer", "connection_history", "number",
+}  # fmt: skip
+_ENUMS: Final[dict[str, type[Enum]]] = {
+    "privacy_level": QueuePrivacy,
+    "scope": QueueScope,
+    "queue_type": QueueType,
+    "state": OutgoingQueueState,
+}
+
+
+def put_queue(context: Context, queue: Queue) -> None:
+    """A queue with its attributes: DMPR-3.1.1.2-01, DMPR-3.1.1.3-01 and -03."""
+    content: dict[str, Any] = {"outgoing": isinstance(queue, OutgoingQueue)}
+    for field in fields(queue):
+        if field.name in _NOT_STORED:
+            continue
+        content[field.name] = _plain(getattr(queue, field.name))
+    content["journal_of"] = content["subqueue_of"] = None
+    if queue.owner_queue is not None:
+        relation = "journal_of" if queue.owner_queue.journal is queue else "subqueue_of"
+        content[relation] = queue.owner_queue.number
+    context.changes.put(Table.QUEUE, queue.number, json.dumps(content).encode())
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def delete_queue(context: Context, queue: Queue) -> None:
+    """A queue is gone."""
+    context.changes.delete(Table.QUEUE, queue.number)
+
+
+def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
+    """A row of `Table.QUEUE`: the queue, and of which one it is the journal or a subqueue."""
+    content = json.loads(row)
+    kind = OutgoingQueue if content.pop("outgoing") else Queue
+    journal_of, subqueue_of = content.pop("journal_of"), content.pop("subqueue_of")
+    for name, value in content.items():
+        if name in _ENUMS:
+            content[name] = _ENUMS[name](value)
+        elif name in ("identifier", "type", "acknowledged_peer") and value is not None:
+            content[name] = UUID(value)
+        elif name == "security":
+            content[name] = bytes.fromhex(value)
+        elif name == "destination" and value is not None:
+            content[name] = parse_format_name(value, spx=True)
+    return kind(number=number, **content), journal_of, subqueue_of
+
+
+# -- the queue manager ---------------------------------------------------------------------------------------
+
+_MANAGER: Final = (
+    *(name for name in ATTRIBUTES["QueueManager"].values() if name != "identifier"),
+    "last_domain", "directory_server_list", "srmp_http_support", "srmp_pgm_support", "hardened_security",
+    "initialization_retry_timer_duration",
+)  # fmt: skip
+"""The attributes of a queue manager that survive; DirectoryIntegrated is whether it is given a directory."""
+
+
+def _guids(texts: list[str]) -> list[UUID]:
+    return [UUID(text) for text in texts]
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "operating_system_type": OperatingSystemType,
+    "directory_server_type": DirectoryServerType,
+    "last_domain": UUID,
+    "security": bytes.fromhex,
+    "public_encryption_key_list": bytes.fromhex,
+    "public_signing_key_list": bytes.fromhex,
+    **{name: _guids for name in _MANAGER if name.endswith("identifier_list")},
+}
+
+
+def put_queue_manager(context: Context) -> None:
+    """The queue manager with its attributes: DMPR-3.1.1-12."""
+    content = {name: _plain(getattr(context.queue_manager, name)) for name in _MANAGER}
+    context.changes.put(Table.META, QUEUE_MANAGER, json.dumps(content).encode())
+
+
+def read_queue_manager(manager: QueueManager, row: bytes) -> None:
+    """Give a queue manager the attributes in a row that `put_queue_manager` made."""
+    for name, value in json.loads(row).items():
+        read = _READERS.get(name)
+        setattr(manager, name, value if read is None or value is None else read(value))
+
+
+# -- transactions --------------------------------------------------------------------------------------------
+
+_OPERATION: Final = Struct("<BQIH")  # type, message, target queue, reason
+
+
+def put_transaction(context: Context, transaction: Transaction) -> None:
+    """A transaction that a coordinator will decide on, whose messages are all stored."""
+    parts = []
+    for operation in transaction.operations:
+        position = operation.position
+        put_message(context, position)
+        parts.append(
+            _OPERATION.pack(
+                operation.operation_type,
+                position.number,
+                operation.target.number if operation.target else 0,
+                operation.dequeue_reason or 0,
+            )
+        )
+    context.changes.put(Table.TRANSACTION, transaction.identifier.bytes, b"".join(parts))
+
+
+def delete_transaction(context: Context, transaction: Transaction) -> None:
+    """A transaction has ended."""
+    if transaction.prepared:
+        context.changes.delete(Table.TRANSACTION, transaction.identifier.bytes)
+
+
+def read_transaction(row: bytes) -> list[tuple[OperationType, int, int, int]]:
+    """A row of `Table.TRANSACTION`: type, message, target queue and reason of each operation."""
+    return [
+        (OperationType(kind), number, target, reason)
+        for kind, number, target, reason in _OPERATION.iter_unpack(row)
+    ]

@@ -1,0 +1,156 @@
+"""Transactions: [MS-MQDMPR] 3.1.4.3 to 3.1.4.11 and 3.1.7.1.8."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.qm.manager import rows
+from msmqwire.qm.manager.messages import Messages
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.effects import ErrorReport, TransactionReply
+from msmqwire.qm.model.elements import Transaction, TransactionalOperation
+from msmqwire.qm.model.values import OperationType, PositionState
+
+PREPARE_DONE: Final = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
+COMMIT_DONE: Final = "TXUSER_ENLISTMENT_MTAG_COMMITREQDONE"
+ABORT_DONE: Final = "TXUSER_ENLISTMENT_MTAG_ABORTREQDONE"
+_NUMBERS: Final = 1 << 20  # of TransactionHeader.Flags.ID
+
+
+class Transactions:
+    """The transactions that a queue manager takes part in.
+
+    Until a transaction is prepared for a coordinator nothing of it is stored: what its messages were before
+    is, so that a queue manager that restarts has aborted it (DMPR-3.1.3-26).
+    """
+
+    def __init__(self, context: Context, messages: Messages) -> None:
+        self._context, self._messages = context, messages
+        self._number = 0
+
+    def create(self, identifier: UUID) -> Transaction:
+        """Create Transaction: [MS-MQDMPR] 3.1.7.1.8."""
+        transaction = Transaction(identifier)
+        self._context.queue_manager.transactions[identifier] = transaction
+        return transaction
+
+    def prepare(self, identifier: UUID, *, single_phase: bool = True) -> int:
+        """Transaction Prepare: [MS-MQDMPR] 3.1.4.3."""
+        transaction = self._context.queue_manager.transactions.get(identifier)
+        if transaction is None:
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        transaction.single_phase = single_phase
+        operations = transaction.operations
+        if operations:
+            self._number = (self._number + 1) % _NUMBERS
+            for operation in operations:
+                if operation.operation_type is OperationType.ENQUEUE:
+                    message = operation.position.message
+                    message.transaction_number, message.packet = self._number, None
+            operations[0].position.message.first_in_transaction = True
+            operations[-1].position.message.last_in_transaction = True
+        if not single_phase and not transaction.prepared:
+            transaction.prepared = True
+            rows.put_transaction(self._context, transaction)
+        return MQ_OK
+
+    def commit(self, identifier: UUID) -> int:
+        """Transaction Commit: [MS-MQDMPR] 3.1.4.4."""
+        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        if transaction is None:
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        rows.delete_transaction(self._context, transaction)
+        messages = self._messages
+        for operation in transaction.operations:
+            position = operation.position
+            if operation.operation_type is OperationType.ENQUEUE:
+                if position.state is PositionState.PURGE_PENDING:
+                    messages.position_deleted(
+                        position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+                    )
+                elif position.listed:
+                    message = position.message
+                    messages.position_available(position.queue, position)
+                    messages.arrived(position.queue, message)
+            elif operation.operation_type is OperationType.DEQUEUE:
+                if position.listed:
+                    reason = operation.dequeue_reason
+                    assert reason is not None, "DMPR-3.1.1.13-04"
+                    messages.position_deleted(position.queue, position, reason)
+            elif position.listed:
+                target = operation.target
+                if target is not None and target.number in self._context.queue_manager.queues:
+                    messages.transfer(position, target)
+                else:  # deleted by now, with all that was in it
+                    messages.position_deleted(
+                        position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+                    )
+        transaction.operations.clear()
+        return MQ_OK
+
+    def abort(self, identifier: UUID) -> int:
+        """Transaction Abort: [MS-MQDMPR] 3.1.4.5."""
+        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        if transaction is None:
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        rows.delete_transaction(self._context, transaction)
+        for operation in transaction.operations:
+            self._undo(operation)
+        transaction.operations.clear()
+        return MQ_OK
+
+    def _undo(self, operation: TransactionalOperation) -> None:
+        position, messages = operation.position, self._messages
+        if not position.listed:
+            return
+        if operation.operation_type is OperationType.ENQUEUE:
+            messages.discard(position)
+        elif position.state is PositionState.PURGE_PENDING:
+            reason = operation.dequeue_reason or MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            messages.position_deleted(position.queue, position, reason)
+        else:
+            messages.position_available(position.queue, position)
+
+    @property
+    def in_doubt(self) -> list[UUID]:
+        """Those that are prepared, and that only a coordinator can end: DMPR-3.1.3-26."""
+        found = self._context.queue_manager.transactions.values()
+        return [transaction.identifier for transaction in found if transaction.prepared]
+
+    # -- a coordinator's requests -------------------------------------------------------------------
+
+    def dtc_prepare(self, identifier: UUID, *, single_phase: bool) -> None:
+        """DTC Transaction Prepare Event: [MS-MQDMPR] 3.1.4.6."""
+        if self.prepare(identifier, single_phase=False) != MQ_OK:
+            self.dtc_abort(identifier)
+        elif single_phase:
+            self.dtc_commit(identifier)
+        else:
+            self._reply(identifier, PREPARE_DONE)
+
+    def dtc_commit(self, identifier: UUID) -> None:
+        """DTC Transaction Commit Event: [MS-MQDMPR] 3.1.4.7."""
+        self.commit(identifier)
+        self._reply(identifier, COMMIT_DONE)
+
+    def dtc_abort(self, identifier: UUID) -> None:
+        """DTC Transaction Abort Event: [MS-MQDMPR] 3.1.4.8."""
+        self.abort(identifier)
+        self._reply(identifier, ABORT_DONE)
+
+    def dtc_reenlistment_commit(self, identifier: UUID) -> None:
+        """DTC Reenlistment Commit Event: [MS-MQDMPR] 3.1.4.9."""
+        self.commit(identifier)
+
+    def dtc_reenlistment_abort(self, identifier: UUID) -> None:
+        """DTC Reenlistment Abort Event: [MS-MQDMPR] 3.1.4.10."""
+        self.abort(identifier)
+
+    def dtc_reenlistment_timeout(self) -> None:
+        """DTC Reenlistment Timeout Event: [MS-MQDMPR] 3.1.4.11. The owner stops the queue manager."""
+        self._context.effects.append(ErrorReport("the transaction coordinator does not answer"))
+
+    def _reply(self, identifier: UUID, tag: str) -> None:
+        self._context.effects.append(TransactionReply(identifier, tag))

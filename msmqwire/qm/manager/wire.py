@@ -1,0 +1,152 @@
+"""Messages to packets and back: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32, on the wire and in a store.
+
+`construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both
+and gives the bytes. `deserialize` reads a message and keeps its packet in `Message.packet`, which goes out
+again as it came, reserved bits, padding and spellings included: only what changes on the way is taken from
+the message, see `msmqwire.qm.manager.places.updated`. Whoever changes another attribute of such a message
+sets its packet to None; `Message.copy` does.
+
+What a message that is written without its packet has lost: reserved bits and fields, the content of paddings
+and what stands behind the body, the longer forms of queue names where a shorter one says the same, the SRMP
+headers, a ProviderInfo that names the system's own provider, SecurityHeader.Flags.AU, AS, AI and DE where
+they do not follow from the rest, headers that are there without content, labels beyond a null, and Flags.PR
+and DM of transactional messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_SEQUENCE_ID
+from msmqwire.packets import USER_MESSAGE
+from msmqwire.qm.manager import serializing
+from msmqwire.qm.manager.deserializing import deserialize
+from msmqwire.qm.manager.places import add_session_header, updated
+from msmqwire.qm.manager.serializing import construct, mark_verified, serialize
+from msmqwire.qm.model.message import Message, TxSequenceId
+from msmqwire.schema import Record
+
+__all__ = [
+    "construct",
+    "deserialize",
+    "final_ack_body",
+    "from_stored",
+    "order_ack_body",
+    "packet_size",
+    "serialize",
+    "session_packet",
+    "to_packet",
+    "to_stored",
+]
+
+
+def packet_size(message: Message) -> int:
+    """Bytes of the packet of a message, without building it. Raises InvalidName."""
+    return serializing.packet_size(message) if message.packet is None else len(message.packet)
+
+
+def to_packet(message: Message) -> bytes:
+    """The UserMessage packet of a message, without a SessionHeader: the one that it came in, or a new one.
+
+    Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
+    """
+    if message.packet is not None:
+        return updated(message.packet, message)
+    record = construct(message)
+    serialize(message, record)
+    return USER_MESSAGE.codec.build(record)
+
+
+def session_packet(message: Message, header: Sequence[int] | None = None) -> bytes:
+    """The packet of a message as it is sent over a session, with or without a SessionHeader.
+
+    Args:
+        message: the message.
+        header: the fields of the SessionHeader in their order, without Reserved. Order and final
+            acknowledgements must go without, to be recognised: MQQB-3.1.5.1.1-04 and -05.
+
+    Raises what `to_packet` does.
+    """
+    packet = to_packet(message)
+    if header is None:
+        return packet
+    fields = dict(zip(SESSION_HEADER.fields, (*header, 0), strict=True))
+    return add_session_header(packet, SESSION_HEADER.build(SESSION_HEADER.record(**fields)))
+
+
+# -- in a store ----------------------------------------------------------------------------------------
+
+
+def to_stored(message: Message) -> bytes:
+    """The packet of a message for this queue manager's store.
+
+    It also has what never goes over the wire: AuthenticationLevel, and the SOAP envelope of a message that
+    came over HTTP. Raises what `to_packet` does.
+    """
+    level = message.authentication_level
+    if message.packet is None:
+        record = construct(message, stored=True)
+        serialize(message, record)
+    elif level:
+        record = USER_MESSAGE.parse(to_packet(message))
+    else:
+        return to_packet(message)
+    if level and record.SecurityHeader is not None:
+        mark_verified(record.SecurityHeader, level)
+    return USER_MESSAGE.codec.build(record)
+
+
+def from_stored(data: bytes, identifier: UUID) -> Message:
+    """The message of a packet that `to_stored` made.
+
+    `identifier` is that of this queue manager: its own messages are built anew when they are sent. Raises
+    MalformedPacket.
+    """
+    message = deserialize(data, stored=True)
+    if message.source_machine_identifier == identifier:
+        message.packet = None
+    return message
+
+
+# -- bodies of order and final acknowledgements ----------------------------------------------------------
+
+
+def order_ack_body(sequence: TxSequenceId, number: int, previous: int) -> bytes:
+    """OrderAckBody for a message of a sequence, `previous` being number - 1: [MS-MQQB] 2.2.4.1.
+
+    Raises InvalidValue.
+    """
+    return ORDER_ACK_BODY.build(
+        ORDER_ACK_BODY.record(
+            TxSequenceID=_sequence(sequence),
+            TxSequenceNumber=number,
+            TxPreviousSequenceNumber=previous,
+            Reserved=bytes(20),
+        )
+    )
+
+
+def final_ack_body(
+    sequence: TxSequenceId, number: int, previous: int, source: UUID, message_id: int
+) -> bytes:
+    """FinalAckBody for a message: [MS-MQQB] 2.2.5.1. Raises InvalidValue.
+
+    Args:
+        sequence, number, previous: as the message's TransactionHeader has them.
+        source: its UserHeader.SourceQueueManager.
+        message_id: its UserHeader.MessageID.
+    """
+    return FINAL_ACK_BODY.build(
+        FINAL_ACK_BODY.record(
+            TxSequenceID=_sequence(sequence),
+            TxSequenceNumber=number,
+            TxPreviousSequenceNumber=previous,
+            SourceGUID=source,
+            MessageID=message_id,
+        )
+    )
+
+
+def _sequence(sequence: TxSequenceId) -> Record:
+    return TX_SEQUENCE_ID.record(Ordinal=sequence.ordinal, TimeStamp=sequence.time_stamp)

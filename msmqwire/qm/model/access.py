@@ -1,0 +1,439 @@
+"""Who may do what: the access check of [MS-DTYP] 2.5.3.2 on the objects of [MS-MQDMPR] 3.1.1.
+
+Rights are those of [MS-MQMQ] 2.2.23 to 2.2.27. Object trees, conditions and privileges are not known here: an
+entry for a part of an object has no effect, a condition never allows and always denies, and the right to read
+or write audit lists is never granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from msmqwire.constants import (
+    ACCESS_MASK,
+    MQCNACCESSMASK,
+    MQENTACCESSMASK,
+    MQQMACCESSMASK,
+    MQQUEUEACCESSMASK,
+    MQSITEACCESSMASK,
+)
+from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.headers.security_descriptor import (
+    ACCESS_ACE_BODY,
+    ACL,
+    SID,
+    DescriptorParts,
+    access_entry,
+    build_descriptor,
+    descriptor_parts,
+    sid_bytes,
+)
+from msmqwire.qm.model.directory import ConnectedNetwork, Enterprise, Site
+from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
+from msmqwire.qm.model.values import QueueAccessType
+
+NULL_SID: Final = sid_bytes("S-1-0-0")
+EVERYONE: Final = sid_bytes("S-1-1-0")
+CREATOR_OWNER: Final = sid_bytes("S-1-3-0")
+CREATOR_GROUP: Final = sid_bytes("S-1-3-1")
+OWNER_RIGHTS: Final = sid_bytes("S-1-3-4")
+ANONYMOUS: Final = sid_bytes("S-1-5-7")
+PRINCIPAL_SELF: Final = sid_bytes("S-1-5-10")
+LOCAL_SYSTEM: Final = sid_bytes("S-1-5-18")
+
+_PLACEHOLDERS: Final = frozenset({CREATOR_OWNER, CREATOR_GROUP, OWNER_RIGHTS, PRINCIPAL_SELF})
+_IMPLIED: Final = int(ACCESS_MASK.READ_CONTROL | ACCESS_MASK.WRITE_DAC)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """On whose behalf something is done.
+
+    Attributes:
+        user: SID of the user.
+        groups: SIDs of the groups that the user is in.
+    """
+
+    user: bytes
+    groups: frozenset[bytes] = frozenset()
+
+    @classmethod
+    def of(cls, user: bytes, groups: Iterable[bytes] = ()) -> Token:
+        """The token of a user, who is in Everyone unless it is the anonymous user: [MS-DTYP] 2.4.2.4.
+
+        Raises MalformedPacket if `user` is not a SID.
+        """
+        SID.parse(user)
+        return cls(user, frozenset(groups) | (frozenset() if user == ANONYMOUS else {EVERYONE}))
+
+    @property
+    def sids(self) -> frozenset[bytes]:
+        """All SIDs, apart from those that stand for somebody else in an entry and are nobody's own."""
+        return (self.groups | {self.user}) - _PLACEHOLDERS
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRights:
+    """What the generic rights mean for one kind of object; 0 where its specification names nothing.
+
+    Attributes:
+        all: every right that the kind has.
+    """
+
+    read: int
+    write: int
+    all: int
+
+    def mapped(self, mask: int) -> int:
+        """The mask with generic rights translated: [MS-DTYP] 2.4.3. Those that mean nothing stay."""
+        for generic, meant in (
+            (ACCESS_MASK.GENERIC_READ, self.read),
+            (ACCESS_MASK.GENERIC_WRITE, self.write),
+            (ACCESS_MASK.GENERIC_ALL, self.all),
+        ):
+            if mask & generic and meant:
+                mask = mask & ~int(generic) | meant
+        return int(mask)
+
+
+QUEUE_RIGHTS: Final = ObjectRights(
+    MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_READ,
+    MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_WRITE,
+    MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL,
+)
+RIGHTS_OF: Final[Mapping[type, ObjectRights]] = MappingProxyType(
+    {
+        QueueManager: ObjectRights(  # DMPR-3.1.1.1-25
+            MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_READ,
+            MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_WRITE,
+            MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_ALL,
+        ),
+        Queue: QUEUE_RIGHTS,  # DMPR-3.1.1.2-16
+        OutgoingQueue: QUEUE_RIGHTS,
+        Enterprise: ObjectRights(  # DMPR-3.1.1.6-06
+            MQENTACCESSMASK.MQSEC_ENTERPRISE_GENERIC_READ,
+            MQENTACCESSMASK.MQSEC_ENTERPRISE_GENERIC_WRITE,
+            MQENTACCESSMASK.MQSEC_ENTERPRISE_GENERIC_ALL,
+        ),
+        Site: ObjectRights(  # DMPR-3.1.1.7-08
+            MQSITEACCESSMASK.MQSEC_SITE_GENERIC_READ,
+            MQSITEACCESSMASK.MQSEC_SITE_GENERIC_WRITE,
+            MQSITEACCESSMASK.MQSEC_SITE_GENERIC_ALL,
+        ),
+        ConnectedNetwork: ObjectRights(  # DMPR-3.1.1.9-02
+            MQCNACCESSMASK.MQSEC_CN_GENERIC_READ, 0, MQCNACCESSMASK.SEC_CN_GENERIC_ALL
+        ),
+    }
+)
+
+
+class _Effect(Enum):
+    ALLOW = auto()
+    DENY = auto()
+
+
+# 0x09 is a callback that allows if a condition holds, 0x0A one that denies: [MS-DTYP] 2.4.4.17.3 has an
+# unknown condition not allow, and deny.
+_EFFECTS: Final = MappingProxyType({0x00: _Effect.ALLOW, 0x01: _Effect.DENY, 0x0A: _Effect.DENY})
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """What a descriptor says, read once. `entries` is None without a DACL."""
+
+    owner: bytes | None
+    entries: tuple[tuple[_Effect, int, bytes], ...] | None
+    owner_is_limited: bool
+
+
+@lru_cache(maxsize=256)
+def _policy(descriptor: bytes) -> _Policy:
+    parts = descriptor_parts(descriptor)
+    if parts.dacl is None:
+        return _Policy(parts.owner, None, False)
+    entries, limited = [], False
+    for ace in ACL.parse(parts.dacl).Aces:
+        if ace.AceFlags.IO or (entry := access_entry(ace)) is None:
+            continue
+        limited |= entry[1] == OWNER_RIGHTS
+        if ace.AceType in _EFFECTS:
+            entries.append((_EFFECTS[ace.AceType], *entry))
+    return _Policy(parts.owner, tuple(entries), limited)
+
+
+def granted_access(
+    descriptor: bytes, token: Token, mask: int, rights: ObjectRights = QUEUE_RIGHTS
+) -> int | None:
+    """The rights that a token is granted of those asked for: [MS-DTYP] 2.5.3.2. None when access is denied.
+
+    With MAXIMUM_ALLOWED these are all that it could be granted, at least one and those of `mask` among them.
+
+    Args:
+        descriptor: a self-relative SECURITY_DESCRIPTOR.
+        mask: an ACCESS_MASK, generic rights included.
+        rights: what generic rights mean for the object.
+
+    Raises MalformedPacket.
+    """
+    policy, wanted = _policy(descriptor), rights.mapped(mask)
+    maximum = wanted & ACCESS_MASK.MAXIMUM_ALLOWED
+    wanted &= ~int(ACCESS_MASK.MAXIMUM_ALLOWED)
+    if wanted & ACCESS_MASK.ACCESS_SYSTEM_SECURITY:
+        return None
+    if policy.entries is None:
+        return wanted | int(rights.all) if maximum else wanted
+    sids, implied = token.sids, 0
+    # S-1-5-7 as owner means that no owner is known (DMPR-3.1.7.1.3.1-04): the anonymous user gains nothing.
+    if policy.owner in sids and policy.owner != ANONYMOUS:
+        sids |= {OWNER_RIGHTS}
+        # "ACEs from object owner" are those for OWNER_RIGHTS: [MS-DTYP] 2.4.2.4.
+        implied = 0 if policy.owner_is_limited else _IMPLIED
+    entries = [(effect, entry) for effect, entry, sid in policy.entries if sid in sids]
+    if maximum:
+        return _maximum(entries, wanted, implied)
+    remaining = wanted & ~implied
+    for effect, entry in entries:
+        if effect is _Effect.ALLOW:
+            remaining &= ~entry
+        elif remaining & entry:
+            return None
+    return None if remaining else wanted
+
+
+def _maximum(entries: Iterable[tuple[_Effect, int]], wanted: int, implied: int) -> int | None:
+    """All rights that entries grant, in whatever order. The pseudo-code drops those of the owner."""
+    given = {_Effect.ALLOW: 0, _Effect.DENY: 0}
+    for effect, entry in entries:
+        given[effect] |= entry
+    granted = given[_Effect.ALLOW] & ~given[_Effect.DENY] | implied
+    return granted if granted and not wanted & ~granted else None
+
+
+def access_allowed(descriptor: bytes, token: Token, mask: int, rights: ObjectRights = QUEUE_RIGHTS) -> bool:
+    """Whether `granted_access` grants all that is asked for. A malformed descriptor lets nobody in."""
+    try:
+        return granted_access(descriptor, token, mask, rights) is not None
+    except MalformedPacket:
+        return False
+
+
+def set_security(
+    element: QueueManager | Queue | Enterprise | Site | ConnectedNetwork, descriptor: bytes
+) -> None:
+    """Give an object its descriptor.
+
+    Generic rights in the entries of its DACL are translated ([MS-DTYP] 2.4.3), as a check does not do that.
+
+    Raises MalformedPacket, and InvalidValue for an entry with rights that such an object does not have.
+    """
+    element.security = attached(descriptor, RIGHTS_OF[type(element)])
+
+
+def attached(descriptor: bytes, rights: ObjectRights) -> bytes:
+    """The descriptor as an object with these rights keeps it. Raises as `set_security` does."""
+    parts = descriptor_parts(descriptor)
+    if parts.dacl is None:
+        return build_descriptor(parts)
+    acl, aces = ACL.parse(parts.dacl), []
+    for number, came in enumerate(acl.Aces):
+        ace = came
+        if entry := access_entry(ace):
+            mask = rights.mapped(entry[0]) & ~int(ACCESS_MASK.MAXIMUM_ALLOWED)  # of no meaning in an entry
+            if unknown := mask & ~int(rights.all):  # ~ of an IntFlag knows its own bits only
+                path = f"SECURITY_DESCRIPTOR.Dacl.Aces[{number}].Body.Mask"
+                raise InvalidValue(f"{unknown:#010x} are no rights of the object", path=path)
+            ace = ace.replace(Body=mask.to_bytes(4, "little") + ace.Body[4:])
+        aces.append(ace)
+    return build_descriptor(replace(parts, dacl=acl.replace(Aces=aces).to_bytes()))
+
+
+RIGHTS: Final[Mapping[QueueAccessType, MQQUEUEACCESSMASK]] = MappingProxyType(
+    {
+        QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
+        QueueAccessType.SEND_ACCESS: MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE,
+        QueueAccessType.PEEK_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
+        # Where messages are moved to: what takes them out is another descriptor, opened with ReceiveAccess.
+        # The specifications name no right; MQMoveMessage asks for the one to peek.
+        QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
+        QueueAccessType.RECEIVE_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
+        QueueAccessType.PEEK_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
+    }
+)
+"""What Open Queue needs, of the queue's descriptor."""
+
+JOURNAL_RIGHTS: Final[Mapping[QueueAccessType, MQQUEUEACCESSMASK]] = MappingProxyType(
+    {
+        QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE,
+        QueueAccessType.PEEK_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,  # no bit for peeking
+    }
+)
+"""What Open Queue needs for the journal of a queue, of the queue's descriptor."""
+
+SYSTEM_JOURNAL_RIGHTS: Final[Mapping[QueueAccessType, MQQMACCESSMASK]] = MappingProxyType(
+    {
+        QueueAccessType.RECEIVE_ACCESS: MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
+        QueueAccessType.PEEK_ACCESS: MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
+    }
+)
+"""What Open Queue needs for the system journal, of the queue manager's descriptor."""
+
+DEADLETTER_RIGHTS: Final[Mapping[QueueAccessType, MQQMACCESSMASK]] = MappingProxyType(
+    {
+        QueueAccessType.RECEIVE_ACCESS: MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
+        QueueAccessType.PEEK_ACCESS: MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE,
+    }
+)
+"""What Open Queue needs for the two system dead-letter queues, of the queue manager's descriptor."""
+
+
+class Operation(Enum):
+    """What is done to a queue or queue manager, apart from Open Queue."""
+
+    CREATE_QUEUE = auto()
+    DELETE = auto()
+    PURGE = auto()
+    GET_PROPERTIES = auto()
+    SET_PROPERTIES = auto()
+    GET_PERMISSIONS = auto()
+    CHANGE_PERMISSIONS = auto()
+    TAKE_OWNERSHIP = auto()
+
+
+QUEUE_OPERATIONS: Final[Mapping[Operation, MQQUEUEACCESSMASK]] = MappingProxyType(
+    {
+        Operation.DELETE: MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE,
+        Operation.PURGE: RIGHTS[QueueAccessType.RECEIVE_ACCESS],  # DMPR-3.1.1.17-04
+        Operation.GET_PROPERTIES: MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES,
+        Operation.SET_PROPERTIES: MQQUEUEACCESSMASK.MQSEC_SET_QUEUE_PROPERTIES,
+        Operation.GET_PERMISSIONS: MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS,
+        Operation.CHANGE_PERMISSIONS: MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS,
+        Operation.TAKE_OWNERSHIP: MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP,
+    }
+)
+"""What an operation on a queue needs, of the queue's descriptor."""
+
+QUEUE_MANAGER_OPERATIONS: Final[Mapping[Operation, MQQMACCESSMASK]] = MappingProxyType(
+    {
+        Operation.CREATE_QUEUE: MQQMACCESSMASK.MQSEC_CREATE_QUEUE,
+        Operation.DELETE: MQQMACCESSMASK.MQSEC_DELETE_MACHINE,
+        Operation.GET_PROPERTIES: MQQMACCESSMASK.MQSEC_GET_MACHINE_PROPERTIES,
+        Operation.SET_PROPERTIES: MQQMACCESSMASK.MQSEC_SET_MACHINE_PROPERTIES,
+        Operation.GET_PERMISSIONS: MQQMACCESSMASK.MQSEC_GET_MACHINE_PERMISSIONS,
+        Operation.CHANGE_PERMISSIONS: MQQMACCESSMASK.MQSEC_CHANGE_MACHINE_PERMISSIONS,
+        Operation.TAKE_OWNERSHIP: MQQMACCESSMASK.MQSEC_TAKE_MACHINE_OWNERSHIP,
+    }
+)
+"""What an operation on a queue manager needs, of its descriptor."""
+
+
+def may_open(queue: Queue, token: Token | None, access: QueueAccessType) -> bool:
+    """Whether Open Queue may open a queue for a token; None is the owner of the queue manager, who may all.
+
+    A subqueue is guarded by the queue it belongs to. Whether a message may be sent to a queue elsewhere is
+    judged there.
+    """
+    if token is None or (isinstance(queue, OutgoingQueue) and access is QueueAccessType.SEND_ACCESS):
+        return True
+    manager = queue.queue_manager
+    guard: Queue | QueueManager = queue.owner_queue or queue
+    table: Mapping[QueueAccessType, int] = RIGHTS
+    if queue.owner_queue and queue.owner_queue.journal is queue:
+        table = JOURNAL_RIGHTS
+    elif manager and queue is manager.system_journal_queue:
+        guard, table = manager, SYSTEM_JOURNAL_RIGHTS
+    elif manager and queue in (
+        manager.system_deadletter_queue,
+        manager.system_transactional_deadletter_queue,
+    ):
+        guard, table = manager, DEADLETTER_RIGHTS
+    return access in table and _has(guard, token, table[access])
+
+
+def may(element: Queue | QueueManager, token: Token | None, operation: Operation) -> bool:
+    """Whether a token has the right to an operation; None is the owner of the queue manager, who has all."""
+    if token is None:
+        return True
+    table: Mapping[Operation, int] = (
+        QUEUE_MANAGER_OPERATIONS if isinstance(element, QueueManager) else QUEUE_OPERATIONS
+    )
+    return operation in table and _has(element, token, table[operation])
+
+
+def _has(element: Queue | QueueManager, token: Token, mask: int) -> bool:
+    return access_allowed(element.security, token, mask, RIGHTS_OF[type(element)])
+
+
+_NOBODY: Final = frozenset({NULL_SID, EVERYONE, ANONYMOUS})
+_GROUP_DEFAULTED, _DACL_DEFAULTED = 0x0002, 0x0008
+# S-1-5-21, before three numbers and a RID:
+_OF_A_DOMAIN: Final = bytes.fromhex("01 05 00 00 00 00 00 05 15 00 00 00")
+_DOMAIN_USER_RID_GUEST: Final = 501
+_ALL: Final = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL
+_LOOK: Final = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS
+
+
+def default_security(
+    user: bytes | None,
+    supplied: bytes = b"",
+    *,
+    is_domain_user: Callable[[bytes], bool] = lambda sid: False,
+    local_owner: bool = True,
+    machine_sid: bytes | None = None,
+    reachable_by_srmp: bool = False,
+) -> bytes:
+    """Create Default Queue Security Descriptor, self-relative: [MS-MQDMPR] 3.1.7.1.3.1.
+
+    By the letter an owner who is no user of a domain is nobody (DMPR-3.1.7.1.3.1-04), and everybody may do
+    everything (-06); on a machine that knows no domain that would be all its queues. With `local_owner` an
+    account of the machine counts as a domain user in both places. Everyone, the anonymous user and S-1-0-0
+    never count.
+
+    Args:
+        user: SID of the user on whose behalf the queue is made, who owns it if `supplied` names no owner;
+            None for the queue manager's own account, S-1-5-18.
+        supplied: iQueue.Security, empty when not set: its owner, DACL and SACL are taken over.
+        is_domain_user: whether a SID is that of a domain user.
+        local_owner: `Settings.local_owner` in workgroup mode, False in directory-integrated mode.
+        machine_sid: objectSid of the computer in the directory; None in workgroup mode or if that fails.
+        reachable_by_srmp: whether messages can be sent to the queue by [MC-MQSRM].
+
+    Raises MalformedPacket, and InvalidValue for entries with rights that a queue does not have.
+    """
+    given = descriptor_parts(attached(supplied, QUEUE_RIGHTS)) if supplied else DescriptorParts()
+    owner = given.owner or user or LOCAL_SYSTEM  # DMPR-3.1.7.1.3.1-02, -03
+    known = owner not in _NOBODY and (local_owner or is_domain_user(owner))
+    if not known:
+        owner = ANONYMOUS  # -04
+    dacl, control = given.dacl, _GROUP_DEFAULTED
+    if dacl is None:  # -05
+        control |= _DACL_DEFAULTED
+        dacl = _default_dacl(owner, not known or _is_guest(owner), machine_sid, reachable_by_srmp)
+    # The steps give OwnerSid no place in the descriptor, but only as its owner does S-1-5-7 mean anything.
+    return build_descriptor(DescriptorParts(owner, None, given.sacl, dacl, control))  # -11
+
+
+def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, srmp: bool) -> bytes:
+    world, own = (int(_ALL), 0) if open_to_all else (int(_LOOK), int(_ALL))  # -06, -07
+    anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if srmp else 0  # -09
+    entries = [(world | anonymous, EVERYONE), (anonymous, ANONYMOUS)]  # -10
+    if machine_sid:
+        entries.append((int(_LOOK), machine_sid))  # -08
+    entries.append((own, owner))
+    return ACL.build(
+        {
+            "Aces": [
+                {"AceType": 0, "Body": ACCESS_ACE_BODY.build({"Mask": mask, "Sid": SID.parse(sid)})}
+                for mask, sid in entries
+                if mask
+            ]
+        }
+    )
+
+
+def _is_guest(sid: bytes) -> bool:
+    return sid.startswith(_OF_A_DOMAIN) and sid[-4:] == _DOMAIN_USER_RID_GUEST.to_bytes(4, "little")

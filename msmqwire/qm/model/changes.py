@@ -1,0 +1,72 @@
+"""What of the data model must survive, as rows of tables: gathered by the rules, committed by a store.
+
+A step of the rules changes rows; its effects may be carried out once these are durable. Rows are bytes:
+what is in them is known to the module that writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+Key = int | bytes
+
+
+class Table(Enum):
+    """The tables of a store. Keys of all rows of a table are integers below 2^63, or all bytes."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    META = "meta"  # by name (bytes): counters and settings
+    QUEUE = "queue"  # by number: attributes of queues, outgoing ones too
+    MESSAGE = "message"  # by number: the place and state of a recoverable message
+    PACKET = "packet"  # by number of the message: the message itself
+    TRANSACTION = "transaction"  # by Identifier
+    OUTGOING = "outgoing"  # by number of the message: how far its transfer is
+    SEQUENCE = "sequence"  # by number of the outgoing queue: its transactional sequence
+    INCOMING = "incoming"  # by sender and destination: the last transactional message accepted
+    HISTORY = "history"  # by message identifier: when a recoverable message was received
+
+
+INTEGER_KEYS: Final = frozenset({Table.QUEUE, Table.MESSAGE, Table.PACKET, Table.OUTGOING, Table.SEQUENCE})
+"""The tables whose keys are integers."""
+
+
+class Changes:
+    """Changed rows, the last change of each; None for a row that is gone."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows: dict[Table, dict[Key, bytes | None]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows.values()))
+
+    def put(self, table: Table, key: Key, row: bytes) -> None:
+        """A row with new content."""
+        rows = self.rows.get(table)
+        if rows is None:
+            self.rows[table] = rows = {}
+        rows[key] = row
+
+    def delete(self, table: Table, key: Key) -> None:
+        """A row that is gone; whether it was there does not matter."""
+        rows = self.rows.get(table)
+        if rows is None:
+            self.rows[table] = rows = {}
+        rows[key] = None
+
+    def add(self, later: Changes) -> None:
+        """The changes of a later step on top."""
+        for table, rows in later.rows.items():
+            self.rows.setdefault(table, {}).update(rows)
+
+    def __iter__(self) -> Iterator[tuple[Table, Key, bytes | None]]:
+        for table, rows in self.rows.items():
+            for key, row in rows.items():
+                yield table, key, row

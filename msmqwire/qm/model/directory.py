@@ -1,0 +1,93 @@
+"""What the directory knows: [MS-MQDMPR] 3.1.1.6 to 3.1.1.9 and 3.1.1.15."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmqwire.qm.model.message import NULL_GUID
+
+if TYPE_CHECKING:
+    from msmqwire.qm.model.elements import QueueManager
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DirectoryObject:
+    """What all objects of the directory have: [MS-MQDMPR] 3.1.1. The identifier never changes."""
+
+    identifier: UUID
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.identifier}>"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Enterprise(DirectoryObject):
+    """All sites together: [MS-MQDMPR] 3.1.1.6. `default_time_to_live` is seconds."""
+
+    name: str = ""
+    weakened_security: bool = False
+    non_ldap_capable_queue_manager_notification: bool = False
+    default_time_to_live: int = 0
+    old_directory: bool = False
+    security: bytes = b""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Site(DirectoryObject):
+    """A site: [MS-MQDMPR] 3.1.1.7. Intervals are seconds."""
+
+    name: str = ""
+    primary_site_controller: str = ""
+    intra_site_replication_interval: int = 0
+    inter_site_replication_interval: int = 0
+    full_path: str = ""
+    foreign_site: bool = False
+    public_signing_key_list: bytes = b""
+    migrated_from_msmq10: bool = False
+    security: bytes = b""
+    site_gates: list[QueueManager] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class RoutingLink(DirectoryObject):
+    """A way between two sites: [MS-MQDMPR] 3.1.1.8.
+
+    Attributes:
+        actual_cost: 1 to 999,999.
+        site1, site2: the sites of the two identifiers.
+    """
+
+    description: str = ""
+    full_path: str = ""
+    actual_cost: int = 1
+    site1_identifier: UUID = NULL_GUID
+    site2_identifier: UUID = NULL_GUID
+    site_gate_identifier_list: list[UUID] = field(default_factory=list)
+    site1: Site | None = None
+    site2: Site | None = None
+    site_gates: list[QueueManager] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ConnectedNetwork(DirectoryObject):
+    """A network whose computers reach each other: [MS-MQDMPR] 3.1.1.9."""
+
+    name: str = ""
+    security: bytes = b""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class User(DirectoryObject):
+    """A user: [MS-MQDMPR] 3.1.1.15.
+
+    Attributes:
+        security_identifier: a SID.
+        certificate_digest_list: MD5 digests of the certificates, 16 bytes each.
+        certificates: an MQUSERSIGNCERTS structure.
+    """
+
+    security_identifier: bytes = b""
+    certificate_digest_list: list[bytes] = field(default_factory=list)
+    certificates: bytes = b""

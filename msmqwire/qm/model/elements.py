@@ -1,0 +1,343 @@
+"""Queue managers, queues and what belongs to them: [MS-MQDMPR] 3.1.1.1 to .5, and .10 to .19."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmqwire.qm.model.directory import DirectoryObject, Enterprise, Site
+from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
+from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
+from msmqwire.qm.model.values import (
+    INFINITE,
+    ConnectionStatus,
+    CursorState,
+    DirectoryServerType,
+    OperatingSystemType,
+    OperationType,
+    OutgoingQueueState,
+    QueueAccessType,
+    QueueManagerState,
+    QueuePrivacy,
+    QueueScope,
+    QueueShareMode,
+    QueueType,
+    RemoteReadState,
+)
+
+if TYPE_CHECKING:
+    from msmqwire.names import FormatName
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class QueueManager(DirectoryObject):
+    """A queue manager, the local one or another: [MS-MQDMPR] 3.1.1.1.
+
+    Attributes:
+        queue_manager_quota: bytes for all queues.
+        journal_quota: kilobytes for the journals of all queues.
+        queues: QueueCollection, outgoing queues too, by number.
+        total_bytes: bytes that the messages of all queues take: judged against `queue_manager_quota`.
+        sequential_id: counts the messages put into queues; survives.
+    """
+
+    computer_name: str = ""
+    queue_manager_version: str = ""
+    operating_system_version: str = ""
+    operating_system_type: OperatingSystemType = OperatingSystemType.OTHER
+    qualified_computer_name: str = ""
+    create_time: int = 0
+    modify_time: int = 0
+    queue_manager_quota: int = 0x00100000
+    journal_quota: int = INFINITE
+    foreign_system: bool = False
+    full_path: str = ""
+    site_identifier_list: list[UUID] = field(default_factory=list)
+    connected_network_identifier_list: list[UUID] = field(default_factory=list)
+    out_routing_server_identifier_list: list[UUID] = field(default_factory=list)
+    in_routing_server_identifier_list: list[UUID] = field(default_factory=list)
+    directory_server: bool = False
+    remote_access_server: bool = False
+    routing_server: bool = False
+    supporting_server: bool = False
+    directory_server_type: DirectoryServerType | None = None
+    public_encryption_key_list: bytes = b""
+    public_signing_key_list: bytes = b""
+    security: bytes = b""
+    clustered: bool = False
+    machine_domain_id: UUID = NULL_GUID
+    last_domain: UUID | None = None
+    directory_server_list: list[str] = field(default_factory=list)
+    directory_integrated: bool = False
+    srmp_http_support: bool = False
+    srmp_pgm_support: bool = False
+    directory_offline: bool = False
+    throttled: bool = False
+    connection_active: bool = True
+    hardened_security: bool = False
+    state: QueueManagerState = QueueManagerState.STOPPED
+    system_deadletter_queue: Queue | None = None
+    system_transactional_deadletter_queue: Queue | None = None
+    system_journal_queue: Queue | None = None
+    queues: dict[int, Queue] = field(default_factory=dict)
+    site_collection: list[Site] = field(default_factory=list)
+    transactions: dict[UUID, Transaction] = field(default_factory=dict)
+    out_routing_servers: list[QueueManager] = field(default_factory=list)
+    in_routing_servers: list[QueueManager] = field(default_factory=list)
+    enterprise: Enterprise | None = None
+    initialization_retry_timer_duration: int = 120
+    sequential_id: int = 0
+    total_bytes: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Queue(DirectoryObject):
+    """A queue of the local queue manager, or one of the directory: [MS-MQDMPR] 3.1.1.2.
+
+    Attributes:
+        number: of the queue in this queue manager; it never changes and is never used again.
+        quota, journal_quota: kilobytes.
+        security: a self-relative SECURITY_DESCRIPTOR.
+        journal: JournalQueueReference.
+        owner_queue: the queue that this is a subqueue or the journal of.
+        subqueues: SubqueueCollection, by name in lower case.
+        incoming: IncomingTransactionalTransferInfoCollection, by sender and name used.
+        positions: MessagePositionList.
+        descriptors: OpenQueueDescriptorCollection, by handle, in the order they were opened.
+    """
+
+    label: str = ""
+    create_time: int = 0
+    modify_time: int = 0
+    type: UUID = NULL_GUID
+    pathname: str = ""
+    qualified_pathname: str = ""
+    private_queue_number: int = 0
+    journaling: bool = False
+    quota: int = INFINITE
+    journal_quota: int = INFINITE
+    authentication: bool = False
+    privacy_level: QueuePrivacy = QueuePrivacy.OPTIONAL
+    transactional: bool = False
+    multicast_address: str | None = None
+    security: bytes = b""
+    base_priority: int = 0
+    full_path: str = ""
+    directory_path: str = ""
+    scope: QueueScope = QueueScope.ENTERPRISE
+    number: int = 0
+    total_bytes: int = 0
+    queue_manager: QueueManager | None = None
+    queue_type: QueueType = QueueType.PRIVATE
+    journal: Queue | None = None
+    owner_queue: Queue | None = None
+    subqueues: dict[str, Queue] = field(default_factory=dict)
+    incoming: dict[tuple[UUID, str], IncomingTransactionalTransferInfo] = field(default_factory=dict)
+    descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
+    positions: MessagePositionList = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.positions = MessagePositionList(self)
+
+    @property
+    def active(self) -> bool:
+        """Whether it is in use: it is open, or an outgoing queue with messages to transfer."""
+        return bool(self.descriptors)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class OutgoingQueue(Queue):
+    """Messages on their way to a queue elsewhere: [MS-MQDMPR] 3.1.1.3.
+
+    Attributes:
+        destination: DestinationFormatName.
+        next_hops: addresses on the way, as [MS-MQMQ] 2.3.12.12 writes them.
+        acknowledged_peer: for the queue that order and final acknowledgements wait in, whose they are.
+    """
+
+    destination: FormatName | None = None
+    next_hops: list[str] = field(default_factory=list)
+    multicast: bool = False
+    transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # it stands below
+    state: OutgoingQueueState = OutgoingQueueState.INACTIVE
+    acknowledged_peer: UUID | None = None
+    connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
+
+    @property
+    def active(self) -> bool:
+        """Whether it is in use: it is open, or has messages to transfer."""
+        return bool(self.descriptors or len(self.positions))
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionHistory:
+    """One state that a connection came to: [MS-MQDMPR] 3.1.1.3.
+
+    Attributes:
+        status: the state.
+        time: seconds since 1970-01-01 UTC.
+        error: an HRESULT, 0 for none.
+        addresses: AddressList.
+    """
+
+    status: ConnectionStatus
+    time: int
+    error: int
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceInfo:
+    """SEQUENCE_INFO, a place in a transactional sequence: [MS-MQMQ] 2.2.5."""
+
+    sequence: TxSequenceId = NO_SEQUENCE
+    number: int = 0
+    previous: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class OutgoingTransferInfo:
+    """How the transactional transfer out of a queue stands: [MS-MQDMPR] 3.1.1.4. Times are seconds."""
+
+    eod_first_non_ack: SequenceInfo | None = None
+    eod_last_ack: SequenceInfo | None = None
+    eod_last_ack_count: int = 0
+    eod_last_ack_time: int = 0
+    eod_last_non_ack: SequenceInfo | None = None
+    eod_next_seq: SequenceInfo | None = None
+    eod_no_ack_count: int = 0
+    eod_no_read_count: int = 0
+    eod_resend_count: int = 0
+    eod_resend_interval: int = 0
+    eod_resend_time: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class IncomingTransactionalTransferInfo:
+    """How the transactional transfer into a queue from one sender stands: [MS-MQDMPR] 3.1.1.5.
+
+    Attributes:
+        queue: None while there is no such queue.
+    """
+
+    queue: Queue | None
+    format_name: FormatName
+    sender_identifier: UUID
+    sequence_identifier: TxSequenceId = NO_SEQUENCE
+    sequence_number: int = 0
+    last_access_time: int = 0
+    reject_count: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TransactionalOperation:
+    """One thing that a transaction does: [MS-MQDMPR] 3.1.1.13.
+
+    Attributes:
+        target: TargetQueueReference, of Move.
+        dequeue_reason: the class of message that tells of the removal, of Dequeue.
+    """
+
+    operation_type: OperationType
+    position: MessagePosition
+    target: Queue | None = None
+    dequeue_reason: int | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Transaction:
+    """A transaction that the queue manager takes part in: [MS-MQDMPR] 3.1.1.14.
+
+    Attributes:
+        operations: TransactionalOperationCollection, first in first out.
+        single_phase: True for an internal one, False for one of a coordinator.
+        prepared: whether a coordinator has been told that it can be committed.
+    """
+
+    identifier: UUID
+    operations: list[TransactionalOperation] = field(default_factory=list)
+    single_phase: bool = True
+    prepared: bool = False
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class OpenQueueDescriptor:
+    """An open queue: [MS-MQDMPR] 3.1.1.16.
+
+    Attributes:
+        queue: QueueReference; None once the queue is deleted, and for a multiple-element name.
+        children: OpenQueueDescriptorCollection, of a multiple-element name.
+        cursors: by handle.
+        waiting: WaitingMessageReadOperationCollection, first in first out, by request number.
+        user: whose rights hold, a token of `msmqwire.qm.model.access`; None for the queue manager's owner.
+    """
+
+    handle: int
+    context_value: int
+    access_type: QueueAccessType
+    share_mode: QueueShareMode
+    queue: Queue | None
+    format_name: FormatName
+    multiple: bool = False
+    children: list[OpenQueueDescriptor] = field(default_factory=list)
+    remote_read_state: RemoteReadState = RemoteReadState.NONE
+    cursors: dict[int, Cursor] = field(default_factory=dict)
+    waiting: dict[int, WaitingMessageReadOperation] = field(default_factory=dict)
+    user: Any = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Cursor:
+    """A place in a queue that one reader goes on from: [MS-MQDMPR] 3.2.1.2.
+
+    Attributes:
+        position: MessagePositionReference.
+        behind: for a cursor at the reserved entry End, what was the last entry when it was sent there:
+            it goes on with what comes behind that.
+    """
+
+    handle: int
+    descriptor: OpenQueueDescriptor
+    position: MessagePosition
+    state: CursorState = CursorState.UNREAD
+    behind: MessagePosition | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class WaitingMessageReadOperation:
+    """A read that waits for a message: [MS-MQDMPR] 3.1.1.10.
+
+    Attributes:
+        request: the number by which `ReadCompleted` tells of it.
+        destructive: DestructiveRead.
+        tag: what cancels it.
+        transaction, two_phase: how the message is to be taken.
+    """
+
+    request: int
+    descriptor: OpenQueueDescriptor
+    destructive: bool
+    tag: object = None
+    cursor: Cursor | None = None
+    transaction: Transaction | None = None
+    two_phase: bool = False
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DispatchEntry:
+    """A message that waits to be sent: [MS-MQDMPR] 3.1.1.18."""
+
+    position: MessagePosition
+    protocol_data: object
+    priority: int
+    send_in_progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InternalCertificate:
+    """A certificate that the server has made for a user: [MS-MQDMPR] 3.1.1.19."""
+
+    certificate: bytes
+    user: UUID

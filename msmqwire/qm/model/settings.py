@@ -1,0 +1,81 @@
+"""What an administrator can set: the defaults are those of the specifications."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)
+"""ResendTimerTable, seconds: MQQB-3.1.3.1-01."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a queue manager. Times whose names end on ``_ms`` are milliseconds, on ``_s`` seconds.
+
+    Attributes:
+        session_initialization_ms: [MS-MQQB] 3.1.2.1.
+        session_cleanup_ms: [MS-MQQB] 3.1.2.2; 120,000 is usual on routing servers.
+        session_retry_connect_ms: [MS-MQQB] 3.1.2.3.
+        round_trip_delay_ms: adds to the times of a session: [MS-MQQB] 3.1.3.2.
+        ack_wait_timeout_ms: AckWaitTimeout without the delay, 20,000 to 120,000.
+        direct_ack_wait_factor: of AckWaitTimeout for direct format names: [MS-MQQB] 3.1.2.4.
+        window_size: messages that may be unacknowledged.
+        acknowledge_at_window: the part of the window after which a session acknowledgement is sent at once.
+        order_ack_timeout_ms, maximum_order_ack_delay_s: [MS-MQQB] 3.1.3.2.
+        resend_timer_table: seconds between resends of transactional messages.
+        remove_duplicate_size: entries of MessageIDHistoryTable.
+        message_id_history_cleanup_ms: [MS-MQQB] 3.1.2.8.
+        ping: whether an initiator pings first: [MS-MQQB] 3.1.5.2.2.
+        answer_pings: whether ping requests are answered.
+        ping_response_ms: [MS-MQQB] 3.1.2.9.
+        max_in_sessions: sessions of others that are accepted.
+        incoming_sequences_max: senders, by the names they use, whose transactional sequences are known, and
+            queues for acknowledgements to them. Beyond, the one quiet longest is forgotten: what it sends
+            again would be accepted again.
+        send_insecure_nacks: [MS-MQQB] 3.1.1.3.
+        expire_in_doubt: take figure 9 of [MS-MQQB] 3.1.1.1 by the letter: a transactional message whose
+            TimeToReachQueue is over is given up, and dead-lettered, even if its destination may have accepted
+            it. False sends it on until its destination tells: that refuses it then, or has it.
+        lookup_priority_of_transactional: take the text of [MS-MQDMPR] 3.1.7.1.9 by the letter: the high byte
+            of LookupIdentifier tells the priority of transactional messages, not of the others.
+        directory_sites_update_ms, directory_site_gates_update_ms, directory_online_ms: [MS-MQDMPR] 3.1.2.
+        queue_manager_query_ms: how long a routing table is used: [MS-MQBR] 3.1.3.
+        memory_for_recoverable: bytes of recoverable messages held in memory beside the store.
+        local_owner: in workgroup mode an account of the machine owns the queues it creates. False takes
+            [MS-MQDMPR] 3.1.7.1.3.1 by the letter: only a user of a domain does, everybody may do everything
+            to the queues of others.
+        strangers_may_send: whether the default descriptor of a queue lets everybody send to it, as a queue
+            that can be reached by SRMP does (DMPR-3.1.7.1.3.1-09) and as Windows has it.
+        server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
+    """
+
+    session_initialization_ms: int = 60_000
+    session_cleanup_ms: int = 300_000
+    session_retry_connect_ms: int = 5_000
+    round_trip_delay_ms: int = 0
+    ack_wait_timeout_ms: int = 20_000
+    direct_ack_wait_factor: int = 2
+    window_size: int = 64
+    acknowledge_at_window: float = 0.5
+    order_ack_timeout_ms: int = 500
+    maximum_order_ack_delay_s: int = 10
+    resend_timer_table: tuple[int, ...] = field(default=RESEND_TIMES)
+    remove_duplicate_size: int = 10_000
+    message_id_history_cleanup_ms: int = 1_800_000
+    ping: bool = False
+    answer_pings: bool = True
+    ping_response_ms: int = 1_000
+    max_in_sessions: int = 0xFFFFFFFF
+    incoming_sequences_max: int = 100_000
+    send_insecure_nacks: bool = False
+    expire_in_doubt: bool = False
+    lookup_priority_of_transactional: bool = False
+    directory_sites_update_ms: int = 43_200_000
+    directory_site_gates_update_ms: int = 3_600_000
+    directory_online_ms: int = 60_000
+    queue_manager_query_ms: int = 3_600_000
+    memory_for_recoverable: int = 64 << 20
+    local_owner: bool = True
+    strangers_may_send: bool = True
+    server_class: bool = True

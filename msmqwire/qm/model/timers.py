@@ -1,0 +1,118 @@
+"""Timers in the time that their owner tells: nothing here looks at a clock."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable
+from enum import Enum
+
+Expired = Callable[[], None]
+
+
+class Timer(Enum):
+    """The timers of [MS-MQDMPR] 3.1.2, [MS-MQQB] 3.1.2 and [MS-MQBR] 3.1.2."""
+
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+
+    DIRECTORY_SITES_UPDATE = "Directory Sites Update Timer"
+    DIRECTORY_SITE_GATES_UPDATE = "Directory Site Gates Update Timer"
+    WAITING_MESSAGE_READ = "Waiting Message Read Timer"
+    TIME_TO_BE_RECEIVED = "Time To Be Received Timer"
+    DIRECTORY_ONLINE = "Directory Online Timer"
+    SESSION_INITIALIZATION = "Session Initialization Timer"
+    SESSION_CLEANUP = "Session Cleanup Timer"
+    SESSION_RETRY_CONNECT = "Session Retry Connect Timer"
+    SESSION_ACK_WAIT = "Session Ack Wait Timer"
+    SESSION_ACK_SEND = "Session Ack Send Timer"
+    TRANSACTIONAL_ACK_WAIT = "Transactional Ack Wait Timer"
+    ORDER_ACK_SEND = "Order Ack Send Timer"
+    MESSAGE_ID_HISTORY_CLEANUP = "MessageIDHistory Cleanup Timer"
+    QUEUE_MANAGER_QUERY = "QueueManager Query Timer"
+    PING_RESPONSE = "Ping Response Timer"
+    TIME_TO_REACH_QUEUE = "TimeToReachQueue"  # of messages that wait to be sent: not one of the texts' timers
+    RECEIVE_SYMMETRIC_KEY_CACHE_CLEANUP = "ReceiveSymmetricKeyCache Cleanup Timer"
+    SEND_SYMMETRIC_KEY_CACHE_CLEANUP = "SendSymmetricKeyCache Cleanup Timer"
+    SEND_BASE_SYMMETRIC_KEY_CACHE_CLEANUP = "SendBaseSymmetricKeyCache Cleanup Timer"
+    USER_CERT_CACHE_CLEANUP = "UserCertCache Cleanup Timer"
+
+
+class _Armed:
+    __slots__ = ("due", "expired", "name", "queued", "since")
+
+    def __init__(self, name: tuple[Timer, Hashable], since: int, due: int, expired: Expired) -> None:
+        self.name, self.since, self.due, self.expired = name, since, due, expired
+        self.queued = due  # the earliest time at which the heap has it
+
+
+class Timers:
+    """Running timers, each named by its kind and what it belongs to.
+
+    Restarting and stopping one takes a few steps however many there are.
+
+    Attributes:
+        now: milliseconds since the system started.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._armed: dict[tuple[Timer, Hashable], _Armed] = {}
+        self._heap: list[tuple[int, int, _Armed]] = []
+        self._count = 0
+
+    def start(self, timer: Timer, key: Hashable, delay: int, expired: Expired) -> None:
+        """Start a timer, or start it again: `expired` is called once after `delay` milliseconds."""
+        name, due = (timer, key), self.now + max(delay, 0)
+        armed = self._armed.get(name)
+        if armed is None or armed.queued > due:
+            self._armed[name] = armed = _Armed(name, self.now, due, expired)
+            self._push(armed)
+        else:
+            armed.since, armed.due, armed.expired = self.now, due, expired
+
+    def stop(self, timer: Timer, key: Hashable) -> None:
+        """Stop a timer, if it runs."""
+        self._armed.pop((timer, key), None)
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._armed):
+            self._heap = [entry for entry in self._heap if self._armed.get(entry[2].name) is entry[2]]
+            heapq.heapify(self._heap)
+
+    def active(self, timer: Timer, key: Hashable) -> bool:
+        """Whether a timer runs."""
+        return (timer, key) in self._armed
+
+    def elapsed(self, timer: Timer, key: Hashable) -> float:
+        """The part of its time that a timer has run, 0 to 1; 0 for one that does not run."""
+        armed = self._armed.get((timer, key))
+        if armed is None:
+            return 0.0
+        return (self.now - armed.since) / (armed.due - armed.since) if armed.due > armed.since else 1.0
+
+    @property
+    def deadline(self) -> int | None:
+        """When the next timer may expire, in milliseconds since the system started; None for never."""
+        heap = self._heap
+        while heap:
+            due, _, armed = heap[0]
+            if self._armed.get(armed.name) is not armed:
+                heapq.heappop(heap)
+            elif armed.due > due:
+                heapq.heappop(heap)
+                self._push(armed)
+            else:
+                return due
+        return None
+
+    def advance(self, now: int) -> None:
+        """Let time pass: those that expire are called in the order of their times, then of their starts."""
+        limit = max(now, self.now)
+        while (due := self.deadline) is not None and due <= limit:
+            armed = heapq.heappop(self._heap)[2]
+            del self._armed[armed.name]
+            self.now = max(self.now, due)
+            armed.expired()
+        self.now = limit
+
+    def _push(self, armed: _Armed) -> None:
+        armed.queued = armed.due
+        self._count += 1
+        heapq.heappush(self._heap, (armed.due, self._count, armed))

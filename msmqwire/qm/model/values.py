@@ -1,0 +1,255 @@
+"""The enumerations of the data model: [MS-MQDMPR] 3.1.1."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum, IntFlag, auto
+from typing import Final
+
+INFINITE: Final = 0xFFFFFFFF
+"""Of times in seconds and of quotas: without end."""
+
+
+class QueueManagerState(Enum):
+    """What the queue manager is doing: [MS-MQDMPR] 3.1.1.1."""
+
+    STOPPED = "Stopped"
+    INITIALIZING = "Initializing"
+    READY = "Ready"
+    STOPPING = "Stopping"
+
+
+class OperatingSystemType(Enum):
+    """The system of a queue manager's host: [MS-MQDMPR] 3.1.1.1."""
+
+    FOREIGN = "Foreign"
+    WIN95 = "Win95"
+    WIN_CLIENT = "WinClient"
+    WIN_SERVER = "WinServer"
+    WIN_ENT = "WinEnt"
+    OTHER = "Other"
+
+
+class DirectoryServerType(Enum):
+    """Which directory server a queue manager is, if it is one: [MS-MQDMPR] 3.1.1.1."""
+
+    STANDALONE = "Standalone"
+    BACKUP_SITE_CONTROLLER = "BackupSiteController"
+    PRIMARY_SITE_CONTROLLER = "PrimarySiteController"
+    PRIMARY_ENTERPRISE_CONTROLLER = "PrimaryEnterpriseController"
+
+
+class QueueType(Enum):
+    """Who made a queue and whether it is published: [MS-MQDMPR] 3.1.1.2."""
+
+    PRIVATE = "Private"
+    PUBLIC = "Public"
+    SYSTEM = "System"
+    CONNECTOR = "Connector"
+
+
+class QueuePrivacy(Enum):
+    """Queue.PrivacyLevel, which messages a queue takes: [MS-MQDMPR] 3.1.1.2."""
+
+    NONE = "None"
+    OPTIONAL = "Optional"
+    BODY = "Body"
+
+
+class QueueScope(Enum):
+    """Where a queue is known: [MS-MQDMPR] 3.1.1.2."""
+
+    SITE = "Site"
+    ENTERPRISE = "Enterprise"
+
+
+class OutgoingQueueState(Enum):
+    """What an outgoing queue is doing: [MS-MQDMPR] 3.1.1.3."""
+
+    CONNECTED = "Connected"
+    DISCONNECTED = "Disconnected"
+    DISCONNECTING = "Disconnecting"
+    INACTIVE = "Inactive"
+    LOCKED = "Locked"
+    NEED_VALIDATION = "NeedValidation"
+    WAITING = "Waiting"
+    ON_HOLD = "OnHold"
+
+
+class ConnectionStatus(Enum):
+    """ConnectionHistory.Status, how an attempt to connect went: [MS-MQDMPR] 3.1.1.3."""
+
+    IN_PROCESS = "InProcess"
+    ESTABLISH_PACKET_RECEIVED = "EstablishPacketReceived"
+    ESTABLISHED = "Established"
+    UNKNOWN_FAILURE = "UnknownFailure"
+    PING_FAILURE = "PingFailure"
+    SOCKET_CREATE_FAILURE = "SocketCreateFailure"
+    SOCKET_BIND_FAILURE = "SocketBindFailure"
+    SOCKET_CONNECT_FAILURE = "SocketConnectFailure"
+    TCP_NOT_ENABLED = "TcpNotEnabled"
+    SOCKET_SEND_FAILURE = "SocketSendFailure"
+    CONNECTION_NOT_READY = "ConnectionNotReady"
+    DNS_FAILURE = "DnsFailure"
+    CERTIFICATE_VALIDATION_FAILURE = "CertificateValidationFailure"
+    CONNECTION_LIMIT_REACHED = "ConnectionLimitReached"
+    CONNECTION_REFUSED = "ConnectionRefused"
+    ROUTING_DATA_NOT_AVAILABLE = "RoutingDataNotAvailable"
+    LOW_RESOURCE = "LowResource"
+
+
+class PositionState(IntEnum):
+    """What may be done with a message in a queue: [MS-MQDMPR] 3.1.1.11."""
+
+    AVAILABLE = 0
+    LOCKED = 1
+    DELETED = 2
+    PURGE_PENDING = 3
+
+
+class DeliveryGuarantee(IntEnum):
+    """Whether a message survives: [MS-MQDMPR] 3.1.1.12; the values are those of UserHeader.Flags.DM."""
+
+    EXPRESS = 0
+    RECOVERABLE = 1
+
+
+class AuthenticationLevel(IntEnum):
+    """The kind of signature of a message: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.AS."""
+
+    NONE = 0
+    SIG10 = 1
+    SIG20 = 3
+    SIG30 = 5
+    XML_SIG = 9
+
+
+class SenderIdentifierType(IntEnum):
+    """What Message.SenderIdentifier holds: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.ST."""
+
+    NONE = 0
+    SID = 1
+    QUEUE_MANAGER_IDENTIFIER = 2
+
+
+class QueueFormatType(IntEnum):
+    """How a queue is named: Message.DestinationQueueType and its like, [MS-MQDMPR] 3.1.1.12.
+
+    The values are those of UserHeader.Flags.DQ, AQ and RQ.
+    """
+
+    NONE = 0
+    SAME_AS_ADMINISTRATION_QUEUE = 1
+    PRIVATE_QUEUE_ON_SOURCE = 2
+    PRIVATE_QUEUE_ON_DESTINATION = 3
+    PRIVATE_QUEUE_ON_ADMIN = 4
+    PUBLIC_QUEUE = 5
+    PRIVATE_QUEUE_ON_OTHER = 6
+    DIRECT_QUEUE = 7
+
+
+class AcknowledgementsRequested(IntFlag):
+    """Acknowledgements that a sender asks for: [MS-MQDMPR] 3.1.1.12.
+
+    The values are the bits of MessagePropertiesHeader.Flags; the longer names are sums.
+    """
+
+    NONE = 0x00
+    ACK_POS_ARRIVAL = 0x01
+    ACK_POS_RECEIVE = 0x02
+    ACK_NEG_ARRIVAL = 0x04
+    ACK_NEG_RECEIVE = 0x08
+    ACK_NACK_REACH_QUEUE = ACK_NEG_ARRIVAL
+    ACK_FULL_REACH_QUEUE = ACK_POS_ARRIVAL | ACK_NEG_ARRIVAL
+    ACK_NACK_RECEIVE = ACK_NEG_ARRIVAL | ACK_NEG_RECEIVE
+    ACK_FULL_RECEIVE = ACK_NEG_ARRIVAL | ACK_POS_RECEIVE | ACK_NEG_RECEIVE
+
+
+class OperationType(IntEnum):
+    """What a transaction does with a message: [MS-MQDMPR] 3.1.1.13."""
+
+    ENQUEUE = 0
+    DEQUEUE = 1
+    MOVE = 2
+
+
+class DirectoryOperationResult(Enum):
+    """How a directory event ended: [MS-MQDMPR] 3.1.1.17."""
+
+    SUCCESS = "Success"
+    GENERIC_ERROR = "GenericError"
+    DIRECTORY_NOT_CONNECTED = "DirectoryNotConnected"
+    OBJECT_NOT_FOUND = "ObjectNotFound"
+    ATTRIBUTE_NOT_FOUND = "AttributeNotFound"
+    END_OF_DATA = "EndOfData"
+    OBJECT_ALREADY_EXISTS = "ObjectAlreadyExists"
+
+
+class MessageSeekAction(Enum):
+    """Which message a read by LookupIdentifier means: [MS-MQDMPR] 3.1.1.17."""
+
+    SEEK_FIRST = "SeekFirst"
+    SEEK_PREVIOUS = "SeekPrevious"
+    SEEK_CURRENT = "SeekCurrent"
+    SEEK_NEXT = "SeekNext"
+    SEEK_LAST = "SeekLast"
+
+
+class QueueAccessType(Enum):
+    """What a queue is opened for: [MS-MQDMPR] 3.1.1.17."""
+
+    RECEIVE_ACCESS = "ReceiveAccess"
+    SEND_ACCESS = "SendAccess"
+    PEEK_ACCESS = "PeekAccess"
+    MOVE_ACCESS = "MoveAccess"
+    RECEIVE_ADMIN_ACCESS = "ReceiveAdminAccess"
+    PEEK_ADMIN_ACCESS = "PeekAdminAccess"
+
+
+class QueueShareMode(Enum):
+    """Who else may read an open queue: [MS-MQDMPR] 3.1.1.17."""
+
+    DENY_NONE = "DenyNone"
+    DENY_RECEIVE = "DenyReceive"
+
+
+class RemoteReadState(Enum):
+    """The part of a descriptor in remote read: [MS-MQDMPR] 3.1.1.16."""
+
+    NONE = "None"
+    OPENED = "Opened"
+    READY_FOR_READ = "ReadyForRead"
+
+
+class CursorState(Enum):
+    """The states of a cursor: [MS-MQDMPR] 3.2.1.2."""
+
+    UNREAD = "Unread"
+    WAIT_RECEIVE = "WaitReceive"
+    WAIT_PEEK = "WaitPeek"
+    READ = "Read"
+
+
+class CursorResult(Enum):
+    """What a cursor event gives: [MS-MQDMPR] 3.2.7."""
+
+    SUCCEEDED = "Succeeded"
+    WAITING = "Waiting"
+    NOT_FOUND = "NotFound"
+    ALREADY_RECEIVED = "AlreadyReceived"
+    ILLEGAL_CURSOR_ACTION = "IllegalCursorAction"
+
+
+class SeekDirection(Enum):
+    """Which way a queue is searched: [MS-MQDMPR] 3.1.7.3.2."""
+
+    FORWARD = auto()
+    BACKWARD = auto()
+
+
+class EnqueueStatus(IntEnum):
+    """What Enqueue Message gives: [MS-MQDMPR] 3.1.7.1.9."""
+
+    OK = 0
+    QUEUE_QUOTA_EXCEEDED = 1
+    QUEUE_MANAGER_QUOTA_EXCEEDED = 2
+    TIMED_OUT = 3

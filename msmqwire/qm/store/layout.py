@@ -1,0 +1,47 @@
+"""The tables of a store in a file, their version, and the ways from older versions to this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msmqwire.qm.model.changes import INTEGER_KEYS, Table
+
+if TYPE_CHECKING:
+    import sqlite3
+
+APPLICATION_ID: Final = 0x4D534D51
+"""The application id in the header of the file: MSMQ in ASCII."""
+
+Migration = Callable[["sqlite3.Connection"], None]
+"""Takes the tables and their rows from one version to the next, inside a transaction that is not its own: it
+neither begins nor ends one, so it must not use `executescript`."""
+
+
+class Layout(NamedTuple):
+    """What a store looks like.
+
+    Attributes:
+        tables: for each name the statement that makes the table. A file must have these and no others.
+        migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. The last leaves the
+            tables as if made by the statements, to the letter.
+    """
+
+    tables: dict[str, str]
+    migrations: tuple[Migration, ...] = ()
+
+    @property
+    def version(self) -> int:
+        return 1 + len(self.migrations)
+
+
+def _statement(table: Table) -> str:
+    # Names are quoted: transaction is a word of the language. Keys of bytes are the key of the tree itself,
+    # not of an index beside it: measured a tenth cheaper.
+    if table in INTEGER_KEYS:
+        return f'CREATE TABLE "{table.value}" (key INTEGER PRIMARY KEY, content BLOB NOT NULL)'
+    return f'CREATE TABLE "{table.value}" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID'
+
+
+LAYOUT: Final = Layout({table.value: _statement(table) for table in Table})
+"""The present one."""

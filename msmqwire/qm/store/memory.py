@@ -1,0 +1,69 @@
+"""A store without a disk, for managers of express messages only and for simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from msmqwire.qm.model.changes import Changes, Key, Table
+from msmqwire.qm.store.layout import LAYOUT
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class MemoryStore:
+    """A `Store` that is gone with the process. Its rows can be copied at any time, also after `close`."""
+
+    version: Final = LAYOUT.version
+
+    def __init__(self) -> None:
+        self._tables: dict[Table, dict[Key, bytes]] = {table: {} for table in Table}
+        self._lock = Lock()
+        self._closed = False
+
+    def copy(self) -> MemoryStore:
+        """A store of its own, open, with the rows that this one has now: what a restart would find."""
+        twin = MemoryStore()
+        with self._lock:
+            twin._tables = {table: rows.copy() for table, rows in self._tables.items()}
+        return twin
+
+    def commit(self, changes: Changes) -> None:
+        with self._lock:
+            self._check_open()
+            for table, rows in changes.rows.items():
+                kept = self._tables[table]
+                for key, row in rows.items():
+                    if row is None:
+                        kept.pop(key, None)
+                    else:
+                        kept[key] = row
+
+    def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
+        with self._lock:
+            self._check_open()
+            rows = sorted(self._tables[table].items())
+        yield from rows
+
+    def row(self, table: Table, key: Key) -> bytes | None:
+        with self._lock:
+            self._check_open()
+            return self._tables[table].get(key)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the store is closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

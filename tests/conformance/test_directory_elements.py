@@ -1,0 +1,270 @@
+"""What the directory knows: [MS-MQDMPR] 2.3, 3.1.1.5 to 3.1.1.9 and 3.1.1.15."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.headers import MQDSPUBLICKEYS, MQUSERSIGNCERTS
+from msmqwire.names import DirectName
+from msmqwire.qm.directory.attributes import ATTRIBUTES, TYPES
+from msmqwire.qm.directory.embedded import EmbeddedDirectory
+from msmqwire.qm.model.directory import (
+    ConnectedNetwork,
+    DirectoryObject,
+    Enterprise,
+    RoutingLink,
+    Site,
+    User,
+)
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue, QueueManager
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.values import DirectoryOperationResult as Result
+from msmqwire.qm.model.values import DirectoryServerType, OperatingSystemType, QueuePrivacy, QueueType
+
+# The tables of [MS-MQDSSM] 3.1.6.20, and ConnectedNetwork of [MS-MQDMPR] 3.1.1.9.
+PUBLISHED = {
+    "QueueManager": "Identifier ComputerName QueueManagerVersion OperatingSystemType QualifiedComputerName "
+    "CreateTime ModifyTime DirectoryServerType RemoteAccessServer QueueManagerQuota JournalQuota "
+    "ForeignSystem FullPath SiteIdentifierList ConnectedNetworkIdentifierList "
+    "OutRoutingServerIdentifierList InRoutingServerIdentifierList RoutingServer DirectoryServer "
+    "SupportingServer PublicEncryptionKeyList PublicSigningKeyList Security Clustered "
+    "OperatingSystemVersion",
+    "Queue": "Identifier Label CreateTime ModifyTime Type Pathname QualifiedPathname Journaling Quota "
+    "JournalQuota Authentication PrivacyLevel Transactional MulticastAddress Security BasePriority "
+    "FullPath DirectoryPath",
+    "Enterprise": "Identifier Name WeakenedSecurity NonLDAPCapableQueueManagerNotification "
+    "DefaultTimeToLive OldDirectory Security",
+    "Site": "Identifier Name PrimarySiteController IntraSiteReplicationInterval "
+    "InterSiteReplicationInterval FullPath ForeignSite PublicSigningKeyList MigratedFromMsmq10 Security",
+    "RoutingLink": "Identifier Description FullPath ActualCost Site1Identifier Site2Identifier "
+    "SiteGateIdentifierList",
+    "ConnectedNetwork": "Identifier Name Security",
+    "User": "Identifier SecurityIdentifier CertificateDigestList Certificates",
+}
+
+
+def guid(number: int) -> UUID:
+    return UUID(int=number)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> EmbeddedDirectory:
+    return EmbeddedDirectory(tmp_path / "directory", utc=lambda: 1_700_000_000)
+
+
+def kept(directory: EmbeddedDirectory, made: DirectoryObject) -> Any:
+    """The object as the directory has it."""
+    status, identifier = directory.create_directory_object(made)
+    assert status is Result.SUCCESS
+    found = directory.read_directory(type(made).__name__, [("Identifier", "EQUALS", identifier)])
+    assert found.status is Result.SUCCESS
+    return found.found
+
+
+@pytest.mark.requirement("DMPR-2.3-01")
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_the_attributes_of_the_schema(kind: str) -> None:
+    assert set(ATTRIBUTES[kind]) == set(PUBLISHED[kind].split())
+    assert TYPES.keys() == PUBLISHED.keys()
+
+
+ATTRIBUTE_CASES = [
+    ("DMPR-3.1.1.6-01", Enterprise, "name", "Company"),
+    ("DMPR-3.1.1.6-04", Enterprise, "default_time_to_live", 345_600),
+    ("DMPR-3.1.1.6-05", Enterprise, "old_directory", True),
+    ("DMPR-3.1.1.7-02", Site, "primary_site_controller", "PSC1"),
+    ("DMPR-3.1.1.7-03", Site, "intra_site_replication_interval", 20),
+    ("DMPR-3.1.1.7-03", Site, "inter_site_replication_interval", 60),
+    ("DMPR-3.1.1.7-05", Site, "foreign_site", True),
+    ("DMPR-3.1.1.7-07", Site, "migrated_from_msmq10", True),
+    ("DMPR-3.1.1.8-01", RoutingLink, "description", "over the sea"),
+    ("DMPR-3.1.1.8-03", RoutingLink, "site1_identifier", guid(11)),
+    ("DMPR-3.1.1.8-03", RoutingLink, "site2_identifier", guid(12)),
+    ("DMPR-3.1.1.8-04", RoutingLink, "site_gate_identifier_list", [guid(5), guid(4)]),
+    ("DMPR-3.1.1.9-01", ConnectedNetwork, "name", "cable"),
+    ("DMPR-3.1.1.15-01", User, "security_identifier", bytes.fromhex("010100000000000512000000")),
+]
+NEEDED: dict[type[DirectoryObject], dict[str, Any]] = {
+    Enterprise: {},
+    Site: {"name": "north"},
+    RoutingLink: {"site1_identifier": guid(1), "site2_identifier": guid(2)},
+    ConnectedNetwork: {"name": "wire"},
+    User: {"security_identifier": b"\1\1"},
+}
+
+
+@pytest.mark.parametrize(
+    "kind, field, value",
+    [
+        pytest.param(*case, id=f"{case[0].__name__}.{case[1]}", marks=pytest.mark.requirement(id_))
+        for id_, *case in ATTRIBUTE_CASES
+    ],
+)
+def test_an_attribute_is_kept_and_found(
+    directory: EmbeddedDirectory, kind: type[DirectoryObject], field: str, value: Any
+) -> None:
+    made = kind(guid(1000), **NEEDED[kind] | {field: value})  # type: ignore[arg-type]
+    plain = kind(guid(1001), **NEEDED[kind])  # type: ignore[arg-type]
+    found = getattr(kept(directory, made), field)
+    assert found == value
+    assert type(found) is type(value)
+    name = next(name for name, each in ATTRIBUTES[kind.__name__].items() if each == field)
+    searched = value[0] if isinstance(value, list) else value
+    assert directory.read_directory(kind.__name__, [(name, "EQUALS", searched)]).found is not None
+    assert getattr(plain, field) != value
+    assert directory.read_directory(kind.__name__, [(name, "NOT-EQUALS", searched)]).found is None
+
+
+@pytest.mark.requirement("DMPR-3.1.1.7-01")
+def test_no_two_sites_have_one_name(directory: EmbeddedDirectory) -> None:
+    create = directory.create_directory_object
+    assert create(Site(guid(1), name="North")).status is Result.SUCCESS
+    assert create(Site(guid(2), name="north")).status is Result.OBJECT_ALREADY_EXISTS
+    assert create(Site(guid(2), name="")).status is Result.GENERIC_ERROR
+    assert create(Site(guid(2), name="south")).status is Result.SUCCESS
+    assert directory.write_directory(Site(guid(2), name="NORTH")) is Result.OBJECT_ALREADY_EXISTS
+    assert directory.write_directory(Site(guid(2), name="SOUTH")) is Result.SUCCESS
+
+
+@pytest.mark.parametrize(
+    "made, path",
+    [
+        pytest.param(
+            Site(guid(1), name="a, b"),
+            "CN=a\\, b,CN=Sites,CN=Configuration",
+            marks=pytest.mark.requirement("DMPR-3.1.1.7-04"),
+        ),
+        pytest.param(
+            RoutingLink(guid(1), site1_identifier=guid(0xA), site2_identifier=guid(0xB)),
+            f"CN={0xA:032x}{0xB:032x},CN=MsmqServices,CN=Services,CN=Configuration",
+            marks=pytest.mark.requirement("DMPR-3.1.1.8-01"),
+        ),
+    ],
+)
+def test_objects_are_found_by_their_distinguished_names(
+    directory: EmbeddedDirectory, made: DirectoryObject, path: str
+) -> None:
+    kind = type(made).__name__
+    assert kept(directory, made).full_path == path
+    found = directory.read_directory(kind, [("FullPath", "EQUALS", path)]).found
+    assert found is not None
+    assert found.identifier == made.identifier
+    assert directory.read_directory(kind, [("FullPath", "EQUALS", "CN=x")]).found is None
+
+
+@pytest.mark.requirement("DMPR-3.1.1.7-06")
+def test_the_keys_of_a_site_controller(directory: EmbeddedDirectory) -> None:
+    keys = MQDSPUBLICKEYS.build({"aPublicKeys": [{"sProviderName": "p", "aBuf": b"key"}]})
+    found = kept(directory, Site(guid(1), name="north", public_signing_key_list=keys)).public_signing_key_list
+    assert MQDSPUBLICKEYS.parse(found).aPublicKeys[0].aBuf == b"key"
+
+
+@pytest.mark.requirement("DMPR-3.1.1.7-09")
+def test_the_gates_of_a_site(directory: EmbeddedDirectory) -> None:
+    north, south = guid(1), guid(2)
+    for number, sites in ((10, [north]), (11, [south]), (12, [north, south]), (13, [north])):
+        manager = QueueManager(guid(number), computer_name=f"m{number}", site_identifier_list=sites)
+        kept(directory, manager)
+    link = RoutingLink(guid(20), site1_identifier=north, site2_identifier=south)
+    link.site_gate_identifier_list = [guid(12), guid(11), guid(10), guid(99)]
+    kept(directory, link)
+    other = RoutingLink(guid(21), site1_identifier=south, site2_identifier=guid(3))
+    other.site_gate_identifier_list = [guid(13)]
+    kept(directory, other)
+    gates = kept(directory, Site(north, name="north")).site_gates
+    assert [gate.identifier for gate in gates] == [guid(12), guid(10)]
+    assert all(isinstance(gate, QueueManager) for gate in gates)
+    assert kept(directory, Site(guid(3), name="east")).site_gates == []
+    assert "SiteGateCollection" not in ATTRIBUTES["Site"]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.8-02")
+@pytest.mark.parametrize("cost, good", [(0, False), (1, True), (999_999, True), (1_000_000, False)])
+def test_the_cost_of_a_link(directory: EmbeddedDirectory, cost: int, good: bool) -> None:
+    link = RoutingLink(guid(1), site1_identifier=guid(2), site2_identifier=guid(3), actual_cost=cost)
+    assert directory.create_directory_object(link).status is (
+        Result.SUCCESS if good else Result.GENERIC_ERROR
+    )
+    link.actual_cost = 5
+    directory.create_directory_object(link)
+    link.actual_cost = cost
+    assert directory.write_directory(link) is (Result.SUCCESS if good else Result.GENERIC_ERROR)
+
+
+@pytest.mark.requirement("DMPR-3.1.1.8-05", "DMPR-3.1.1.8-06")
+def test_what_a_link_refers_to(directory: EmbeddedDirectory) -> None:
+    for number in (1, 2, 3):
+        kept(directory, Site(guid(number), name=f"s{number}"))
+        kept(directory, QueueManager(guid(10 + number), computer_name=f"m{number}"))
+    link = RoutingLink(guid(20), site1_identifier=guid(3), site2_identifier=guid(1))
+    link.site_gate_identifier_list = [guid(12), guid(99), guid(11)]
+    found = kept(directory, link)
+    assert isinstance(found.site1, Site)
+    assert isinstance(found.site2, Site)
+    assert (found.site1.identifier, found.site2.identifier) == (guid(3), guid(1))
+    assert [gate.identifier for gate in found.site_gates] == [guid(12), guid(11)]
+    assert not {"Site1Reference", "Site2Reference", "SiteGateCollection"} & set(ATTRIBUTES["RoutingLink"])
+
+
+@pytest.mark.requirement("DMPR-3.1.1.15-02")
+@pytest.mark.parametrize("size, good", [(15, False), (16, True), (17, False)])
+def test_digests_of_certificates(directory: EmbeddedDirectory, size: int, good: bool) -> None:
+    digests = [md5(b"one").digest(), bytes(size)]
+    user = User(guid(1), security_identifier=b"s", certificate_digest_list=digests)
+    status = directory.create_directory_object(user).status
+    assert status is (Result.SUCCESS if good else Result.GENERIC_ERROR)
+    if good:
+        found = directory.read_directory("User", [("CertificateDigestList", "EQUALS", digests[0])]).found
+        assert isinstance(found, User)
+        assert found.certificate_digest_list == digests
+
+
+@pytest.mark.requirement("DMPR-3.1.1.15-03")
+def test_certificates_of_a_user(directory: EmbeddedDirectory) -> None:
+    packed = MQUSERSIGNCERTS.build({"Certificates": [{"Certificate": b"one"}, {"Certificate": b"two"}]})
+    user = User(guid(1), security_identifier=b"s", certificates=packed)
+    found = MQUSERSIGNCERTS.parse(kept(directory, user).certificates)
+    assert [each.Certificate for each in found.Certificates] == [b"one", b"two"]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.5-01")
+def test_a_transfer_is_of_a_queue_and_not_published() -> None:
+    queue = Queue(guid(1))
+    info = IncomingTransactionalTransferInfo(queue, DirectName("OS", "here", "q"), guid(2))
+    assert info.queue is queue
+    assert not isinstance(info, DirectoryObject)
+    assert "IncomingTransactionalTransferInfo" not in TYPES
+
+
+def test_every_attribute_of_a_queue_manager_and_a_queue(directory: EmbeddedDirectory) -> None:
+    """Each with a value of its own, so that none is lost or taken for another."""
+    manager = QueueManager(
+        guid(1), "m", "v", "5.0", OperatingSystemType.WIN_ENT, "m.example", 1, 2, 3, 4, True, "", [guid(5)],
+        [guid(6)], [guid(7)], [guid(8)], True, True, True, True, DirectoryServerType.PRIMARY_SITE_CONTROLLER,
+        b"e", b"s", b"d", True,
+    )  # fmt: skip
+    queue = Queue(
+        guid(2), "l", 1, 2, guid(9), "m\\q", "m.example\\q", 0, True, 5, 6, True, QueuePrivacy.BODY, True,
+        "234.1.1.1:8001", b"d", 7,
+    )  # fmt: skip
+    queue.queue_type = QueueType.PUBLIC
+    set_there: dict[str, Any] = {"create_time": 1_700_000_000, "modify_time": 1_700_000_000}
+    for made, more in (
+        (manager, {"full_path": "CN=msmq,CN=m,CN=Computers"}),
+        (
+            queue,
+            {
+                "full_path": "CN=q,CN=msmq,CN=m,CN=Computers",
+                "directory_path": "LDAP://CN=q,CN=msmq,CN=m,CN=Computers",
+            },
+        ),
+    ):
+        found = kept(directory, made)
+        for field in ATTRIBUTES[type(made).__name__].values():
+            assert getattr(found, field) == (set_there | more).get(field, getattr(made, field)), field
+    assert NULL_GUID not in (manager.identifier, queue.identifier)

@@ -1,0 +1,214 @@
+"""Messages that wait to be sent: [MS-MQDMPR] 3.1.1.18, 3.1.7.1.28, 3.1.7.1.29, 3.1.7.1.34 and 3.1.7.3.9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from msmqwire.qm.manager.dispatch import Dispatch
+from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.positions import MessagePosition
+from tests.queue_manager_desk import SEND, Desk, Watcher
+
+
+class Sender(Watcher):
+    """A protocol that does something while it sends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[MessagePosition], None] = lambda position: None
+
+    def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
+        super().send_user_message(position, protocol_data)
+        self.meanwhile(position)
+
+    @property
+    def sent(self) -> list[Any]:
+        return [event[2] for event in self.log if event[0] == "send"]
+
+
+class Table:
+    """Outgoing queues whose messages only this test sends."""
+
+    def __init__(self) -> None:
+        self.desk = Desk()
+        self.desk.core.context.subscribers.clear()
+        self.sender = Sender()
+        self.desk.core.context.subscribers.append(self.sender)
+        self.dispatch: Dispatch = self.desk.core.dispatch
+        self.low, self.high = self.queue("low", 0), self.queue("high", 10)
+
+    def queue(self, name: str, base_priority: int) -> OutgoingQueue:
+        queue = self.desk.open(f"DIRECT=OS:there\\private$\\{name}", SEND).queue
+        assert isinstance(queue, OutgoingQueue)
+        queue.base_priority = base_priority
+        return queue
+
+    def put(self, queue: OutgoingQueue) -> MessagePosition:
+        return self.desk.put(queue)
+
+    def hold(self) -> None:
+        """What is added waits until all has been: one message is being sent."""
+        first = self.put(self.low)
+        self.sender.meanwhile = lambda position: self.fill() if position is first else None
+        self.dispatch.add(first, "first", 0)
+
+    def fill(self) -> None:
+        for queue, data, priority in (
+            (self.low, "low 3", 3),
+            (self.high, "high 0", 0),
+            (self.low, "low 7", 7),
+            (self.high, "high 3", 3),
+            (self.low, "low 3 too", 3),
+            (self.low, "low 0", 0),
+        ):
+            self.dispatch.add(self.put(queue), data, priority)
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+@pytest.mark.requirement(
+    "DMPR-3.1.7.1.28-01", "DMPR-3.1.1.18-01", "DMPR-3.1.1.18-02", "DMPR-3.1.1.18-04", "DMPR-3.1.1.1-50"
+)
+def test_an_entry_has_message_and_data(table: Table) -> None:
+    seen = []
+
+    def look(position: MessagePosition) -> None:
+        other = table.put(table.low)
+        table.dispatch.add(other, "other", 0)
+        entries = {one.position: one for one in table.dispatch._entries.values()}
+        seen.append((entries[position], entries[other]))
+        table.sender.meanwhile = lambda position: None
+        seen.append((entries[position].send_in_progress, entries[other].send_in_progress))
+
+    table.sender.meanwhile = look
+    first = table.put(table.low)
+    table.dispatch.add(first, "data", 4)
+    (mine, other), progress = seen
+    assert (mine.position, mine.protocol_data) == (first, "data")
+    assert progress == (True, False)
+    assert other.send_in_progress is False
+
+
+@pytest.mark.requirement(
+    "DMPR-3.1.7.1.28-02", "DMPR-3.1.7.3.9-02", "DMPR-3.1.1.18-03", "DMPR-3.1.7.3.9-05", "DMPR-3.1.1.2-17"
+)
+def test_the_most_urgent_message_is_sent_first(table: Table) -> None:
+    table.hold()
+    assert table.sender.sent == [
+        "first",
+        "high 3",  # 13
+        "high 0",  # 10
+        "low 7",
+        "low 3",
+        "low 3 too",
+        "low 0",
+    ]
+    assert len(table.dispatch) == 0
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.28-03", "DMPR-3.1.7.3.9-03", "DMPR-3.1.7.3-01")
+def test_what_is_added_is_sent(table: Table) -> None:
+    position = table.put(table.low)
+    table.dispatch.add(position, "data", 3)
+    assert table.sender.log[-1] == ("send", position, "data")
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.9-04")
+def test_a_message_without_data_is_sent_without(table: Table) -> None:
+    position = table.put(table.low)
+    table.dispatch.add(position, None, 3)
+    assert table.sender.log[-1] == ("send", position, None)
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.9-01", "DMPR-3.1.7.1.28-01")
+def test_one_message_is_sent_at_a_time(table: Table) -> None:
+    depth, deepest = 0, 0
+    second = table.put(table.high)
+
+    def during(position: MessagePosition) -> None:
+        nonlocal depth, deepest
+        depth += 1
+        deepest = max(deepest, depth)
+        if position is not second:
+            table.dispatch.add(second, "more urgent", 7)
+            table.dispatch.send()
+            assert table.sender.sent == ["first"]
+        depth -= 1
+
+    table.sender.meanwhile = during
+    table.dispatch.add(table.put(table.low), "first", 0)
+    assert deepest == 1
+    assert table.sender.sent == ["first", "more urgent"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.29-01")
+def test_an_entry_that_is_removed_is_not_sent_and_the_next_one_is(table: Table) -> None:
+    gone, stays = table.put(table.high), table.put(table.low)
+
+    def remove(position: MessagePosition) -> None:
+        if position not in (gone, stays):
+            table.dispatch.add(gone, "gone", 7)
+            table.dispatch.add(stays, "stays", 0)
+            table.dispatch.remove(gone)
+            table.dispatch.remove(position)
+
+    table.sender.meanwhile = remove
+    table.dispatch.add(table.put(table.low), "first", 0)
+    assert table.sender.sent == ["first", "stays"]
+    table.dispatch.remove(gone)  # not there: nothing to send either
+    assert table.sender.sent == ["first", "stays"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.34-01")
+def test_the_entries_of_a_queue_are_removed_together(table: Table) -> None:
+    def fill(position: MessagePosition) -> None:
+        table.sender.meanwhile = lambda position: None
+        table.fill()
+        before = list(table.sender.log)
+        table.dispatch.remove_queue(table.low)
+        assert table.sender.log == before  # nothing is sent on account of it
+
+    table.sender.meanwhile = fill
+    table.dispatch.add(table.put(table.low), "first", 0)
+    assert table.sender.sent == ["first", "high 3", "high 0"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.9-02")
+def test_a_message_that_is_gone_or_whose_queue_is_not_in_use_is_not_sent(table: Table) -> None:
+    gone, idle = table.put(table.high), table.put(table.high)
+
+    def fill(position: MessagePosition) -> None:
+        table.sender.meanwhile = lambda position: None
+        table.dispatch.add(gone, "gone", 7)
+        table.dispatch.add(idle, "idle", 7)
+        table.desk.core.messages.discard(gone)
+        table.high.descriptors.clear()
+        table.high.positions.remove(idle)
+        assert table.high.active is False
+        table.dispatch.add(table.put(table.low), "low", 0)
+
+    table.sender.meanwhile = fill
+    table.dispatch.add(table.put(table.low), "first", 0)
+    assert table.sender.sent == ["first", "low"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.9-05")
+def test_nothing_to_send(table: Table) -> None:
+    table.dispatch.send()
+    assert table.sender.log == []
+
+
+@pytest.mark.requirement("DMPR-3.1.1-13", "DMPR-3.1.1.1-50")
+def test_nothing_waits_to_be_sent_after_a_restart() -> None:
+    desk = Desk()
+    desk.core.context.subscribers.clear()
+    desk.core.dispatch.add(desk.put(desk.outgoing()), "data", 3)
+    desk.step()
+    desk.restart()
+    assert len(desk.core.dispatch) == 0

@@ -1,0 +1,303 @@
+"""How a queue manager starts, stops and goes offline: [MS-MQDMPR] 3.1.3, 3.1.4.1, 3.1.4.2, 3.1.4.12 to 15."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.errors import StoreDamaged
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.changes import Key, Table
+from msmqwire.qm.model.directory import Enterprise, Site
+from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
+from msmqwire.qm.model.elements import QueueManager
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.model.values import (
+    DirectoryOperationResult,
+    OutgoingQueueState,
+    QueueManagerState,
+    QueueType,
+)
+from msmqwire.qm.store.memory import MemoryStore
+from tests.directory_desk import Recorder
+from tests.queue_manager_desk import HERE, SEND, START, Desk
+
+ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
+ENTERPRISE = UUID(int=0x60)
+SITES, GATES = (Timer.DIRECTORY_SITES_UPDATE, None), (Timer.DIRECTORY_SITE_GATES_UPDATE, None)
+LOCKED, WAITING = OutgoingQueueState.LOCKED, OutgoingQueueState.WAITING
+HTTP = "DIRECT=HTTP://there/msmq/q"
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder([])
+
+
+def publish(recorder: Recorder, *objects: Any) -> None:
+    for each in objects:
+        created = recorder.behind.create_directory_object(each, None)
+        assert created.status is DirectoryOperationResult.SUCCESS
+
+
+def started(recorder: Recorder | None = None, **made_with: Any) -> Desk:
+    if recorder is not None:
+        recorder.log.clear()
+    return Desk(directory=recorder, **made_with)
+
+
+# -- the directory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.3-15", "DMPR-3.1.1-03")
+def test_the_queue_manager_takes_over_what_the_directory_has(recorder: Recorder) -> None:
+    publish(
+        recorder,
+        QueueManager(HERE, computer_name="here", routing_server=True, queue_manager_quota=5_000_000),
+    )
+    desk = started(recorder)
+    first = recorder.log[0]
+    assert first == ("read_directory", "QueueManager", [("Identifier", "EQUALS", HERE)], None)
+    for _ in range(2):
+        manager = desk.core.queue_manager
+        assert (manager.routing_server, manager.queue_manager_quota) == (True, 5_000_000)
+        assert manager.identifier == HERE
+        desk.restart()  # at every start
+
+
+@pytest.mark.requirement("DMPR-3.1.3-16", "DMPR-3.1.1.1-42", "DMPR-3.1.1.1-14")
+def test_the_sites_of_the_queue_manager_are_looked_up(recorder: Recorder) -> None:
+    publish(
+        recorder,
+        Site(ONE, "one"),
+        Site(TWO, "two"),
+        Site(UUID(int=0x54), "another"),
+        QueueManager(HERE, computer_name="here", site_identifier_list=[ONE, UNKNOWN, TWO]),
+    )
+    manager = started(recorder).core.queue_manager
+    assert [(site.identifier, site.name) for site in manager.site_collection] == [(ONE, "one"), (TWO, "two")]
+    asked = [entry[2] for entry in recorder.log if entry[:2] == ("read_directory", "Site")]
+    assert asked[:3] == [[("Identifier", "EQUALS", one)] for one in (ONE, UNKNOWN, TWO)]
+
+
+@pytest.mark.requirement("DMPR-3.1.3-17")
+def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: Recorder) -> None:
+    publish(recorder, Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=True))
+    manager = started(recorder).core.queue_manager
+    assert manager.state is QueueManagerState.READY
+    assert manager.site_collection == []
+    assert manager.enterprise is not None
+
+
+@pytest.mark.requirement("DMPR-3.1.3-18", "DMPR-3.1.1.1-47")
+@pytest.mark.parametrize("notified", [True, False])
+def test_the_enterprise_is_read(recorder: Recorder, notified: bool) -> None:
+    publish(recorder, Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=notified))
+    manager = started(recorder).core.queue_manager
+    assert ("read_directory", "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]) in recorder.log
+    assert manager.enterprise is not None
+    assert manager.enterprise.identifier == ENTERPRISE
+    assert manager.enterprise.non_ldap_capable_queue_manager_notification is notified
+
+
+@pytest.mark.requirement("DMPR-3.1.3-19", "DMPR-3.1.1.6-03")
+def test_an_enterprise_that_does_not_say_whom_to_notify(recorder: Recorder) -> None:
+    recorder.behind.create_directory_object(Enterprise(ENTERPRISE, "all"), ["Name"])
+    manager = started(recorder).core.queue_manager
+    assert manager.enterprise is not None
+    assert manager.enterprise.non_ldap_capable_queue_manager_notification is True
+
+
+@pytest.mark.requirement("DMPR-3.1.3-18")
+def test_a_directory_without_an_enterprise(recorder: Recorder) -> None:
+    assert started(recorder).core.queue_manager.enterprise is None
+
+
+@pytest.mark.requirement("DMPR-3.1.3-20")
+def test_the_timers_of_the_directory_run(recorder: Recorder) -> None:
+    timers = started(recorder).core.context.timers
+    assert timers.active(*SITES)
+    assert timers.active(*GATES)
+    timers = started().core.context.timers
+    assert not timers.active(*SITES)
+    assert not timers.active(*GATES)
+
+
+def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(recorder: Recorder) -> None:
+    recorder.status = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+    manager = started(recorder).core.queue_manager
+    assert manager.state is QueueManagerState.READY
+    assert manager.directory_offline is True
+
+
+@pytest.mark.requirement("DMPR-3.1.3-07")
+def test_the_first_start_has_the_duration_of_the_text(recorder: Recorder) -> None:
+    assert started(recorder).core.queue_manager.initialization_retry_timer_duration == 120
+
+
+# -- queues ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement(
+    "DMPR-3.1.3-21",
+    "DMPR-3.1.3-22",
+    "DMPR-3.1.1.1-38",
+    "DMPR-3.1.1.1-39",
+    "DMPR-3.1.1.1-40",
+    "DMPR-3.1.1.2-24",
+)
+def test_the_queues_of_the_system() -> None:
+    desk = started()
+    for _ in range(2):
+        manager = desk.core.queue_manager
+        system = [
+            manager.system_deadletter_queue,
+            manager.system_transactional_deadletter_queue,
+            manager.system_journal_queue,
+            desk.find("private$\\order_queue$"),
+            desk.find("private$\\notify_queue$"),
+        ]
+        assert set(manager.queues.values()) == set(system)  # none is made twice
+        assert len(set(system)) == 5
+        assert [queue is not None and queue.queue_type for queue in system] == [QueueType.SYSTEM] * 5
+        assert [queue is not None and queue.transactional for queue in system][:3] == [False, True, False]
+        for suffix, queue in zip(("DEADLETTER", "DEADXACT", "JOURNAL"), system, strict=False):
+            assert desk.open(f"MACHINE={HERE};{suffix}").queue is queue
+        desk.restart()
+
+
+@pytest.mark.requirement("DMPR-3.1.1.1-11")
+def test_the_journal_has_the_quota_of_the_queue_manager() -> None:
+    desk = started()
+    desk.core.queue_manager.journal_quota = 5
+    desk.core.changed()
+    desk.step()
+    desk.restart()
+    journal = desk.core.queue_manager.system_journal_queue
+    assert journal is not None
+    assert journal.quota == 5
+
+
+@pytest.mark.requirement("DMPR-3.1.3-23", "DMPR-3.1.1.3-11")
+def test_a_locked_queue_waits_when_security_is_not_hardened_any_more() -> None:
+    desk = started()
+    desk.core.queue_manager.hardened_security = True
+    queue = desk.outgoing()
+    assert queue.state is LOCKED
+    desk.core.queue_manager.hardened_security = False
+    desk.core.changed()
+    desk.step()
+    desk.restart()
+    again = desk.core.queue_manager.queues[queue.number]
+    assert getattr(again, "state", None) is WAITING
+
+
+@pytest.mark.requirement("DMPR-3.1.3-24", "DMPR-3.1.1.3-09")
+def test_outgoing_queues_are_locked_when_security_is_hardened() -> None:
+    desk = started()
+    queue, http = desk.outgoing(), desk.outgoing(HTTP)
+    desk.core.queue_manager.hardened_security = True
+    desk.core.changed()
+    desk.step()
+    desk.restart()
+    queues = desk.core.queue_manager.queues
+    assert getattr(queues[queue.number], "state", None) is LOCKED
+    assert getattr(queues[http.number], "state", None) is OutgoingQueueState.INACTIVE
+
+
+# -- start and stop -------------------------------------------------------------------------------------
+
+
+class Watched(MemoryStore):
+    """A store that looks at its queue manager when it is read, or can't be read at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core: Core | None = None
+        self.seen: list[QueueManagerState] = []
+        self.broken = False
+
+    def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
+        if self.core is not None:
+            self.seen.append(self.core.queue_manager.state)
+        if self.broken:
+            raise StoreDamaged("the file is cut off", file="here.db")
+        return super().rows(table)
+
+
+def core_over(store: Watched) -> Core:
+    numbers = iter(range(1, 1_000))
+    store.core = core = Core(store, new_guid=lambda: UUID(int=next(numbers)), computer_name="here")
+    core.at(0, START)
+    return core
+
+
+@pytest.mark.requirement("DMPR-3.1.1.1-37", "DMPR-3.1.4.1-01", "DMPR-3.1.4.2-01")
+def test_the_states_of_a_queue_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Watched()
+    core = core_over(store)
+    assert core.queue_manager.state is QueueManagerState.STOPPED
+    assert core.queue_manager.queues == {}
+    core.start()
+    assert set(store.seen) == {QueueManagerState.INITIALIZING}
+    assert core.queue_manager.state is QueueManagerState.READY
+    assert core.queue_manager.queues != {}
+    seen = []
+    monkeypatch.setattr(core.engine, "stop", lambda: seen.append(core.queue_manager.state))
+    core.stop()
+    assert seen == [QueueManagerState.STOPPING]  # the protocols do what they have to
+    assert core.queue_manager.state is QueueManagerState.STOPPED
+
+
+@pytest.mark.requirement("DMPR-3.1.3-27")
+def test_what_goes_wrong_at_the_start_is_raised() -> None:
+    store = Watched()
+    core = core_over(store)
+    store.broken = True
+    with pytest.raises(StoreDamaged):
+        core.start()
+    assert core.queue_manager.state is not QueueManagerState.READY
+
+
+# -- offline and online ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.4.12-01", "DMPR-3.1.4.13-01", "DMPR-3.1.1.1-35")
+def test_offline_and_online() -> None:
+    desk = started()
+    manager, engine = desk.core.queue_manager, desk.core.engine
+    assert manager.connection_active is True
+    desk.core.queues.take_offline()
+    assert manager.connection_active is False
+    number = engine.next_connection()
+    engine.accepted(number, "10.0.0.9")
+    assert Disconnect(number) in desk.step()  # nothing is received
+    desk.core.queues.bring_online()
+    assert manager.connection_active is True
+    number = engine.next_connection()
+    engine.accepted(number, "10.0.0.9")
+    assert Disconnect(number) not in desk.step()
+
+
+def test_a_paused_queue_keeps_its_messages_until_it_is_resumed() -> None:
+    desk = started()
+    queue = desk.outgoing()
+    desk.core.queues.pause(queue)
+    desk.put(queue, b"1")
+    assert not [one for one in desk.advance(100_000) if isinstance(one, Resolve | Connect)]
+    desk.core.queues.resume(queue)
+    assert [one.host for one in desk.step() if isinstance(one, Resolve)] == ["there"]
+    assert len(queue.positions) == 1
+
+
+def test_a_queue_on_hold_stays_so_over_a_restart() -> None:
+    desk = started()
+    queue = desk.outgoing()
+    desk.core.queues.pause(queue)
+    desk.step()
+    desk.restart()
+    descriptor = desk.open("DIRECT=OS:there\\private$\\orders", SEND)
+    assert getattr(descriptor.queue, "state", None) is OutgoingQueueState.ON_HOLD

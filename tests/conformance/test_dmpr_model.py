@@ -1,0 +1,392 @@
+"""The elements of the data model, how they hang together, their first values: [MS-MQDMPR] 1.8, 2, 3.1.1."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.constants import HResult
+from msmqwire.headers import USER_HEADER
+from msmqwire.qm.directory.attributes import update
+from msmqwire.qm.directory.embedded import EmbeddedDirectory
+from msmqwire.qm.manager.reads import STATUS_NOT_FOUND
+from msmqwire.qm.model import access, elements, values
+from msmqwire.qm.model.directory import (
+    ConnectedNetwork,
+    DirectoryObject,
+    Enterprise,
+    RoutingLink,
+    Site,
+    User,
+)
+from msmqwire.qm.model.elements import (
+    InternalCertificate,
+    OutgoingQueue,
+    OutgoingTransferInfo,
+    Queue,
+    QueueManager,
+)
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import MessageSeekAction, PositionState
+from tests.queue_manager_desk import HERE, SEND, Desk, bodies, taken
+
+TABLES = Path(__file__).parents[2] / "docs" / "conformance"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def queue(desk: Desk) -> Queue:
+    return desk.queue()
+
+
+# -- codes and common types -----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-1.8-01")
+def test_a_code_of_our_own_would_have_the_customer_bit() -> None:
+    defined = set()
+    for name in ("MQMQ.tsv", "DMPR.tsv"):
+        with (TABLES / name).open(newline="") as table:
+            for row in csv.reader(table, delimiter="\t"):
+                defined |= {int(code, 16) for code in re.findall(r"0x[0-9A-Fa-f]{8}\b", " ".join(row))}
+    ours = {int(code) for code in HResult} | {STATUS_NOT_FOUND}
+    assert all(code & 0x2000_0000 for code in ours - defined)
+
+
+@pytest.mark.requirement("DMPR-2-01")
+def test_guids_have_16_bytes_and_sids_as_many_as_they_need() -> None:
+    packed = USER_HEADER.build(USER_HEADER.make({"SourceQueueManager": HERE, "DestinationQueue": None}))
+    assert HERE.bytes_le in packed
+    assert len(HERE.bytes_le) == 16
+    sizes = [len(access.sid_bytes(text)) for text in ("S-1-1-0", "S-1-5-32-544", "S-1-5-21-1-2-3-1001")]
+    assert sizes == [12, 16, 28]
+
+
+# -- DirectoryObject ------------------------------------------------------------------------------------
+
+
+def kinds_of(base: type) -> set[type]:
+    return {kind for sub in base.__subclasses__() for kind in {sub, *kinds_of(sub)}}
+
+
+@pytest.mark.requirement("DMPR-3.1.1-06")
+def test_the_objects_of_a_directory() -> None:
+    # A class with slots is made twice; the first one is never used.
+    assert {kind.__name__ for kind in kinds_of(DirectoryObject)} == {
+        kind.__name__
+        for kind in (
+            QueueManager,
+            Queue,
+            OutgoingQueue,
+            Enterprise,
+            Site,
+            RoutingLink,
+            ConnectedNetwork,
+            User,
+        )
+    }
+    for other in (Message, MessagePosition, *(vars(elements)[name] for name in OTHERS)):
+        assert not issubclass(other, DirectoryObject)
+
+
+OTHERS = (
+    "Cursor", "Transaction", "TransactionalOperation", "OpenQueueDescriptor", "WaitingMessageReadOperation",
+    "OutgoingTransferInfo", "IncomingTransactionalTransferInfo",
+)  # fmt: skip
+
+
+@pytest.mark.requirement("DMPR-3.1.1-05")
+@pytest.mark.parametrize(
+    "kind", [QueueManager, Queue, OutgoingQueue, Enterprise, Site, RoutingLink, ConnectedNetwork, User]
+)
+def test_the_identifier_of_an_object_never_changes(kind: type[DirectoryObject]) -> None:
+    here, there = kind(UUID(int=1)), kind(UUID(int=2))
+    if kind is not OutgoingQueue:  # which no directory has
+        update(here, there)
+    assert here.identifier == UUID(int=1)
+
+
+@pytest.mark.requirement("DMPR-3.1.1-05")
+def test_every_queue_has_an_identifier_of_its_own_that_survives(desk: Desk) -> None:
+    for number in range(3):
+        desk.queue(f"private$\\q{number}")
+    desk.outgoing()
+    desk.step()
+    before = {number: queue.identifier for number, queue in desk.core.queue_manager.queues.items()}
+    assert len(set(before.values())) == len(before)
+    desk.restart()
+    assert {n: queue.identifier for n, queue in desk.core.queue_manager.queues.items()} == before
+
+
+# -- how elements hang together -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.1-07")
+def test_there_is_one_local_queue_manager_for_all_parts(desk: Desk) -> None:
+    manager = desk.core.queue_manager
+    assert desk.core.context.queue_manager is desk.core.engine.context.queue_manager is manager
+    assert desk.queue().queue_manager is manager
+
+
+@pytest.mark.requirement("DMPR-3.1.1-08", "DMPR-3.1.1.3-04")
+def test_what_belongs_to_what(desk: Desk, queue: Queue) -> None:
+    manager, core = desk.core.queue_manager, desk.core
+    transactions = [desk.begin() for _ in range(2)]
+    assert list(manager.transactions.values()) == transactions
+    desk.put(queue, b"", transactions[0])
+    desk.put(queue, b"", transactions[0])
+    assert len(transactions[0].operations) == len(queue.positions) == 2
+    descriptors = [desk.open(queue) for _ in range(2)]
+    assert list(queue.descriptors.values()) == descriptors
+    for _ in range(2):
+        core.queues.open_cursor(descriptors[0])
+        core.messages.dequeue(descriptors[0])
+    assert (len(descriptors[0].cursors), len(descriptors[0].waiting)) == (2, 2)
+    assert (descriptors[1].cursors, descriptors[1].waiting) == ({}, {})
+    first, second = desk.outgoing(), desk.outgoing("DIRECT=OS:elsewhere\\q")
+    assert isinstance(first.transfer, OutgoingTransferInfo)
+    assert first.transfer is not second.transfer
+    assert {queue, first, second} <= set(manager.queues.values())
+
+
+@pytest.mark.requirement("DMPR-3.1.1-09", "DMPR-3.1.1.11-05")
+def test_a_message_is_at_one_position_and_one_operation_has_it(desk: Desk, queue: Queue) -> None:
+    later = desk.queue("private$\\orders;later")
+    position = desk.put(queue, b"1")
+    message = position.message
+    desk.core.messages.move(position, later)
+    everywhere = [
+        one
+        for each in desk.core.queue_manager.queues.values()
+        for one in each.positions
+        if one.message is message
+    ]
+    assert everywhere == list(later.positions)
+    opened = desk.open("DIRECT=OS:here\\private$\\orders;later")
+    messages, (first, second) = desk.core.messages, (desk.begin(), desk.begin())
+    assert taken(messages.dequeue(opened, transaction=first)) == b"1"
+    for action in (MessageSeekAction.SEEK_CURRENT, MessageSeekAction.SEEK_FIRST):
+        found = messages.read_by_lookup_identifier(
+            opened, message.lookup_identifier, action, peek=False, transaction=second
+        )
+        assert found.message is None
+    assert messages.dequeue(opened, transaction=second, timeout=0).message is None
+    assert (len(first.operations), len(second.operations)) == (1, 0)
+
+
+@pytest.mark.requirement("DMPR-3.1.1-11")
+def test_sites_links_gates_and_networks() -> None:
+    directory = EmbeddedDirectory()
+    one, two, link, gate, network = (UUID(int=number) for number in range(1, 6))
+    manager = QueueManager(
+        gate,
+        computer_name="gate",
+        site_identifier_list=[one, two],
+        connected_network_identifier_list=[network],
+    )
+    for each in (
+        Site(one, "one"), Site(two, "two"), ConnectedNetwork(network, "net"), manager,
+        RoutingLink(link, site1_identifier=one, site2_identifier=two, site_gate_identifier_list=[gate]),
+    ):  # fmt: skip
+        directory.create_directory_object(each, None)
+    found = directory.read_directory("RoutingLink", None, None).found
+    assert isinstance(found, RoutingLink)
+    assert found.site1 is not None
+    assert found.site2 is not None
+    assert [found.site1.identifier, found.site2.identifier] == [one, two]
+    assert [each.identifier for each in found.site_gates] == [gate]
+    assert [each.identifier for each in found.site1.site_gates] == [gate]
+    member = found.site_gates[0]
+    assert member.site_identifier_list == [one, two]
+    assert member.connected_network_identifier_list == [network]
+
+
+# -- enumerations ---------------------------------------------------------------------------------------
+
+ENUMERATIONS: list[tuple[str, type[Enum], str]] = [
+    ("3.1.1.1-06", values.OperatingSystemType, "Foreign, Win95, WinClient, WinServer, WinEnt, Other"),
+    (
+        "3.1.1.1-22", values.DirectoryServerType,
+        "Standalone, BackupSiteController, PrimarySiteController, PrimaryEnterpriseController",
+    ),
+    ("3.1.1.1-37", values.QueueManagerState, "Stopped, Initializing, Ready, Stopping"),
+    ("3.1.1.2-13", values.QueuePrivacy, "None, Optional, Body"),
+    ("3.1.1.2-20", values.QueueScope, "Site, Enterprise"),
+    ("3.1.1.2-24", values.QueueType, "Private, Public, System, Connector"),
+    (
+        "3.1.1.3-05", values.OutgoingQueueState,
+        "Connected, Disconnected, Disconnecting, Inactive, Locked, NeedValidation, Waiting, OnHold",
+    ),
+    (
+        "3.1.1.3-13", values.ConnectionStatus,
+        "InProcess, EstablishPacketReceived, Established, UnknownFailure, PingFailure, SocketCreateFailure, "
+        "SocketBindFailure, SocketConnectFailure, TcpNotEnabled, SocketSendFailure, ConnectionNotReady, "
+        "DnsFailure, CertificateValidationFailure, ConnectionLimitReached, ConnectionRefused, "
+        "RoutingDataNotAvailable, LowResource",
+    ),
+    ("3.1.1.16-10", values.RemoteReadState, "None, Opened, ReadyForRead"),
+    ("3.1.1.17-03", values.MessageSeekAction, "SeekFirst, SeekPrevious, SeekCurrent, SeekNext, SeekLast"),
+    (
+        "3.1.1.17-04", values.QueueAccessType,
+        "ReceiveAccess, SendAccess, PeekAccess, MoveAccess, ReceiveAdminAccess, PeekAdminAccess",
+    ),
+    ("3.1.1.16-03", values.QueueAccessType,
+     "ReceiveAccess, SendAccess, PeekAccess, MoveAccess, ReceiveAdminAccess, PeekAdminAccess"),
+    ("3.1.1.17-05", values.QueueShareMode, "DenyNone, DenyReceive"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind, names",
+    [
+        pytest.param(kind, names, marks=pytest.mark.requirement(f"DMPR-{row}"), id=row)
+        for row, kind, names in ENUMERATIONS
+    ],
+)
+def test_an_enumeration_has_its_values_and_no_others(kind: type[Enum], names: str) -> None:
+    assert [each.value for each in kind] == names.split(", ")
+
+
+@pytest.mark.requirement("DMPR-3.1.1.11-01")
+def test_the_states_of_a_position() -> None:
+    assert [state.name for state in PositionState] == ["AVAILABLE", "LOCKED", "DELETED", "PURGE_PENDING"]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.13-01")
+def test_the_types_of_operations() -> None:
+    assert [kind.name for kind in values.OperationType] == ["ENQUEUE", "DEQUEUE", "MOVE"]
+
+
+# -- a new queue manager --------------------------------------------------------------------------------
+
+AT_FIRST: list[tuple[str, str, Any]] = [
+    ("02", "queue_manager_version", ""),
+    ("10", "queue_manager_quota", 0x00100000),
+    ("11", "journal_quota", 0xFFFFFFFF),
+    ("12", "foreign_system", False),
+    ("14", "site_identifier_list", []),
+    ("15", "connected_network_identifier_list", []),
+    ("16", "out_routing_server_identifier_list", []),
+    ("17", "in_routing_server_identifier_list", []),
+    ("19", "remote_access_server", False),
+    ("21", "supporting_server", False),
+    ("22", "directory_server_type", None),
+    ("28", "last_domain", None),
+    ("29", "directory_server_list", []),
+    ("36", "hardened_security", False),
+    ("48", "initialization_retry_timer_duration", 120),
+]
+
+
+@pytest.mark.parametrize(
+    "attribute, value",
+    [
+        pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.1.1-{row}"), id=case[0])
+        for row, *case in AT_FIRST
+    ],
+)
+def test_a_value_of_a_new_queue_manager(attribute: str, value: object) -> None:
+    assert getattr(QueueManager(HERE), attribute) == value
+    assert getattr(Desk(quota=None).core.queue_manager, attribute) == value
+
+
+@pytest.mark.requirement("DMPR-3.1.1.1-01", "DMPR-3.1.1.1-07", "DMPR-3.1.1.1-08")
+def test_names_and_time_of_a_new_queue_manager(desk: Desk) -> None:
+    manager = desk.core.queue_manager
+    assert (manager.computer_name, manager.qualified_computer_name) == ("here", "here")
+    assert manager.create_time == desk.utc
+    assert manager.identifier == HERE
+    assert Desk(identifier=NULL_GUID).core.queue_manager.identifier != NULL_GUID
+
+
+# -- positions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement(
+    "DMPR-3.1.1.2-29", "DMPR-3.1.1.2-30", "DMPR-3.1.1.2-31", "DMPR-3.1.1.2-32", "DMPR-3.1.1.11-07",
+    "DMPR-3.1.1.11-08", "DMPR-3.1.1.11-09",
+)  # fmt: skip
+def test_the_list_of_positions(desk: Desk, queue: Queue) -> None:
+    listed = queue.positions
+    assert listed.head is listed.end
+    assert listed.tail is listed.start
+    made = [desk.put(queue, b"%d" % number) for number in range(3)]
+    assert (listed.head, listed.tail) == (made[0], made[2])
+    assert [one.next for one in made] == [made[1], made[2], listed.end]
+    assert [one.previous for one in made] == [listed.start, made[0], made[1]]
+    assert all(one.queue is queue for one in made)
+    assert listed.start not in made
+    assert listed.start not in list(listed)
+
+
+@pytest.mark.requirement("DMPR-3.1.1.11-10")
+def test_a_position_stays_as_long_as_something_refers_to_it(desk: Desk, queue: Queue) -> None:
+    desk.put(queue, b"1")
+    desk.put(queue, b"2")
+    opened, transaction = desk.open(queue), desk.begin()
+    messages = desk.core.messages
+    messages.dequeue(opened, transaction=transaction)
+    assert bodies(queue) == [b"1", b"2"]  # an operation refers to it
+    cursor = desk.core.queues.open_cursor(opened)
+    assert cursor is not None
+    assert taken(messages.peek(opened, cursor=cursor)) == b"2"
+    place = cursor.position
+    assert taken(messages.dequeue(opened)) == b"2"
+    assert place.next is queue.positions.end  # a cursor stands there
+    assert place.previous is queue.positions.head
+    desk.core.queues.close_cursor(cursor)
+    assert queue.positions.head.next is queue.positions.end
+
+
+# -- the rest -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.1.19-01")
+def test_an_internal_certificate() -> None:
+    assert [field.name for field in fields(InternalCertificate)] == ["certificate", "user"]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.2-05")
+def test_the_type_of_a_queue_is_kept_and_not_looked_at(desk: Desk) -> None:
+    for number, kind in enumerate((NULL_GUID, UUID(int=(1 << 128) - 1), HERE)):
+        queue = desk.queue(f"private$\\q{number}", type=kind)
+        assert queue.type == kind
+        assert desk.core.messages.enqueue(queue, Message()) == 0
+        assert desk.open(queue, SEND).queue is queue
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1-01")
+def test_every_event_has_an_entrance(desk: Desk) -> None:
+    core = desk.core
+    events = [
+        (core.queues, "open_cursor close_cursor create delete open close set_defaults default_security"),
+        (
+            core.messages,
+            "purge enqueue dequeue dequeue_begin dequeue_end read_by_lookup_identifier peek_next",
+        ),
+        (core.messages, "peek move cancel_waiting enqueue_to_open_queue"),
+        (core.transactions, "create"),
+        (
+            core.directory,
+            "create_directory_object delete_directory_object read_directory read_directory_begin",
+        ),
+        (core.directory, "read_directory_next read_directory_end write_directory check_directory_online"),
+        (core.directory, "get_queue_path"),
+        (core.dispatch, "add remove remove_queue"),
+    ]
+    missing = [
+        name for part, names in events for name in names.split() if not callable(getattr(part, name, None))
+    ]
+    assert missing == []

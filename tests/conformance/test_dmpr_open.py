@@ -1,0 +1,404 @@
+"""Queues and cursors opened and closed: [MS-MQDMPR] 3.1.7.1.1, 3.1.7.1.2, 3.1.7.1.5 and 3.1.7.1.6."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.qm.model import access
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
+from msmqwire.qm.model.values import (
+    DirectoryOperationResult,
+    OutgoingQueueState,
+    QueueAccessType,
+    QueueShareMode,
+    QueueType,
+    RemoteReadState,
+)
+from tests.directory_desk import Recorder
+from tests.queue_manager_desk import HERE, PEEK, RECEIVE, SEND, Desk, completed, format_name
+
+NOT_FOUND = 0xC00E0003
+SHARING = 0xC00E0009
+UNSUPPORTED_NAME = 0xC00E0020
+UNSUPPORTED_ACCESS = 0xC00E0045
+ILLEGAL_NAME = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
+NONE, DENY = QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE
+PEEK_ADMIN, RECEIVE_ADMIN = QueueAccessType.PEEK_ADMIN_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS
+MOVE = QueueAccessType.MOVE_ACCESS
+THERE, ORDERS = UUID(int=0xB2), UUID(int=0x0D)
+CANCELLED = HResult.MQ_ERROR_OPERATION_CANCELLED
+SEVERAL = "DIRECT=OS:there\\private$\\a,DIRECT=OS:here\\private$\\orders"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk(addresses=("here.example", "10.0.0.1"))
+
+
+@pytest.fixture
+def queue(desk: Desk) -> Queue:
+    return desk.queue()
+
+
+@pytest.fixture
+def integrated() -> Desk:
+    """A desk with a directory that has a public queue elsewhere."""
+    recorder = Recorder([])
+    there = QueueManager(THERE, computer_name="there")
+    public = Queue(ORDERS, pathname="there\\orders", base_priority=9)
+    public.queue_type = QueueType.PUBLIC
+    for each in (there, public):
+        created = recorder.behind.create_directory_object(each, None)
+        assert created.status is DirectoryOperationResult.SUCCESS
+    return Desk(directory=recorder)
+
+
+def outcome(desk: Desk, name: str, access_type: QueueAccessType, share: QueueShareMode = NONE) -> int:
+    """The status of an open that fails, and that leaves nothing behind."""
+    manager = desk.core.queue_manager
+    before = dict(manager.queues), [dict(queue.descriptors) for queue in manager.queues.values()]
+    status, descriptor = desk.core.queues.open(format_name(name), access_type, share)
+    assert descriptor is None
+    after = dict(manager.queues), [dict(queue.descriptors) for queue in manager.queues.values()]
+    assert after == before
+    return status
+
+
+# -- Open Queue: names ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-01")
+def test_a_list_that_cannot_be_resolved(desk: Desk) -> None:
+    assert outcome(desk, f"DL={THERE}", SEND) == ILLEGAL_NAME
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-01", "DMPR-3.1.7.1.5-24")
+def test_the_expanded_name_is_used(desk: Desk, queue: Queue) -> None:
+    twice = "DIRECT=OS:here\\private$\\orders,DIRECT=OS:HERE\\private$\\orders"
+    descriptor = desk.open(twice, SEND)
+    assert descriptor.multiple is False
+    assert descriptor.queue is queue
+    assert str(descriptor.format_name).lower() == "direct=os:here\\private$\\orders"
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.1.16-06", "DMPR-3.1.1.16-05")
+@pytest.mark.parametrize("access_type", [RECEIVE, SEND, PEEK, MOVE])
+@pytest.mark.parametrize("share", [NONE, DENY])
+def test_an_open_queue(desk: Desk, queue: Queue, access_type: QueueAccessType, share: QueueShareMode) -> None:
+    name = format_name(queue)
+    status, descriptor = desk.core.queues.open(name, access_type, share)
+    assert status == MQ_OK == 0
+    assert descriptor is not None
+    assert queue.descriptors == {descriptor.handle: descriptor}
+    assert (descriptor.access_type, descriptor.share_mode) == (access_type, share)
+    assert (descriptor.queue, descriptor.format_name) == (queue, name)
+    assert descriptor.multiple is False
+    assert descriptor.children == []
+    assert descriptor.remote_read_state is RemoteReadState.NONE
+    assert (descriptor.cursors, descriptor.waiting) == ({}, {})
+
+
+@pytest.mark.requirement("DMPR-3.1.1.16-01", "DMPR-3.1.1.16-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.7.1.5-05")
+def test_handles_are_unique(desk: Desk, queue: Queue) -> None:
+    other = desk.queue("private$\\others")
+    made = [desk.open(one) for one in (queue, other, queue)] + [desk.open(SEVERAL, SEND)]
+    made += made[-1].children
+    assert len({one.handle for one in made}) == len({one.context_value for one in made}) == 6
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-03")
+@pytest.mark.parametrize("access_type", [one for one in QueueAccessType if one is not SEND])
+def test_several_queues_are_opened_only_to_send(
+    desk: Desk, queue: Queue, access_type: QueueAccessType
+) -> None:
+    assert outcome(desk, SEVERAL, access_type) == UNSUPPORTED_NAME
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-04")
+def test_several_queues_are_shared(desk: Desk, queue: Queue) -> None:
+    assert outcome(desk, SEVERAL, SEND, DENY) == UNSUPPORTED_ACCESS
+
+
+@pytest.mark.requirement(
+    "DMPR-3.1.7.1.5-05", "DMPR-3.1.7.1.5-06", "DMPR-3.1.1.16-07", "DMPR-3.1.1.16-08", "DMPR-3.1.1.16-09"
+)
+def test_several_queues_are_opened_each_for_itself(desk: Desk, queue: Queue) -> None:
+    parent = desk.open(SEVERAL, SEND)
+    assert (parent.access_type, parent.share_mode) == (SEND, NONE)
+    assert (parent.multiple, parent.queue) == (True, None)
+    assert parent.remote_read_state is RemoteReadState.NONE
+    assert len(parent.children) == 2
+    for child in parent.children:
+        assert (child.access_type, child.share_mode, child.multiple) == (SEND, NONE, False)
+        assert child.children == []
+        assert child.queue is not None
+        assert child.queue.descriptors == {child.handle: child}
+    assert {type(child.queue) for child in parent.children} == {Queue, OutgoingQueue}
+    names = {str(child.format_name).lower() for child in parent.children}
+    assert names == set(SEVERAL.lower().split(","))
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-07")
+def test_several_queues_one_of_which_is_not_there(desk: Desk, queue: Queue) -> None:
+    there = desk.outgoing("DIRECT=OS:aaa\\private$\\a")
+    before = len(there.descriptors)
+    name = "DIRECT=OS:aaa\\private$\\a,DIRECT=OS:here\\private$\\orders,DIRECT=OS:here\\private$\\z"
+    status, descriptor = desk.core.queues.open(format_name(name), SEND)
+    assert (status, descriptor) == (NOT_FOUND, None)
+    assert len(there.descriptors) == before
+    assert queue.descriptors == {}
+
+
+HTTP = "DIRECT=HTTP://there/msmq/private$/orders"
+NOT_TO_SEND = [one for one in QueueAccessType if one is not SEND]
+
+
+@pytest.mark.parametrize(
+    "name, access_types",
+    [
+        pytest.param(HTTP, NOT_TO_SEND, marks=pytest.mark.requirement("DMPR-3.1.7.1.5-08")),
+        pytest.param(
+            "DIRECT=HTTPS://there/msmq/q", NOT_TO_SEND, marks=pytest.mark.requirement("DMPR-3.1.7.1.5-08")
+        ),
+        pytest.param(
+            f"MACHINE={HERE};DEADLETTER", [SEND], marks=pytest.mark.requirement("DMPR-3.1.7.1.5-09")
+        ),
+        pytest.param(f"MACHINE={THERE};JOURNAL", [SEND], marks=pytest.mark.requirement("DMPR-3.1.7.1.5-09")),
+        pytest.param(
+            "MULTICAST=234.1.1.1:8001", NOT_TO_SEND, marks=pytest.mark.requirement("DMPR-3.1.7.1.5-10")
+        ),
+    ],
+)
+def test_what_cannot_be_done_with_a_name(desk: Desk, name: str, access_types: list[QueueAccessType]) -> None:
+    assert {outcome(desk, name, one) for one in access_types} == {UNSUPPORTED_NAME}
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-11")
+@pytest.mark.parametrize("access_type", NOT_TO_SEND)
+@pytest.mark.parametrize("name", ["DIRECT=OS:here\\private$\\z", "DIRECT=OS:there\\q", f"PUBLIC={ORDERS}"])
+def test_a_queue_that_is_not_here_cannot_be_read(desk: Desk, name: str, access_type: QueueAccessType) -> None:
+    assert outcome(desk, name, access_type) == NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.5-{row}"))
+        for row, name in [
+            ("12", "DIRECT=OS:here\\private$\\z"),
+            ("12", "DIRECT=OS:HERE\\z"),
+            ("12", "DIRECT=OS:here.example\\private$\\z"),
+            ("12", "DIRECT=TCP:10.0.0.1\\private$\\z"),
+            ("12", "DIRECT=HTTP://here/msmq/private$/z"),
+            ("15", f"PRIVATE={HERE}\\77"),
+        ]
+    ],
+)
+def test_nothing_is_sent_to_a_queue_that_should_be_here_and_is_not(desk: Desk, name: str) -> None:
+    assert outcome(desk, name, SEND) == NOT_FOUND
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-13")
+def test_a_public_queue_that_the_directory_does_not_know(integrated: Desk) -> None:
+    assert outcome(integrated, f"PUBLIC={UUID(int=99)}", SEND) == UNSUPPORTED_NAME
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-14")
+def test_a_public_queue_that_should_be_here_and_is_not(integrated: Desk) -> None:
+    queue = integrated.queue("gone")
+    integrated.core.queues.delete(queue, skip_directory=True)
+    assert outcome(integrated, f"PUBLIC={queue.identifier}", SEND) == NOT_FOUND
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-17")
+def test_an_outgoing_queue_to_a_public_one_has_its_base_priority(integrated: Desk) -> None:
+    assert integrated.outgoing(f"PUBLIC={ORDERS}").base_priority == 9
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-16", "DMPR-3.1.1.3-01", "DMPR-3.1.1.3-02", "DMPR-3.1.1.3-08")
+@pytest.mark.parametrize("name", ["DIRECT=OS:there\\private$\\orders", f"PRIVATE={THERE}\\5", HTTP])
+def test_an_outgoing_queue_is_made_once(desk: Desk, name: str) -> None:
+    destination = format_name(name)
+    status, descriptor = desk.core.queues.open(destination, SEND)
+    assert status == MQ_OK
+    assert descriptor is not None
+    queue = descriptor.queue
+    assert isinstance(queue, OutgoingQueue)
+    assert (queue.destination, queue.label) == (destination, destination.canonical)
+    assert queue.next_hops == []
+    assert queue.state is OutgoingQueueState.INACTIVE
+    assert queue.multicast is False
+    assert queue in desk.core.queue_manager.queues.values()
+    assert desk.open(name, SEND).queue is queue
+    others = {one.identifier for one in desk.core.queue_manager.queues.values() if one is not queue}
+    assert queue.identifier not in others
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-18", "DMPR-3.1.1.3-09", "DMPR-3.1.1.1-36")
+def test_an_outgoing_queue_is_locked_while_security_is_hardened(desk: Desk) -> None:
+    assert desk.core.queue_manager.hardened_security is False
+    desk.core.queue_manager.hardened_security = True
+    assert desk.outgoing().state is OutgoingQueueState.LOCKED
+    assert desk.outgoing(HTTP).state is OutgoingQueueState.INACTIVE
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.5-19", "DMPR-3.1.1.3-03")
+def test_an_outgoing_queue_to_a_multicast_address(desk: Desk) -> None:
+    assert desk.outgoing("MULTICAST=234.1.1.1:8001").multicast is True
+
+
+# -- Open Queue: sharing --------------------------------------------------------------------------------
+
+SHARED = [
+    # row, share and access of the one that is open, share and access of the new one, whether it is refused
+    *(("20", DENY, RECEIVE, DENY, new, True) for new in (RECEIVE, PEEK, SEND, MOVE)),
+    ("21", DENY, RECEIVE, NONE, RECEIVE, True),
+    *(("21", DENY, RECEIVE, NONE, new, False) for new in (PEEK, SEND, MOVE)),
+    *(("22", DENY, old, share, RECEIVE, True) for old in (PEEK, PEEK_ADMIN) for share in (NONE, DENY)),
+    *(("22", DENY, old, NONE, new, False) for old in (PEEK, PEEK_ADMIN) for new in (PEEK, SEND, MOVE)),
+    *(("23", NONE, RECEIVE, DENY, new, True) for new in (RECEIVE, PEEK, SEND, MOVE)),
+    *(("23", NONE, RECEIVE, NONE, new, False) for new in (RECEIVE, PEEK, SEND, MOVE)),
+    *(("23", NONE, PEEK, DENY, new, False) for new in (RECEIVE, PEEK)),
+]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.16-04")
+@pytest.mark.parametrize(
+    "old_share, old_access, share, access_type, refused",
+    [
+        pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.5-{row}", "DMPR-3.1.1.17-05"))
+        for row, *case in SHARED
+    ],
+)
+def test_who_may_open_an_open_queue(
+    desk: Desk,
+    queue: Queue,
+    old_share: QueueShareMode,
+    old_access: QueueAccessType,
+    share: QueueShareMode,
+    access_type: QueueAccessType,
+    refused: bool,
+) -> None:
+    assert desk.open(queue, old_access, old_share).share_mode is old_share
+    status, _ = desk.core.queues.open(format_name(queue), access_type, share)
+    assert status == (SHARING if refused else MQ_OK)
+    assert len(queue.descriptors) == (1 if refused else 2)
+
+
+# -- who may ---------------------------------------------------------------------------------------------
+
+STRANGER = access.Token.of(access.sid_bytes("S-1-5-21-9-9-9-1001"))
+
+
+@pytest.mark.parametrize(
+    "access_type, allowed", [(RECEIVE, False), (PEEK, False), (MOVE, False), (SEND, True)]
+)
+def test_a_stranger_may_only_send_to_a_new_queue(
+    desk: Desk, access_type: QueueAccessType, allowed: bool
+) -> None:
+    owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
+    wanted = desk.wanted()
+    desk.core.queues.set_defaults(wanted, owner)
+    queue = desk.queue(security=wanted.security)
+    status, _ = desk.core.queues.open(format_name(queue), access_type, user=STRANGER)
+    assert status == (MQ_OK if allowed else HResult.MQ_ERROR_ACCESS_DENIED)
+    assert desk.core.queues.open(format_name(queue), access_type, user=access.Token.of(owner))[0] == MQ_OK
+
+
+@pytest.mark.requirement("DMPR-3.1.3-22")
+@pytest.mark.parametrize("name", ["order_queue$", "notify_queue$"])
+@pytest.mark.parametrize("access_type", [RECEIVE, PEEK, SEND, MOVE])
+def test_queues_of_the_system_are_not_for_applications(
+    desk: Desk, name: str, access_type: QueueAccessType
+) -> None:
+    found = desk.find(f"private$\\{name}")
+    assert found.queue_type is QueueType.SYSTEM
+    denied = HResult.MQ_ERROR_ACCESS_DENIED
+    assert outcome(desk, f"DIRECT=OS:here\\private$\\{name}", access_type) == denied
+    assert outcome(desk, f"PRIVATE={HERE}\\{found.private_queue_number}", access_type) == denied
+
+
+# -- Close Queue, Open Cursor, Close Cursor -------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.6-01")
+def test_a_descriptor_of_no_queue_is_closed_without_effect(desk: Desk, queue: Queue) -> None:
+    descriptor = desk.open(queue)
+    desk.core.queues.delete(queue)
+    desk.step()
+    desk.core.queues.close(descriptor)
+    assert desk.step() == []
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.6-01", "DMPR-3.1.7.1.6-02")
+def test_several_queues_are_closed_together(desk: Desk, queue: Queue) -> None:
+    parent = desk.open(SEVERAL, SEND)
+    opened = [child.queue for child in parent.children if child.queue is not None]
+    other = desk.open(queue, SEND)
+    desk.core.queues.close(parent)
+    assert len(opened) == 2
+    assert [handle for one in opened for handle in one.descriptors] == [other.handle]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.6-03")
+def test_reads_that_wait_are_cancelled_by_a_close(desk: Desk, queue: Queue) -> None:
+    descriptor, other = desk.open(queue), desk.open(queue)
+    tagged = desk.core.messages.dequeue(descriptor, tag="mine")
+    plain = desk.core.messages.dequeue(descriptor)
+    desk.core.messages.dequeue(other, tag="theirs")
+    desk.core.queues.close(descriptor)
+    ended = [(request, CANCELLED, None) for request in (tagged.request, plain.request)]
+    assert completed(desk.step()) == ended
+    assert descriptor.waiting == {}
+    assert len(other.waiting) == 1
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.6-04", "DMPR-3.1.7.1.6-05", "DMPR-3.1.1.2-21")
+def test_a_close_takes_cursors_and_descriptor_along(desk: Desk, queue: Queue) -> None:
+    assert queue.active is False
+    descriptor = desk.open(queue)
+    assert queue.active is True
+    for _ in range(3):
+        desk.core.queues.open_cursor(descriptor)
+    desk.core.queues.close(descriptor)
+    assert descriptor.cursors == {}
+    assert queue.descriptors == {}
+    assert queue.active is False
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.1-02", "DMPR-3.1.1.16-11")
+def test_a_cursor_belongs_to_its_descriptor(desk: Desk, queue: Queue) -> None:
+    descriptor = desk.open(queue)
+    cursor = desk.core.queues.open_cursor(descriptor)
+    assert cursor is not None
+    assert descriptor.cursors == {cursor.handle: cursor}
+    assert cursor.descriptor is descriptor
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.2-01", "DMPR-3.1.7.1.2-02")
+def test_a_closed_cursor_takes_its_reads_along_and_no_others(desk: Desk, queue: Queue) -> None:
+    descriptor = desk.open(queue)
+    queues, messages = desk.core.queues, desk.core.messages
+    first, second = (made for _ in range(2) if (made := queues.open_cursor(descriptor)) is not None)
+    gone = messages.peek(descriptor, cursor=first)
+    left: list[Any] = [messages.peek(descriptor, cursor=second), messages.dequeue(descriptor)]
+    queues.close_cursor(first)
+    assert list(descriptor.waiting) == [one.request for one in left]
+    assert descriptor.cursors == {second.handle: second}
+    assert completed(desk.step()) == [(gone.request, CANCELLED, None)]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.2-21")
+def test_an_outgoing_queue_is_active_while_it_has_messages(desk: Desk) -> None:
+    descriptor: OpenQueueDescriptor = desk.open("DIRECT=OS:there\\q", SEND)
+    outgoing = descriptor.queue
+    assert outgoing is not None
+    position = desk.put(outgoing)
+    desk.core.queues.close(descriptor)
+    assert outgoing.active is True
+    desk.core.messages.discard(position)
+    assert outgoing.active is False

@@ -1,0 +1,424 @@
+"""Messages looked at, and read by their identifiers: [MS-MQDMPR] 3.1.7.1.13 to 15, 3.1.7.3.2, 3.1.7.3.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.qm.manager.reads import PENDING, Read
+from msmqwire.qm.manager.seek import seek_available, seek_with_id
+from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import (
+    CursorState,
+    MessageSeekAction,
+    OperationType,
+    PositionState,
+    SeekDirection,
+)
+from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
+
+TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT
+NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+GONE = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
+FIRST, PREVIOUS, CURRENT, NEXT, LAST = MessageSeekAction
+BACKWARD = SeekDirection.BACKWARD
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def queue(desk: Desk) -> Queue:
+    return desk.queue()
+
+
+@pytest.fixture
+def open_queue(desk: Desk, queue: Queue) -> OpenQueueDescriptor:
+    return desk.open(queue)
+
+
+@pytest.fixture
+def cursor(desk: Desk, open_queue: OpenQueueDescriptor) -> Cursor:
+    found = desk.core.queues.open_cursor(open_queue)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def five(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> list[MessagePosition]:
+    """1 free, 2 locked, 3 free, 4 locked but to be peeked at, 5 purged while it was locked."""
+    positions = [
+        desk.put(queue, b"%d" % number, allow_peek_when_locked=number == 4) for number in range(1, 6)
+    ]
+    positions[1].state = positions[3].state = LOCKED
+    positions[4].state = PositionState.PURGE_PENDING
+    return positions
+
+
+# -- Peek Next Message and Peek Message -----------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.14-01", "DMPR-3.1.7.1.15-01", "DMPR-3.1.7.1.13-01")
+def test_nothing_is_read_from_a_queue_that_is_gone(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+) -> None:
+    messages = desk.core.messages
+    desk.core.queues.delete(queue)
+    assert messages.peek_next(open_queue, cursor).status == 0xC00E004B
+    assert messages.peek(open_queue).status == messages.peek(open_queue, cursor=cursor).status == 0xC00E004B
+    assert messages.read_by_lookup_identifier(open_queue, 0, FIRST, peek=True).status == 0xC00E004B
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.14-02", "DMPR-3.1.7.1.15-02")
+def test_a_cursor_goes_from_message_to_message(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+) -> None:
+    positions = [desk.put(queue, body) for body in (b"1", b"2")]
+    first = desk.core.messages.peek(open_queue, cursor=cursor)
+    assert (first.status, first.message) == (MQ_OK, positions[0].message)
+    second = desk.core.messages.peek_next(open_queue, cursor)
+    assert (second.status, second.message) == (MQ_OK, positions[1].message)
+    assert bodies(queue, AVAILABLE) == [b"1", b"2"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.14-03")
+def test_the_next_message_of_an_unread_cursor(desk: Desk, open_queue: OpenQueueDescriptor, cursor: Cursor):
+    assert desk.core.messages.peek_next(open_queue, cursor).status == 0xC00E001C
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.15-03")
+def test_a_message_at_a_cursor_that_another_has_received(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+) -> None:
+    desk.put(queue)
+    desk.core.messages.peek(open_queue, cursor=cursor)
+    desk.core.messages.dequeue(open_queue)
+    assert desk.core.messages.peek(open_queue, cursor=cursor).status == 0xC00E001D
+
+
+def waits_to_peek(desk: Desk, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor) -> Read:
+    return desk.core.messages.peek(opened, cursor=cursor, timeout=1_000)
+
+
+def waits_to_peek_next(desk: Desk, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor) -> Read:
+    if not len(queue.positions):
+        desk.put(queue, b"0")
+    assert taken(desk.core.messages.peek(opened, cursor=cursor)) == b"0"
+    return desk.core.messages.peek_next(opened, cursor, timeout=1_000)
+
+
+WITH_CURSOR = pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param(waits_to_peek_next, marks=pytest.mark.requirement("DMPR-3.1.7.1.14-04")),
+        pytest.param(waits_to_peek, marks=pytest.mark.requirement("DMPR-3.1.7.1.15-04")),
+    ],
+)
+
+
+@WITH_CURSOR
+@pytest.mark.requirement("DMPR-3.1.7.3.7-01")
+def test_a_peek_with_a_cursor_waits_for_a_message_and_lets_the_next_reader_have_it_too(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor, waits: Callable[..., Read]
+) -> None:
+    waiting = waits(desk, queue, open_queue, cursor)
+    assert waiting.status == PENDING
+    (reader,) = open_queue.waiting.values()
+    assert (reader.destructive, reader.tag, reader.cursor) == (False, None, cursor)
+    second = desk.core.queues.open_cursor(open_queue)
+    assert second is not None
+    next_reader = waits(desk, queue, open_queue, second)
+    position = desk.put(queue, b"new")
+    assert completed(desk.step()) == [
+        (waiting.request, MQ_OK, b"new"),
+        (next_reader.request, MQ_OK, b"new"),
+    ]
+    for one in (cursor, second):
+        assert (one.state, one.position) == (CursorState.READ, position)
+
+
+@pytest.mark.parametrize(
+    "waits, stands",
+    [
+        pytest.param(waits_to_peek_next, b"0", marks=pytest.mark.requirement("DMPR-3.1.7.1.14-05")),
+        pytest.param(waits_to_peek, None, marks=pytest.mark.requirement("DMPR-3.1.7.1.15-05")),
+    ],
+)
+def test_a_peek_with_a_cursor_that_waits_too_long(
+    desk: Desk,
+    queue: Queue,
+    open_queue: OpenQueueDescriptor,
+    cursor: Cursor,
+    waits: Callable[..., Read],
+    stands: bytes | None,
+) -> None:
+    waiting = waits(desk, queue, open_queue, cursor)
+    assert completed(desk.advance(1_000)) == [(waiting.request, TIMEOUT, None)]
+    assert cursor.state is CursorState.UNREAD
+    assert cursor.position is (queue.positions.head if stands else queue.positions.start)
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.14-02", "DMPR-3.1.7.1.15-02")
+def test_peeks_wait_without_a_limit_unless_one_is_given(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+) -> None:
+    first = desk.core.messages.peek(open_queue, cursor=cursor)
+    desk.put(queue, b"1")
+    second = desk.core.messages.peek_next(open_queue, cursor)
+    assert desk.advance(10**12)[1:] == []
+    desk.put(queue, b"2")
+    assert (first.status, second.status) == (PENDING, PENDING)
+    assert completed(desk.step()) == [(second.request, MQ_OK, b"2")]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.15-06", "DMPR-3.1.7.3.2-05")
+def test_a_peek_without_a_cursor_shows_the_first_message(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    hidden = desk.put(queue, b"1")
+    shown = desk.put(queue, b"2", allow_peek_when_locked=True)
+    hidden.state = shown.state = LOCKED
+    desk.put(queue, b"3")
+    for _ in range(2):
+        found = desk.core.messages.peek(open_queue)
+        assert (found.status, found.message) == (MQ_OK, shown.message)
+    assert states(queue) == [LOCKED, LOCKED, AVAILABLE]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.15-07")
+def test_a_peek_without_a_cursor_waits_and_lets_the_next_reader_have_the_message_too(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    messages = desk.core.messages
+    peeks = [messages.peek(open_queue, timeout=1_000) for _ in range(2)]
+    readers = list(open_queue.waiting.values())
+    assert [(one.destructive, one.tag, one.cursor) for one in readers] == [(False, None, None)] * 2
+    receives = messages.dequeue(open_queue, timeout=1_000)
+    desk.put_quickly(queue, b"new")
+    assert completed(desk.step()) == [
+        (request, MQ_OK, b"new") for request in (peeks[0].request, peeks[1].request, receives.request)
+    ]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.15-07")
+def test_a_peek_without_a_cursor_that_waits_too_long(desk: Desk, open_queue: OpenQueueDescriptor) -> None:
+    assert desk.core.messages.peek(open_queue, timeout=0).status == TIMEOUT
+    waiting = desk.core.messages.peek(open_queue, timeout=10)
+    assert completed(desk.advance(10)) == [(waiting.request, TIMEOUT, None)]
+
+
+# -- Read Message By Lookup Identifier ------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.13-03", "DMPR-3.1.7.1.13-05")
+@pytest.mark.parametrize(
+    "action, at, body",
+    [(FIRST, 0, b"1"), (PREVIOUS, 1, b"1"), (CURRENT, 1, b"2"), (NEXT, 1, b"3"), (LAST, 0, b"3")],
+)
+def test_a_message_is_shown_by_identifier(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, action: MessageSeekAction, at: int, body: bytes
+) -> None:
+    identifiers = [desk.put(queue, b"%d" % number).lookup_identifier for number in (1, 2, 3)]
+    read = desk.core.messages.read_by_lookup_identifier
+    assert taken(read(open_queue, identifiers[at], action, peek=True)) == body
+    assert states(queue) == [AVAILABLE] * 3
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.13-03", "DMPR-3.1.7.1.13-04")
+def test_a_read_by_identifier_never_waits(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
+    read = desk.core.messages.read_by_lookup_identifier
+    for action in (FIRST, LAST, CURRENT):
+        assert read(open_queue, 1, action, peek=False).status == 0xC00E0088
+    assert open_queue.waiting == {}
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.13-02", "DMPR-3.1.7.1.13-08")
+def test_a_message_is_received_by_identifier(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    watcher = desk.watch()
+    desk.put(queue, b"1")
+    position = desk.put(queue, b"2")
+    read = desk.core.messages.read_by_lookup_identifier
+    assert taken(read(open_queue, position.lookup_identifier, CURRENT, peek=False)) == b"2"
+    assert watcher.deleted() == [(position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)]
+    assert bodies(queue) == [b"1"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.13-06")
+def test_a_message_is_received_by_identifier_in_a_transaction(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    position, transaction = desk.put(queue, b"1"), desk.begin()
+    read = desk.core.messages.read_by_lookup_identifier
+    found = read(open_queue, position.lookup_identifier, CURRENT, peek=False, transaction=transaction)
+    assert taken(found) == b"1"
+    (operation,) = transaction.operations
+    assert operation.operation_type is OperationType.DEQUEUE
+    assert (operation.position, operation.dequeue_reason) == (
+        position,
+        MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+    )
+    assert states(queue) == [LOCKED]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.13-07")
+def test_a_message_is_received_by_identifier_in_two_phases(
+    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    position = desk.put(queue, b"1")
+    read = desk.core.messages.read_by_lookup_identifier
+    assert taken(read(open_queue, position.lookup_identifier, CURRENT, peek=False, two_phase=True)) == b"1"
+    assert states(queue) == [LOCKED]
+
+
+@pytest.mark.requirement("DMPR-3.1.1.1-49", "DMPR-3.1.1.12-01")
+@pytest.mark.parametrize("orderly", [True, False])
+def test_identifiers_go_on_over_a_restart(desk: Desk, queue: Queue, orderly: bool) -> None:
+    recoverable = desk.put(queue, b"1", delivery_guarantee=RECOVERABLE).lookup_identifier
+    express = desk.put(queue, b"2").lookup_identifier
+    desk.step()
+    last = desk.core.queue_manager.sequential_id
+    if orderly:
+        desk.stop()
+    desk.restart()
+    queue = desk.find()
+    assert [position.lookup_identifier for position in queue.positions] == [recoverable]
+    if orderly:
+        assert desk.core.queue_manager.sequential_id == last
+    assert desk.core.queue_manager.sequential_id >= last
+    assert desk.put(queue, b"3").lookup_identifier > express
+    read = desk.core.messages.read_by_lookup_identifier
+    found = read(desk.open(queue), recoverable, NEXT, peek=True)
+    assert taken(found) == b"3"
+
+
+# -- Seek Available Message Position --------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.2-01", "DMPR-3.1.7.3.2-02", "DMPR-3.1.1.2-31")
+def test_a_search_goes_forward_unless_told_otherwise_and_begins_behind_its_start(
+    queue: Queue, five: list[MessagePosition]
+) -> None:
+    one, two, three, *_ = five
+    start = queue.positions.start
+    assert seek_available(queue, start) is one  # Head, though nothing but Start was passed
+    assert seek_available(queue, one) is three
+    assert seek_available(queue, two) is three
+    assert seek_available(queue, three) is None
+    assert seek_available(queue, queue.positions.end) is None
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.2-01", "DMPR-3.1.7.3.2-03")
+def test_a_search_backward_begins_before_its_start_and_stops_at_the_front(
+    queue: Queue, five: list[MessagePosition]
+) -> None:
+    one, _, three, four, _ = five
+    assert seek_available(queue, queue.positions.end, direction=BACKWARD) is three
+    assert seek_available(queue, four, direction=BACKWARD) is three
+    assert seek_available(queue, three, direction=BACKWARD) is one
+    assert seek_available(queue, one, direction=BACKWARD) is None
+    assert seek_available(queue, queue.positions.start, direction=BACKWARD) is None
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.2-04", "DMPR-3.1.7.3.2-05")
+@pytest.mark.parametrize("peek, found", [(False, [b"1", b"3"]), (True, [b"1", b"3", b"4"])])
+@pytest.mark.parametrize("direction", list(SeekDirection))
+def test_what_cannot_be_read_is_passed_over(
+    queue: Queue, five: list[MessagePosition], peek: bool, found: list[bytes], direction: SeekDirection
+) -> None:
+    backward = direction is BACKWARD
+    at: MessagePosition | None = queue.positions.end if backward else queue.positions.start
+    seen = []
+    while at is not None:
+        at = seek_available(queue, at, direction=direction, peek=peek)
+        if at is not None:
+            seen.append(at.message.body)
+    assert seen == (found[::-1] if backward else found)
+
+
+# -- Seek Available Message Position With Id ------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.3-01", "DMPR-3.1.7.3.3-02")
+@pytest.mark.parametrize("action", [PREVIOUS, CURRENT, NEXT])
+@pytest.mark.parametrize("peek", [True, False])
+def test_an_identifier_that_no_message_has(
+    queue: Queue, five: list[MessagePosition], action: MessageSeekAction, peek: bool
+) -> None:
+    assert seek_with_id(queue, 12345, action, peek=peek) == (0xC00E0088, None)
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.3-02", "DMPR-3.1.7.3.3-03", "DMPR-3.1.7.3.3-04")
+def test_first_and_last_need_no_identifier(queue: Queue, five: list[MessagePosition]) -> None:
+    assert seek_with_id(queue, 0, FIRST, peek=False) == (MQ_OK, five[0])
+    assert seek_with_id(queue, 0, LAST, peek=False) == (MQ_OK, five[2])
+    assert seek_with_id(queue, 0, LAST, peek=True) == (MQ_OK, five[3])
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.3-05", "DMPR-3.1.7.3.3-06")
+def test_next_and_previous_of_a_message(queue: Queue, five: list[MessagePosition]) -> None:
+    identifiers = [position.lookup_identifier for position in five]
+    assert seek_with_id(queue, identifiers[1], NEXT, peek=False) == (MQ_OK, five[2])
+    assert seek_with_id(queue, identifiers[2], NEXT, peek=True) == (MQ_OK, five[3])
+    assert seek_with_id(queue, identifiers[4], PREVIOUS, peek=False) == (MQ_OK, five[2])
+    assert seek_with_id(queue, identifiers[4], PREVIOUS, peek=True) == (MQ_OK, five[3])
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.3-07")
+@pytest.mark.parametrize("action, at", [(NEXT, 2), (PREVIOUS, 0)])
+def test_nothing_before_or_behind_a_message(
+    queue: Queue, five: list[MessagePosition], action: MessageSeekAction, at: int
+) -> None:
+    assert seek_with_id(queue, five[at].lookup_identifier, action, peek=False) == (NOT_FOUND, None)
+
+
+@pytest.mark.requirement("DMPR-3.1.7.3.3-07")
+@pytest.mark.parametrize("action", [FIRST, LAST])
+def test_first_and_last_of_an_empty_queue(queue: Queue, action: MessageSeekAction) -> None:
+    assert seek_with_id(queue, 0, action, peek=True) == (NOT_FOUND, None)
+
+
+TRANSACTION_USAGE, RECEIVED = HResult.MQ_ERROR_TRANSACTION_USAGE, HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
+
+
+@pytest.mark.parametrize(
+    "state, shown, peek, status",
+    [
+        pytest.param(state, shown, peek, status, marks=pytest.mark.requirement(f"DMPR-3.1.7.3.3-{row}"))
+        for row, state, shown, peek, status in [
+            ("08", AVAILABLE, False, True, MQ_OK),
+            ("08", AVAILABLE, False, False, MQ_OK),
+            ("09", LOCKED, True, True, MQ_OK),
+            ("09", LOCKED, False, True, TRANSACTION_USAGE),
+            ("10", PositionState.DELETED, True, True, RECEIVED),
+            ("10", PositionState.PURGE_PENDING, True, True, NOT_FOUND),
+            ("11", LOCKED, True, False, NOT_FOUND),
+            ("11", PositionState.DELETED, False, False, NOT_FOUND),
+            ("11", PositionState.PURGE_PENDING, False, False, NOT_FOUND),
+        ]
+    ],
+)
+def test_the_message_with_an_identifier(
+    desk: Desk, queue: Queue, state: PositionState, shown: bool, peek: bool, status: int
+) -> None:
+    position = desk.put(queue, allow_peek_when_locked=shown)
+    position.state = state
+    found = position if status == MQ_OK else None
+    assert seek_with_id(queue, position.lookup_identifier, CURRENT, peek=peek) == (status, found)
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.13-04")
+def test_the_status_of_the_search_is_given(
+    desk: Desk, open_queue: OpenQueueDescriptor, five: list[MessagePosition]
+) -> None:
+    read = desk.core.messages.read_by_lookup_identifier
+    assert read(open_queue, five[1].lookup_identifier, CURRENT, peek=True).status == TRANSACTION_USAGE
+    five[0].state = PositionState.DELETED
+    assert read(open_queue, five[0].lookup_identifier, CURRENT, peek=True).status == 0xC00E001D

@@ -1,0 +1,417 @@
+"""The states of a session, by table and by behaviour: [MS-MQQB] 3.1.1.1.1.1, -2, 3.1.5.9 and 3.1.6.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmqwire.qm.engines.states import SESSION, Role, SessionEvent, SessionState
+from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.model.values import OutgoingQueueState
+from tests import handmade as h
+from tests.engine_desk import DIRECT, OTHER, OWN, THERE, Desk, Peer, base_flags, kind
+
+ASKS, ASKED, S, E = Role.INITIATOR, Role.ACCEPTOR, SessionState, SessionEvent
+Q = OutgoingQueueState
+OF_A_SESSION = (
+    Timer.SESSION_INITIALIZATION, Timer.SESSION_CLEANUP, Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND,
+    Timer.ORDER_ACK_SEND,
+)  # fmt: skip
+
+FIGURE_3 = {
+    (S.CLOSED, E.START): S.WAITING_ECR_MSG,
+    (S.WAITING_ECR_MSG, E.ESTABLISH_CONNECTION): S.WAITING_CPR_MSG,
+    (S.WAITING_CPR_MSG, E.CONNECTION_PARAMETERS): S.OPEN,
+    (S.OPEN, E.USER_MESSAGE): S.OPEN,
+    (S.OPEN, E.SESSION_ACK): S.OPEN,
+    (S.OPEN, E.ORDER_ACK): S.OPEN,
+    (S.OPEN, E.FINAL_ACK): S.OPEN,
+    **{(state, E.CLOSE): S.CLOSED for state in S},
+    (S.CLOSED, E.RECONNECT_LATER): S.WAITING_RECONNECT,
+    (S.WAITING_RECONNECT, E.START): S.WAITING_ECR_MSG,
+}
+FIGURE_4 = {
+    (S.CLOSED, E.ACCEPT): S.WAITING_EC_MSG,
+    (S.WAITING_EC_MSG, E.ESTABLISH_CONNECTION): S.WAITING_CP_MSG,
+    (S.WAITING_CP_MSG, E.CONNECTION_PARAMETERS): S.OPEN,
+    (S.OPEN, E.USER_MESSAGE): S.OPEN,
+    (S.OPEN, E.SESSION_ACK): S.OPEN,
+    (S.OPEN, E.ORDER_ACK): S.OPEN,
+    (S.OPEN, E.FINAL_ACK): S.OPEN,
+    **{(state, E.CLOSE): S.CLOSED for state in S},
+}
+
+
+@pytest.mark.requirement(
+    *(f"MQQB-3.1.1.1.1.1-{row:02}" for row in (1, 4, 6, 7, 8, 13, 15)),
+    *(f"MQQB-3.1.1.1.1.2-{row:02}" for row in (1, 3, 5, 6, 7, 12)),
+)
+def test_the_table_has_the_transitions_of_figures_3_and_4_and_no_others() -> None:
+    for role, figure in ((ASKS, FIGURE_3), (ASKED, FIGURE_4)):
+        assert {(state, event): to for (who, state, event), to in SESSION.items() if who is role} == figure
+
+
+@pytest.mark.requirement("MQQB-3.1.1.3.1-21")
+def test_the_states_are_these() -> None:
+    assert {state.value for state in S} == {
+        "OPEN", "CLOSED", "WAITING_CP_MSG", "WAITING_CPR_MSG", "WAITING_EC_MSG", "WAITING_ECR_MSG",
+        "WAITING_RECONNECT",
+    }  # fmt: skip
+
+
+def in_state(state: SessionState, role: Role) -> tuple[Desk, Peer]:
+    """A session of a desk in a state of the handshake, or open. A message waits on the side that asked."""
+    desk = Desk()
+    desk.queue()
+    if role is ASKS:
+        peer = desk.dial()
+        if state is not S.WAITING_ECR_MSG:
+            peer.send(peer.establish(client=OWN, server=OTHER))
+    else:
+        peer = desk.ring()
+        if state is not S.WAITING_EC_MSG:
+            peer.send(peer.establish())
+    if state is S.OPEN:
+        peer.send(peer.parameters())
+    assert peer.state is state
+    peer.take()
+    return desk, peer
+
+
+HALFWAY = [
+    (S.WAITING_ECR_MSG, ASKS),
+    (S.WAITING_CPR_MSG, ASKS),
+    (S.WAITING_EC_MSG, ASKED),
+    (S.WAITING_CP_MSG, ASKED),
+]
+ANY = [*HALFWAY, (S.OPEN, ASKS), (S.OPEN, ASKED)]
+EACH = pytest.mark.parametrize(("state", "role"), ANY, ids=lambda one: one.value)
+
+
+def packets(peer: Peer) -> dict[SessionEvent, bytes]:
+    return {
+        E.ESTABLISH_CONNECTION: peer.establish(client=OWN, server=OTHER),
+        E.CONNECTION_PARAMETERS: peer.parameters(),
+        E.USER_MESSAGE: peer.message(count=False),
+        E.SESSION_ACK: peer.ack(),
+        E.ORDER_ACK: h.order_ack(),
+        E.FINAL_ACK: h.final_ack(),
+    }
+
+
+@pytest.mark.requirement(
+    "MQQB-3.1.5.5-01", "MQQB-3.1.1.1.1.1-07", "MQQB-3.1.1.1.1.1-08", "MQQB-3.1.1.1.1.1-10",
+    "MQQB-3.1.1.1.1.2-06", "MQQB-3.1.1.1.1.2-07", "MQQB-3.1.1.1.1.2-09",
+)  # fmt: skip
+@EACH
+@pytest.mark.parametrize("event", list(packets(Peer(Desk(), 0))), ids=lambda event: event.name)
+def test_each_packet_in_each_state(state: SessionState, role: Role, event: SessionEvent) -> None:
+    desk, peer = in_state(state, role)
+    session = peer.session
+    expected = SESSION.get((role, state, event))
+    peer.send(packets(peer)[event])
+    if expected is None:
+        assert peer.closed
+        assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
+        assert peer.packets == [], "nothing of it is processed"
+    else:
+        assert session.state is expected
+        assert not peer.closed
+    assert desk.of(Disconnect) == [Disconnect(peer.connection)] * (expected is None)
+
+
+@pytest.mark.requirement(
+    "MQQB-3.1.1.1.1.1-02", "MQQB-3.1.1.1.1.1-05", "MQQB-3.1.1.1.1.2-04", "MQQB-3.1.6.6-01", "MQQB-3.1.2.1-02"
+)
+@pytest.mark.parametrize(("state", "role"), HALFWAY, ids=lambda one: one.value)
+def test_a_handshake_that_takes_too_long_closes_the_session(state: SessionState, role: Role) -> None:
+    desk, peer = in_state(state, role)
+    session = peer.session
+    desk.advance(59_999)
+    assert session.state is state
+    desk.advance(1)
+    assert peer.closed
+    assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
+
+
+@pytest.mark.requirement("MQQB-3.1.2.1-03")
+def test_each_session_has_an_initialization_timer_of_its_own() -> None:
+    desk = Desk()
+    first = desk.ring()
+    desk.advance(40_000)
+    second = desk.ring()
+    desk.advance(20_000)
+    assert (first.closed, second.closed) == (True, False)
+    desk.advance(40_000)
+    assert second.closed
+
+
+# -- 3.1.5.9: closing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MQQB-3.1.5.9-01", "MQQB-3.1.5.9-03", "MQQB-3.1.7.3-01")
+@EACH
+@pytest.mark.parametrize("how", ["closed here", "the connection breaks"])
+def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role: Role, how: str) -> None:
+    desk, peer = in_state(state, role)
+    session, other = peer.session, desk.rung()
+    if state is S.OPEN:
+        desk.send(transactional=True)
+        transaction = h.transaction_header(number=1)
+        peer.send(peer.message(transaction=transaction, flags=0), peer.message())
+        desk.engine.session_timers.start_ack_wait(session)
+        assert desk.left(Timer.SESSION_ACK_SEND, session.number) is not None
+    peer.take()
+    if how == "closed here":
+        desk.engine.close(session)
+        desk.take()
+    else:
+        peer.drop()
+    assert peer.packets == []
+    assert desk.of(Disconnect) == ([Disconnect(peer.connection)] if how == "closed here" else [])
+    for timer in OF_A_SESSION:
+        assert desk.left(timer, session.number) is None, timer
+    for transfer in desk.engine.transfers.values():
+        assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number) is None
+    assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
+    assert other.state is S.OPEN, "other sessions are left alone"
+    assert desk.left(Timer.SESSION_CLEANUP, other.session.number) is not None
+
+
+@pytest.mark.requirement("MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-13", "MQQB-3.1.2.3-01")
+def test_with_messages_left_the_initiator_reconnects_later() -> None:
+    desk = Desk(round_trip_delay_ms=40)
+    peer = desk.dialled()
+    session = peer.session
+    states = []
+    desk.engine.forget_connection, forget = (  # type: ignore[method-assign]
+        lambda one: (states.append(desk.outgoing().state), forget(one))[1],
+        desk.engine.forget_connection,
+    )
+    desk.engine.close(session)
+    assert states == [Q.DISCONNECTING], "before the transport is closed"
+    assert desk.outgoing().state is Q.DISCONNECTED
+    assert session.state is S.WAITING_RECONNECT
+    assert desk.left(Timer.SESSION_RETRY_CONNECT, session.number) == 5_040
+
+
+@pytest.mark.requirement("MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-14", "MQQB-3.1.5.9-02")
+def test_without_messages_the_session_ends() -> None:
+    desk = Desk()
+    peer = desk.dialled()
+    peer.acknowledge()
+    desk.engine.close(peer.session)
+    assert desk.outgoing().state is Q.DISCONNECTED
+    assert desk.engine.sessions == {}
+    desk.advance(600_000)
+    assert len(desk.of(Connect)) == len(desk.of(Resolve)) == 1
+
+
+@pytest.mark.requirement("MQQB-3.1.5.9-05", "MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04")
+def test_a_queue_on_hold_is_left_alone_by_closing() -> None:
+    desk = Desk()
+    peer = desk.dialled()
+    desk.core.queues.pause(desk.outgoing())
+    desk.take()
+    peer.drop()
+    assert desk.outgoing().state is Q.ON_HOLD
+    assert len(desk.outgoing().positions) == 1
+    desk.advance(600_000)
+    assert len(desk.of(Connect)) == 1, "no reconnect is scheduled"
+
+
+@pytest.mark.requirement("MQQB-3.1.1.1.1.2-12", "MQQB-3.1.5.9-03")
+def test_the_session_of_an_acceptor_ends_with_its_connection() -> None:
+    desk = Desk()
+    peer = desk.rung()
+    session = peer.session
+    desk.news()
+    peer.drop()
+    assert session.state is S.CLOSED
+    assert desk.engine.sessions == {}
+    desk.advance(600_000)
+    assert desk.news() == []
+
+
+@pytest.mark.requirement("MQQB-3-01")
+def test_once_open_both_sides_send_over_the_same_connection() -> None:
+    desk = Desk(routes={OTHER: ["beta"]})
+    queue = desk.queue()
+    peer = desk.rung()
+    name = f"PRIVATE={OTHER}\\00000009"
+    desk.send(name)
+    assert [kind(packet) for packet in peer.packets] == ["UM"]
+    assert desk.of(Connect) == []
+    peer.send(peer.message())
+    peer.acknowledge()
+    assert len(queue.positions) == 1
+    assert len(desk.outgoing(name).positions) == 0
+    second = Desk()
+    second.queue()
+    asked = second.dialled()
+    asked.acknowledge()
+    asked.send(asked.message())
+    assert second.engine.sessions[asked.session.number].message_received_count == 1
+
+
+@pytest.mark.requirement("MQQB-3-01")
+def test_messages_left_over_by_an_accepted_session_get_one_of_their_own() -> None:
+    desk = Desk(routes={OTHER: ["beta"]})
+    peer = desk.rung()
+    names = [f"PRIVATE={OTHER}\\0000000{number}" for number in (7, 8, 9)]
+    for name in names:
+        desk.send(name, recoverable=True)
+    assert peer.kinds() == "UM UM UM"
+    peer.drop()
+    (session,) = desk.engine.sessions.values()
+    assert session.role is ASKS
+    assert session.state is S.WAITING_RECONNECT
+    desk.advance(5_000)
+    desk.resolve(THERE)
+    again = desk.connect()
+    again.accept()
+    assert again.kinds() == "UM UM UM"
+
+
+# -- 3.1.6.1: retrying -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MQQB-3.1.2.3-01", "MQQB-3.1.2.3-02", "MQQB-3.1.1.1.1.1-15", "MQQB-3.1.6.1-02")
+@pytest.mark.parametrize(
+    ("settings", "after"), [({}, 5_000), ({"session_retry_connect_ms": 700, "round_trip_delay_ms": 25}, 725)]
+)
+def test_the_retry_starts_over_after_its_time(settings: dict[str, int], after: int) -> None:
+    desk = Desk(**settings)
+    peer = desk.dialled()
+    peer.drop()
+    desk.advance(after - 1)
+    assert len(desk.of(Resolve)) == 1
+    desk.advance(1)
+    assert len(desk.of(Resolve)) == 2, "addresses are resolved again"
+    desk.resolve("10.0.0.77")
+    second = desk.connect()
+    assert desk.last(Connect).address == "10.0.0.77"
+    assert second.state is S.WAITING_ECR_MSG
+    assert second.kinds() == "EC"
+
+
+@pytest.mark.requirement("MQQB-3.1.6.1-01")
+def test_a_retry_without_messages_does_nothing() -> None:
+    desk = Desk()
+    peer = desk.dialled()
+    peer.drop()
+    desk.core.messages.purge(desk.outgoing())
+    desk.take()
+    desk.advance(600_000)
+    assert len(desk.of(Resolve)) == len(desk.of(Connect)) == 1
+
+
+@pytest.mark.requirement("MQQB-3.1.6.1-03", "MQQB-3.1.6.1-02", "MQQB-3.1.6.1-04", "MQQB-3.1.1.3.1-03")
+def test_a_retry_goes_to_the_next_address_without_resolving() -> None:
+    desk = Desk()
+    peer = desk.dial(addresses=(THERE, "10.0.0.3", "10.0.0.4"))
+    addresses = [desk.last(Connect).address]
+    for hop in (1, 2):
+        peer.drop()
+        desk.advance(5_000)
+        peer = desk.connect()
+        addresses.append(desk.last(Connect).address)
+        assert peer.session.hop == hop
+        assert peer.session.remote_address == addresses[-1]
+        assert int.from_bytes(peer.take()[0][56:58], "little") & 0x100, "SE is 1"
+    assert addresses == [THERE, "10.0.0.3", "10.0.0.4"]
+    assert len(desk.of(Resolve)) == 1
+    peer.drop()
+    desk.advance(5_000)
+    assert len(desk.of(Resolve)) == 2, "behind the last one all begins anew"
+
+
+@pytest.mark.requirement("MQQB-3.1.6.1-05", "MQQB-3.1.1.6-02", "MQQB-3.1.4.1-01")
+def test_what_was_not_acknowledged_is_sent_again_in_order() -> None:
+    desk = Desk()
+    peer = desk.dialled(count=2)
+    desk.send(count=2, recoverable=True)
+    desk.send(count=2, transactional=True)
+    first = peer.take()
+    assert len(first) == 6
+    peer.send(peer.ack(ack=1))
+    peer.drop()
+    desk.advance(5_000)
+    desk.resolve(THERE)
+    again = desk.connect()
+    again.accept()
+    second = again.take()
+    assert [packet[56:60] for packet in second] == [packet[56:60] for packet in first[1:]]
+    assert not any(base_flags(packet) & h.BASE_SH for packet in second)
+
+
+# -- 3.1.2.2 and 3.1.6.2: idle sessions --------------------------------------------------------------------
+
+
+@pytest.mark.requirement(
+    "MQQB-3.1.6.2-01",
+    "MQQB-3.1.2.2-01",
+    "MQQB-3.1.2.2-02",
+    "MQQB-3.1.1.1.1.1-11",
+    "MQQB-3.1.1.1.1.2-10",
+    "MQQB-3.1.3.2-03",
+)
+@pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
+@pytest.mark.parametrize("cleanup", [300_000, 120_000])
+def test_an_idle_session_is_closed(role: Role, cleanup: int) -> None:
+    desk = Desk(session_cleanup_ms=cleanup)
+    began = desk.now
+    peer = desk.dialled() if role is ASKS else desk.rung()
+    if role is ASKS:
+        peer.acknowledge()
+        peer.session.session_active = False
+    left = desk.left(Timer.SESSION_CLEANUP, peer.session.number)
+    assert left == cleanup - (desk.now - began)
+    desk.advance(left - 1)
+    assert peer.state is S.OPEN
+    desk.advance(1)
+    assert peer.closed
+    assert peer.session.state is S.CLOSED
+
+
+@pytest.mark.requirement("MQQB-3.1.6.2-02", "MQQB-3.1.2.2-01", "MQQB-3.1.1.3.1-22")
+@pytest.mark.parametrize("what", ["sent", "received"])
+def test_a_session_with_messages_is_closed_one_period_later(what: str) -> None:
+    desk = Desk()
+    desk.queue()
+    peer = desk.dialled()
+    peer.acknowledge()
+    session = peer.session
+    session.session_active = False
+    desk.advance(10_000)
+    if what == "sent":
+        desk.send()
+        peer.acknowledge()
+    else:
+        peer.send(peer.message())
+    assert session.session_active is True
+    left = desk.left(Timer.SESSION_CLEANUP, session.number)
+    assert left is not None
+    desk.advance(left)
+    assert session.session_active is False
+    assert desk.left(Timer.SESSION_CLEANUP, session.number) == 300_000
+    desk.advance(299_999)
+    assert not peer.closed
+    desk.advance(1)
+    assert peer.closed
+
+
+@pytest.mark.requirement("MQQB-3.1.1.1.1.1-09", "MQQB-3.1.1.1.1.2-08")
+@pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
+def test_sending_transactional_messages_again_needs_no_new_session(role: Role) -> None:
+    desk = Desk(routes={OTHER: ["beta"]})
+    name = DIRECT if role is ASKS else f"PRIVATE={OTHER}\\00000009"
+    peer = desk.dialled(name, transactional=True) if role is ASKS else desk.rung()
+    if role is ASKED:
+        desk.send(name, transactional=True)
+    (first,) = (packet for packet in peer.take() if kind(packet) == "UM")
+    peer.acknowledge()
+    desk.advance(30_000)
+    (second,) = peer.take()
+    assert second[56:60] == first[56:60]
+    assert peer.state is S.OPEN

@@ -1,0 +1,109 @@
+"""Runs that once violated an invariant, as short as they could be made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.sim.mistakes import making
+from msmqwire.qm.sim.plan import Item, Plan
+from msmqwire.qm.sim.world import World
+
+SEND = {"count": 1, "to": "beta", "form": "OS", "queue": "plain", "size": 0, "recoverable": True}
+TRANSACTION = {
+    "count": 1, "to": "beta", "form": "OS", "queue": "tx", "size": 0, "end": "commit", "hold_ms": 0,
+}  # fmt: skip
+RECEIVE = {"queue": "tx", "mode": "plain", "count": 9, "hold_ms": 0}
+SETTINGS = Settings(resend_timer_table=(3, 5, 10))
+
+
+def run(*items, nodes=("alpha", "beta"), router=None, settings=SETTINGS, seed=1):
+    world = World(Plan(seed, nodes, settings, (0,) * len(nodes), router, 0.0, 0.0, items), story=True)
+    outcome = world.run()
+    story = outcome.story.diagram(nodes)
+    assert outcome.violation is None, story
+    return world, story
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("what", ["send", "transaction"])
+def test_what_was_in_flight_is_sent_again_over_the_next_connection(what, seed):
+    args = SEND if what == "send" else TRANSACTION
+    items = [Item(0, what, "alpha", args), Item(5_000, "partition", "alpha", {"other": "beta", "ms": 9_000})]
+    items += [
+        Item(5_500, what, "alpha", args),
+        Item(6_000, "cut", "alpha", {"late_ms": 0, "pick": 0}),
+    ]
+    world, story = run(*items, seed=seed)
+    assert story.count("UserMessage #2") >= 2
+    assert world.ledger.messages[2].received == 1
+
+
+def test_what_is_sent_while_offline_goes_out_when_online():
+    world, _ = run(Item(0, "offline", "alpha", {"ms": 3_000}), Item(1_000, "send", "alpha", SEND))
+    assert world.ledger.messages[1].received == 1
+
+
+def test_a_session_that_is_being_established_survives_being_offline():
+    pinging = replace(SETTINGS, ping=True)
+    items = (
+        Item(0, "partition", "alpha", {"other": "beta", "ms": 3_000}),
+        Item(1, "send", "alpha", SEND),
+        Item(500, "offline", "alpha", {"ms": 2_000}),
+    )
+    world, _ = run(*items, settings=pinging)
+    assert world.ledger.messages[1].received == 1
+
+
+def test_final_acknowledgements_are_made_during_flow_control():
+    world, story = run(
+        Item(0, "transaction", "alpha", {**TRANSACTION, "journal": True}),
+        Item(3_000, "disk", "beta", {"ms": 2_000}),
+        Item(3_100, "send", "alpha", SEND),
+        Item(3_700, "receive", "beta", RECEIVE),
+    )
+    assert "refuses a commit" in story
+    assert world.ledger.messages[1].journaled == 1
+
+
+def test_a_router_that_cannot_store_does_not_count_on():
+    routed = {**TRANSACTION, "to": "gamma", "form": "PRIVATE"}
+    world, story = run(
+        Item(0, "transaction", "alpha", routed),
+        Item(5_000, "disk", "beta", {"ms": 3_000}),
+        Item(5_001, "transaction", "gamma", {**routed, "to": "beta"}),
+        Item(6_000, "transaction", "alpha", routed),
+        Item(8_500, "transaction", "alpha", routed),
+        nodes=("alpha", "beta", "gamma"), router="beta", settings=replace(SETTINGS, resend_timer_table=(30,)),
+    )  # fmt: skip
+    assert "refuses a commit" in story
+    assert all(world.ledger.messages[number].received == 1 for number in (1, 3, 4))
+
+
+def in_doubt():
+    """A message that expires while its acknowledgement is on its way."""
+    return (
+        Item(0, "transaction", "alpha", TRANSACTION),
+        Item(2_000, "transaction", "alpha", {**TRANSACTION, "reach_s": 2, "deadletter": True}),
+        Item(2_300, "partition", "alpha", {"other": "beta", "ms": 8_000}),
+        Item(2_400, "cut", "alpha", {"late_ms": 0, "pick": 0}),
+    )
+
+
+def test_a_message_in_doubt_is_not_dead_lettered():
+    world, _ = run(*in_doubt())
+    assert world.ledger.messages[2].deadlettered == 0
+    assert world.ledger.messages[2].received == 1
+
+
+def test_a_message_in_doubt_is_dead_lettered_by_the_letter():
+    plan = Plan(
+        1, ("alpha", "beta"), replace(SETTINGS, expire_in_doubt=True), (0, 0), None, 0.0, 0.0, in_doubt()
+    )
+    violation = World(plan).run().violation
+    assert violation is not None
+    with making("expired while in doubt"):
+        same = World(replace(plan, settings=SETTINGS)).run().violation
+    assert str(same) == str(violation)

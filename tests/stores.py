@@ -1,0 +1,137 @@
+"""What the tests of stores share: commits as a queue makes them, all that is in a store, a later layout.
+
+Run as a program it is the process that gets killed:
+
+    python -m tests.stores commit FILE     commits one step after the other, and prints the number of each
+    python -m tests.stores create FOLDER   makes one store after the other
+    python -m tests.stores migrate FILE    brings the store to `LATER`, slowly
+    python -m tests.stores hold FILE       opens the store, says so and waits
+    python -m tests.stores open FILE       opens the store and prints what came of it
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.errors import MsmqError, StoreError
+from msmqwire.qm.model.changes import Changes, Key, Table
+from msmqwire.qm.store import Store, sqlite
+from msmqwire.qm.store.layout import LAYOUT, Layout
+from msmqwire.qm.store.sqlite import SqliteStore
+
+Rows = dict[Table, list[tuple[Key, bytes]]]
+DEPTH = 10
+"""Messages in the queue that `step` fills and empties."""
+
+
+def identifier(number: int) -> bytes:
+    return b"\x5a" * 16 + number.to_bytes(4, "little")
+
+
+def step(number: int) -> Changes:
+    """The changes of one message coming in and the tenth before it going: four tables, one counter."""
+    changes = Changes()
+    changes.put(Table.META, b"last", b"%d" % number)
+    changes.put(Table.MESSAGE, number, b"%d" % number * 8)
+    changes.put(Table.PACKET, number, number.to_bytes(4, "big") * 325)
+    changes.put(Table.HISTORY, identifier(number), b"%d" % number)
+    if number > DEPTH:
+        changes.delete(Table.MESSAGE, number - DEPTH)
+        changes.delete(Table.PACKET, number - DEPTH)
+        changes.delete(Table.HISTORY, identifier(number - DEPTH))
+    return changes
+
+
+def after(number: int) -> Rows:
+    """All that is in a store after the steps 1 to `number`."""
+    merged = Changes()
+    for done in range(max(1, number - 2 * DEPTH), number + 1):
+        merged.add(step(done))
+    return {
+        table: sorted((key, row) for key, row in merged.rows.get(table, {}).items() if row is not None)
+        for table in Table
+    }
+
+
+def last_step(store: Store) -> int:
+    return int(store.row(Table.META, b"last") or 0)
+
+
+def everything(store: Store) -> Rows:
+    return {table: list(store.rows(table)) for table in Table}
+
+
+def _marked(db: sqlite3.Connection) -> None:
+    """Marks each message in a step of its own, as a migration does that reads what it rewrites."""
+    for (key,) in db.execute("SELECT key FROM message ORDER BY key DESC").fetchall():
+        db.execute("UPDATE message SET content = CAST(content || x'6d' AS BLOB) WHERE key = ?", (key,))
+
+
+def _noted(db: sqlite3.Connection) -> None:
+    db.execute(LATER.tables["note"])
+    db.execute("INSERT INTO note SELECT key, content FROM message")
+
+
+NOTE = "CREATE TABLE note (key INTEGER PRIMARY KEY, content BLOB NOT NULL)"
+LATER = Layout({**LAYOUT.tables, "note": NOTE}, (*LAYOUT.migrations, _marked, _noted))
+"""Two versions on: messages bear a mark, and are then copied into a table of their own."""
+
+
+def filled(path: Path) -> None:
+    """Makes a store with the steps 1 to 30 in it."""
+    with SqliteStore(path) as store:
+        for number in range(1, 31):
+            store.commit(step(number))
+
+
+def refused(path: Path, kind: type[StoreError], **options: Any) -> StoreError:
+    """The error of opening this file, which stays what it was, and no process stays locked out."""
+    before = path.read_bytes() if path.exists() else None
+    for _ in range(2):
+        with pytest.raises(MsmqError) as caught:
+            SqliteStore(path, **options)
+        assert type(caught.value) is kind
+        assert (path.read_bytes() if path.exists() else None) == before
+    assert isinstance(caught.value, kind)
+    assert str(path) in str(caught.value)
+    assert caught.value.file == str(path)
+    return caught.value
+
+
+def main(what: str, place: str) -> None:
+    sqlite.CHECKPOINT_PAGES = 20  # type: ignore[misc]  # so that many a kill comes amid one
+    match what:
+        case "commit":
+            with SqliteStore(place) as store:
+                for number in itertools.count(last_step(store) + 1):
+                    store.commit(step(number))
+                    print(number, flush=True)
+        case "create":
+            for number in itertools.count():
+                SqliteStore(Path(place, f"{number}.db")).close()
+                print(number, flush=True)
+        case "migrate":
+            print("ready", flush=True)
+            SqliteStore(place, layout=LATER).close()
+        case "hold":
+            with SqliteStore(place):
+                print("ready", flush=True)
+                time.sleep(600)
+        case "open":
+            try:
+                SqliteStore(place).close()
+            except StoreError as exc:
+                print(type(exc).__name__, exc)
+            else:
+                print("opened")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,323 @@
+"""Transactions over several queue managers: all of them commit or none does, whoever crashes and when."""
+
+from __future__ import annotations
+
+from collections import deque
+from uuid import UUID
+
+import pytest
+
+from msmqwire.qm.coordinator import Action, InProcessCoordinator, Outcome, Request, carry_out
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.effects import TransactionReply
+from msmqwire.qm.model.values import PositionState
+from msmqwire.qm.store.memory import MemoryStore
+from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, states, taken
+
+NAMES = ("a", "b")
+AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
+PREPARED = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
+
+
+class System:
+    """Two queue managers and a coordinator; what they tell each other waits until it is delivered."""
+
+    def __init__(self) -> None:
+        self.desks = {name: Desk() for name in NAMES}
+        for desk in self.desks.values():
+            desk.put(desk.queue(), b"old", delivery_guarantee=RECOVERABLE)
+            desk.step()
+        self.store = MemoryStore()
+        self._guids = 0
+        self.waiting: deque[Request | tuple[UUID, str, str]] = deque()
+        self.outcomes: list[Outcome] = []
+        self.coordinator = self._started()
+
+    def _started(self) -> InProcessCoordinator:
+        return InProcessCoordinator(self.store, new_guid=self._guid)
+
+    def _guid(self) -> UUID:
+        self._guids += 1
+        return UUID(int=0xC000 + self._guids)
+
+    def begin(self) -> UUID:
+        """A transaction that receives ``old`` from each queue manager and sends ``new`` to it."""
+        identifier = self.coordinator.begin()
+        for name in NAMES:
+            core = self.desks[name].core
+            self.coordinator.enlist(identifier, name)
+            transaction = core.transactions.create(identifier)
+            queue = self.desks[name].find()
+            descriptor = self.desks[name].open(queue)
+            assert taken(core.messages.dequeue(descriptor, timeout=0, transaction=transaction)) == b"old"
+            self.desks[name].put(queue, b"new", transaction)
+            self.desks[name].step()
+        return identifier
+
+    def take(self) -> None:
+        """What the coordinator wants, once its changes are durable."""
+        changes, wanted = self.coordinator.take()
+        self.store.commit(changes)
+        self.outcomes += [one for one in wanted if isinstance(one, Outcome)]
+        self.waiting += [one for one in wanted if isinstance(one, Request)]
+
+    def deliver(self, *, durable: bool = True) -> None:
+        """The oldest request or reply that waits."""
+        one = self.waiting.popleft()
+        if not isinstance(one, Request):
+            self.coordinator.replied(*one)
+            return
+        desk = self.desks[one.participant]
+        carry_out(one, desk.core.transactions)
+        if not durable:
+            return
+        for effect in desk.step():
+            if isinstance(effect, TransactionReply):
+                self.waiting.append((effect.transaction, one.participant, effect.tag))
+        if one.action in (Action.REENLISTMENT_COMMIT, Action.REENLISTMENT_ABORT):
+            self.coordinator.reenlisted(one.transaction, one.participant)
+
+    def run(self, limit: int = 1_000) -> int:
+        """Until nothing waits, or so many were delivered; how many were."""
+        self.take()
+        count = 0
+        while self.waiting and count < limit:
+            self.deliver()
+            self.take()
+            count += 1
+        return count
+
+    def crash(self, name: str) -> None:
+        """A participant, or the coordinator, ends and starts again; what it was told or said is lost."""
+        if name == "coordinator":
+            self.waiting.clear()
+            self.coordinator = self._started()
+            for each, desk in self.desks.items():
+                desk.step()
+                self.coordinator.reenlist(each, list(desk.core.queue_manager.transactions))
+            return
+        self.waiting = deque(one for one in self.waiting if _participant(one) != name)
+        self.coordinator.lost(name)
+        self.desks[name].restart()
+        self.coordinator.reenlist(name, self.desks[name].core.transactions.in_doubt)
+
+    def bodies(self) -> list[list[bytes]]:
+        return [bodies(desk.find()) for desk in self.desks.values()]
+
+    def states(self) -> list[list[PositionState]]:
+        return [states(desk.find()) for desk in self.desks.values()]
+
+    def assert_ended(self, *, committed: bool) -> None:
+        """Everywhere the same, for readers and in the stores, and nobody remembers the transaction."""
+        assert self.bodies() == [[b"new" if committed else b"old"]] * 2
+        assert self.states() == [[AVAILABLE]] * 2
+        assert list(self.store.rows(Table.TRANSACTION)) == []
+        for desk in self.desks.values():
+            assert desk.core.queue_manager.transactions == {}
+            desk.restart()
+        assert self.bodies() == [[b"new" if committed else b"old"]] * 2
+        assert self.states() == [[AVAILABLE]] * 2
+
+
+def _participant(one: Request | tuple[UUID, str, str]) -> str:
+    return one.participant if isinstance(one, Request) else one[1]
+
+
+@pytest.fixture
+def system() -> System:
+    return System()
+
+
+def test_commit(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, True)]
+    system.assert_ended(committed=True)
+
+
+def test_abort(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.abort(identifier)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, False)]
+    system.assert_ended(committed=False)
+
+
+def test_nobody_is_told_to_commit_before_all_are_prepared_and_that_is_stored(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.take()
+    assert list(system.waiting) == [Request(name, Action.PREPARE, identifier) for name in NAMES]
+    system.deliver()
+    system.deliver()
+    assert list(system.waiting) == [(identifier, name, PREPARED) for name in NAMES]
+    system.deliver()
+    assert list(system.coordinator.take()[1]) == []
+    system.deliver()
+    changes, wanted = system.coordinator.take()
+    assert list(changes) == [(Table.TRANSACTION, identifier.bytes, b'["a", "b"]')]
+    assert wanted == [Outcome(identifier, True)] + [
+        Request(name, Action.COMMIT, identifier) for name in NAMES
+    ]
+
+
+def test_a_decision_is_kept_until_all_have_committed(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=6)  # prepared, decided, both have committed
+    assert [key for key, _ in system.store.rows(Table.TRANSACTION)] == [identifier.bytes]
+    system.run(limit=1)
+    assert [key for key, _ in system.store.rows(Table.TRANSACTION)] == [identifier.bytes]
+    system.run(limit=1)
+    assert list(system.store.rows(Table.TRANSACTION)) == []
+
+
+def test_one_that_cannot_prepare_aborts_all(system: System) -> None:
+    identifier = system.begin()
+    system.desks["b"].core.transactions.abort(identifier)  # b does not know it any more
+    system.coordinator.commit(identifier)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, False)]
+    system.assert_ended(committed=False)
+
+
+def test_a_transaction_of_nobody(system: System) -> None:
+    identifier = system.coordinator.begin()
+    system.coordinator.commit(identifier)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, True)]
+    assert list(system.store.rows(Table.TRANSACTION)) == []
+
+
+def test_who_comes_too_late_aborts(system: System) -> None:
+    identifier = system.coordinator.begin()
+    system.coordinator.abort(identifier)
+    system.coordinator.enlist(identifier, "a")
+    assert system.coordinator.take()[1] == [
+        Outcome(identifier, False),
+        Request("a", Action.ABORT, identifier),
+    ]
+
+
+def test_a_committed_transaction_cannot_be_aborted(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=4)
+    system.coordinator.abort(identifier)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, True)]
+    system.assert_ended(committed=True)
+
+
+@pytest.mark.requirement("DMPR-3.1.4.9-01")
+def test_a_participant_that_crashes_after_it_prepared_commits_with_the_others(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=4)  # decided, nobody has been told
+    system.crash("b")
+    assert system.states()[1] == [LOCKED, LOCKED]
+    desk = system.desks["b"]
+    assert desk.core.messages.dequeue(desk.open(desk.find()), timeout=0).message is None
+    system.take()
+    assert Request("b", Action.REENLISTMENT_COMMIT, identifier) in system.waiting
+    system.run()
+    system.assert_ended(committed=True)
+
+
+@pytest.mark.requirement("DMPR-3.1.4.10-01")
+def test_a_participant_that_crashes_after_it_prepared_aborts_with_the_others(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=1)  # a has prepared
+    assert system.waiting[0] == Request("b", Action.PREPARE, identifier)
+    system.coordinator.abort(identifier)
+    system.waiting.clear()
+    system.coordinator.take()  # nobody hears of it
+    system.crash("a")
+    assert system.states()[0] == [LOCKED, LOCKED]
+    system.take()
+    assert list(system.waiting) == [Request("a", Action.REENLISTMENT_ABORT, identifier)]
+    system.run()
+    assert system.states()[0] == [AVAILABLE]
+    assert system.bodies()[0] == [b"old"]
+
+
+def test_a_participant_that_crashes_before_it_prepared_aborts_all(system: System) -> None:
+    identifier = system.begin()
+    system.crash("b")
+    system.coordinator.commit(identifier)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, False)]
+    system.assert_ended(committed=False)
+
+
+def test_a_coordinator_that_crashes_before_its_decision_aborts(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=3)  # both are prepared, one has said so
+    assert system.states() == [[LOCKED, LOCKED]] * 2
+    system.crash("coordinator")
+    system.run()
+    system.assert_ended(committed=False)
+
+
+def test_a_coordinator_that_crashes_after_its_decision_commits(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=4)
+    assert system.states() == [[LOCKED, LOCKED]] * 2
+    system.crash("coordinator")
+    assert system.coordinator.take()[1][:2] == [Request(name, Action.COMMIT, identifier) for name in NAMES]
+    system.crash("coordinator")
+    system.run()
+    system.assert_ended(committed=True)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("second", [None, "a", "b", "coordinator"])
+@pytest.mark.parametrize("first", ["a", "b", "coordinator"])
+@pytest.mark.parametrize("after", range(9))
+def test_whoever_crashes_and_when_all_end_alike(
+    after: int, first: str, second: str | None, durable: bool
+) -> None:
+    system = System()
+    system.coordinator.commit(system.begin())
+    system.run(limit=after)
+    if not durable and system.waiting:
+        system.deliver(durable=False)  # what it did is lost with the crash, or it does the next step later
+    system.crash(first)
+    if second is not None:
+        system.run(limit=1)
+        system.crash(second)
+    system.run()
+    for name in NAMES:  # those that had no answer ask again
+        system.desks[name].step()
+        system.coordinator.reenlist(name, list(system.desks[name].core.queue_manager.transactions))
+    system.run()
+    committed = system.bodies()[0] == [b"new"]
+    assert {one.committed for one in system.outcomes} <= {committed}
+    system.assert_ended(committed=committed)
+
+
+def test_a_participant_that_is_known_to_be_lost_aborts_all_before_it_is_back(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.lost("b")
+    assert system.coordinator.take()[1][-1] == Outcome(identifier, False)
+
+
+def test_a_participant_that_comes_back_without_a_transaction_aborts_it(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.reenlist("b", [])
+    assert system.coordinator.take()[1][-1] == Outcome(identifier, False)
+
+
+def test_a_participant_whose_answer_was_lost_is_still_prepared(system: System) -> None:
+    identifier = system.begin()
+    system.coordinator.commit(identifier)
+    system.run(limit=3)  # both are prepared, a has said so
+    assert system.waiting.pop() == (identifier, "b", PREPARED)
+    system.coordinator.reenlist("b", system.desks["b"].core.transactions.in_doubt)
+    system.run()
+    assert system.outcomes == [Outcome(identifier, True)]
+    system.assert_ended(committed=True)

@@ -1,0 +1,88 @@
+"""Messages to queues of the same queue manager: there at once, with what their sender asked for."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from msmqwire.constants import HResult, MessageClass
+from msmqwire.names import PrivateName, parse_format_name
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.values import AcknowledgementsRequested, QueueAccessType
+from msmqwire.qm.store.memory import MemoryStore
+
+
+def core() -> Core:
+    found = Core(MemoryStore(), new_guid=uuid4, computer_name="alpha", quota=1 << 30)
+    found.at(0, 1_700_000_000)
+    found.start()
+    return found
+
+
+def queue(manager: Core, name: str, *, transactional: bool = False) -> Queue:
+    wanted = Queue(NULL_GUID)
+    manager.queues.set_defaults(wanted)
+    wanted.pathname, wanted.transactional = f"alpha\\private$\\{name}", transactional
+    _, found = manager.queues.create(wanted)
+    assert found is not None
+    return found
+
+
+def bodies(found: Queue | None) -> list[bytes]:
+    assert found is not None
+    return [position.message.body for position in found.positions]
+
+
+def message(manager: Core, admin: Queue, body: bytes) -> Message:
+    return Message(
+        body=body,
+        acknowledgements_requested=AcknowledgementsRequested.ACK_FULL_REACH_QUEUE,
+        administration=PrivateName(manager.queue_manager.identifier, admin.private_queue_number),
+        positive_journaling_requested=True,
+    )
+
+
+def test_a_local_message_is_acknowledged_and_journaled_once() -> None:
+    manager = core()
+    orders, admin = queue(manager, "orders"), queue(manager, "admin")
+    name = parse_format_name("DIRECT=OS:alpha\\private$\\orders")
+    _, opened = manager.queues.open(name, QueueAccessType.SEND_ACCESS)
+    assert opened is not None
+    assert manager.send(opened, message(manager, admin, b"m")) == 0
+    assert bodies(orders) == [b"m"]
+    assert bodies(manager.queue_manager.system_journal_queue) == [b"m"]
+    classes = [position.message.message_class for position in admin.positions]
+    assert classes == [MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE]
+
+
+def test_a_local_transaction_is_acknowledged_with_its_commit_and_not_with_its_abort() -> None:
+    manager = core()
+    orders, admin = queue(manager, "orders", transactional=True), queue(manager, "admin")
+    name = parse_format_name("DIRECT=OS:alpha\\private$\\orders")
+    _, opened = manager.queues.open(name, QueueAccessType.SEND_ACCESS)
+    assert opened is not None
+    new_guid = manager.context.new_guid
+    aborted, committed = manager.transactions.create(new_guid()), manager.transactions.create(new_guid())
+    manager.send(opened, message(manager, admin, b"no"), aborted)
+    manager.send(opened, message(manager, admin, b"yes"), committed)
+    assert not len(admin.positions)
+    manager.transactions.abort(aborted.identifier)
+    manager.commit(committed)
+    assert bodies(orders) == bodies(manager.queue_manager.system_journal_queue) == [b"yes"]
+    assert len(admin.positions) == 1
+
+
+def test_the_queue_says_whether_a_transaction_is_needed() -> None:
+    manager = core()
+    queue(manager, "plain")
+    queue(manager, "ordered", transactional=True)
+    transaction = manager.transactions.create(manager.context.new_guid())
+    for name, given in (("plain", transaction), ("ordered", None)):
+        _, opened = manager.queues.open(
+            parse_format_name(f"DIRECT=OS:alpha\\private$\\{name}"), QueueAccessType.SEND_ACCESS
+        )
+        assert opened is not None
+        assert opened.queue is not None
+        assert manager.send(opened, Message(), given) == HResult.MQ_ERROR_TRANSACTION_USAGE
+        assert not len(opened.queue.positions)

@@ -1,0 +1,251 @@
+"""What every store does: one suite, run on each of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from msmqwire.qm.model.changes import INTEGER_KEYS, Changes, Key, Table
+from msmqwire.qm.store import Store
+from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store.sqlite import SqliteStore
+from tests.stores import after, everything, step
+
+Reopen = Callable[[Store], Store]
+
+
+def again_in_memory(store: Store) -> Store:
+    assert isinstance(store, MemoryStore)
+    store.close()
+    return store.copy()
+
+
+def again_on_disk(store: Store) -> Store:
+    assert isinstance(store, SqliteStore)
+    store.close()
+    return SqliteStore(store.path, create=False)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Reopen]]:
+    """A new store, and how to end it and begin anew."""
+    if request.param == "memory":
+        yield MemoryStore(), again_in_memory
+        return
+    opened: list[Store] = [SqliteStore(tmp_path / "store.db")]
+
+    def again(store: Store) -> Store:
+        opened.append(again_on_disk(store))
+        return opened[-1]
+
+    yield opened[0], again
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(places: tuple[Store, Reopen]) -> Store:
+    return places[0]
+
+
+def changes(*rows: tuple[Table, Key, bytes | None]) -> Changes:
+    made = Changes()
+    for table, key, row in rows:
+        if row is None:
+            made.delete(table, key)
+        else:
+            made.put(table, key, row)
+    return made
+
+
+def key_of(table: Table, number: int) -> Key:
+    return number if table in INTEGER_KEYS else number.to_bytes(8, "big")
+
+
+def test_a_new_store_is_empty(store: Store) -> None:
+    assert everything(store) == {table: [] for table in Table}
+    assert all(store.row(table, key_of(table, 1)) is None for table in Table)
+    assert store.version >= 1
+
+
+@pytest.mark.parametrize("table", Table)
+def test_rows_stay_in_their_table_and_survive(places: tuple[Store, Reopen], table: Table) -> None:
+    store, again = places
+    keys = [key_of(table, number) for number in (3, 1, 2)]
+    store.commit(changes(*((table, key, b"row %d" % number) for number, key in enumerate(keys))))
+    wanted = {other: [] for other in Table} | {
+        table: [(keys[1], b"row 1"), (keys[2], b"row 2"), (keys[0], b"row 0")]
+    }
+    assert everything(store) == wanted
+    store = again(store)
+    assert everything(store) == wanted
+    assert [store.row(table, key) for key in keys] == [b"row 0", b"row 1", b"row 2"]
+
+
+def test_one_commit_changes_many_tables(places: tuple[Store, Reopen]) -> None:
+    store, again = places
+    for number in range(1, 31):
+        store.commit(step(number))
+        assert everything(store) == after(number)
+    assert everything(again(store)) == after(30)
+
+
+def test_rows_come_in_the_order_of_their_keys(store: Store) -> None:
+    numbers = [0, 1, 255, 256, -1, 2**31, 2**32, 2**62, 2**63 - 1, -(2**63)]
+    names = [
+        b"",
+        b"\0",
+        b"\0\0",
+        b"\x01",
+        b"\x7f",
+        b"\x80",
+        b"\xff",
+        b"\xff\0",
+        b"a" * 5000,
+        b"a" * 4999 + b"b",
+    ]
+    store.commit(
+        changes(
+            *((Table.MESSAGE, number, b"") for number in reversed(numbers)),
+            *((Table.HISTORY, name, b"") for name in reversed(names)),
+        )
+    )
+    assert [key for key, _ in store.rows(Table.MESSAGE)] == sorted(numbers)
+    assert [key for key, _ in store.rows(Table.HISTORY)] == sorted(names)
+
+
+def test_the_last_change_wins(store: Store) -> None:
+    steps = changes((Table.QUEUE, 1, b"first"), (Table.QUEUE, 2, b"first"), (Table.QUEUE, 3, None))
+    steps.add(changes((Table.QUEUE, 1, b"second"), (Table.QUEUE, 2, None), (Table.QUEUE, 3, b"second")))
+    store.commit(steps)
+    assert list(store.rows(Table.QUEUE)) == [(1, b"second"), (3, b"second")]
+    store.commit(changes((Table.QUEUE, 1, b"third"), (Table.QUEUE, 3, None)))
+    assert list(store.rows(Table.QUEUE)) == [(1, b"third")]
+
+
+def test_deleting_what_is_not_there_and_committing_nothing(places: tuple[Store, Reopen]) -> None:
+    store, again = places
+    store.commit(changes((Table.META, b"a", b"1")))
+    store.commit(Changes())
+    store.commit(changes((Table.META, b"b", None), (Table.PACKET, 7, None)))
+    assert list(again(store).rows(Table.META)) == [(b"a", b"1")]
+
+
+@pytest.mark.parametrize("size", [0, 1, 4061, 4062, 70_000, 4 << 20])
+def test_rows_of_any_size(places: tuple[Store, Reopen], size: int) -> None:
+    store, again = places
+    content, name = (b"\0\xff'\"" * (size // 4 + 1))[:size], b"k" * min(size, 100_000)
+    store.commit(changes((Table.PACKET, 1, content), (Table.INCOMING, name, content)))
+    store = again(store)
+    assert store.row(Table.PACKET, 1) == content
+    assert store.row(Table.INCOMING, name) == content
+    store.commit(changes((Table.PACKET, 1, None), (Table.INCOMING, name, None)))
+    assert store.row(Table.PACKET, 1) is store.row(Table.INCOMING, name) is None
+
+
+def test_rows_are_those_of_the_moment_when_the_first_was_taken(store: Store) -> None:
+    before = changes(*((Table.MESSAGE, number, b"old") for number in range(1000)))
+    store.commit(before)
+    rows = store.rows(Table.MESSAGE)
+    first = next(rows)
+    store.commit(changes(*((Table.MESSAGE, number, b"new") for number in range(0, 2000, 2))))
+    assert store.row(Table.MESSAGE, 998) == b"new"
+    assert [first, *rows] == [(number, b"old") for number in range(1000)]
+    assert sum(row == b"new" for _, row in store.rows(Table.MESSAGE)) == 1000
+
+
+def test_two_iterations_do_not_disturb_each_other(store: Store) -> None:
+    store.commit(changes(*((Table.MESSAGE, number, b"") for number in range(500))))
+    one, other = store.rows(Table.MESSAGE), store.rows(Table.MESSAGE)
+    assert [key for pair in zip(one, other, strict=True) for key, _ in pair] == [
+        number for number in range(500) for _ in range(2)
+    ]
+
+
+def test_other_threads_read_while_one_commits(store: Store) -> None:
+    """They see the state after some commit, whole, and never an earlier one than before."""
+    steps, done = 150, threading.Event()
+    wrong: list[object] = []
+    reads = count()
+
+    def read_all() -> None:
+        seen = 0
+        while not done.is_set():
+            rows = dict(store.rows(Table.MESSAGE))
+            newest = max(rows, default=0)
+            if newest < seen or list(rows.items()) != after(newest)[Table.MESSAGE]:  # type: ignore[operator]
+                wrong.append(rows)
+            seen = newest  # type: ignore[assignment]
+            next(reads)
+
+    def read_one() -> None:
+        seen = 0
+        while not done.is_set():
+            last = int(store.row(Table.META, b"last") or 0)
+            packet = store.row(Table.PACKET, last) if last else None
+            if last < seen or packet not in (None, last.to_bytes(4, "big") * 325):
+                wrong.append((last, packet))
+            seen = last
+            next(reads)
+
+    threads = [threading.Thread(target=target) for target in (read_all, read_one, read_one)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(1, steps + 1):
+            store.commit(step(number))
+            assert store.row(Table.META, b"last") == b"%d" % number
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert next(reads) > 0
+    assert everything(store) == after(steps)
+
+
+def test_commits_of_several_threads_follow_each_other(store: Store) -> None:
+    def commit(first: int) -> None:
+        for number in range(first, first + 25):
+            store.commit(changes((Table.MESSAGE, number, b"m"), (Table.PACKET, number, b"p")))
+
+    threads = [threading.Thread(target=commit, args=(first,)) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    keys = [number for first in (0, 100, 200) for number in range(first, first + 25)]
+    assert [key for key, _ in store.rows(Table.MESSAGE)] == keys
+    assert [key for key, _ in store.rows(Table.PACKET)] == keys
+
+
+def test_a_closed_store_says_so(store: Store) -> None:
+    store.commit(step(1))
+    begun = store.rows(Table.META)
+    with store as same:
+        assert same is store
+        next(begun)
+    store.close()
+    with pytest.raises(ValueError, match="closed"):
+        store.row(Table.META, b"last")
+    with pytest.raises(ValueError, match="closed"):
+        next(store.rows(Table.META))
+    for late in (step(2), Changes()):
+        with pytest.raises(ValueError, match="closed"):
+            store.commit(late)
+
+
+def test_a_copy_in_memory_goes_its_own_way() -> None:
+    store = MemoryStore()
+    store.commit(step(1))
+    then = store.copy()
+    store.commit(step(2))
+    store.close()
+    assert everything(then) == after(1)
+    assert everything(store.copy()) == after(2)
+    then.commit(step(2))
+    assert everything(then) == after(2)

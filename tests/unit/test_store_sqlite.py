@@ -1,0 +1,371 @@
+"""The store in a file: what the system refuses, the lock, the log, versions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.errors import (
+    StoreDamaged,
+    StoreForeign,
+    StoreInUse,
+    StoreNewer,
+    StoreRefused,
+)
+from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.store import sqlite
+from msmqwire.qm.store.layout import LAYOUT, Layout
+from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
+from tests.stores import LATER, after, everything, filled, refused, step
+
+ROOT = Path(__file__).resolve().parents[2]
+posix = pytest.mark.skipif(os.name != "posix", reason="needs limits and users of POSIX")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A closed store with the steps 1 to 30 in it."""
+    filled(tmp_path / "store.db")
+    return tmp_path / "store.db"
+
+
+class Watched(dict[Any, bytes | None]):
+    """Rows that call something when the store comes to them."""
+
+    def __init__(self, rows: dict[Any, bytes | None], seen: Callable[[], None]) -> None:
+        super().__init__(rows)
+        self.seen = seen
+
+    def items(self) -> Any:
+        self.seen()
+        return super().items()
+
+
+def test_a_commit_under_way_is_neither_seen_nor_waited_for(path: Path) -> None:
+    with SqliteStore(path) as store:
+        seen: list[bool] = []
+
+        def look() -> None:
+            seen.append(everything(store) == after(30) and store.row(Table.META, b"last") == b"30")
+
+        changes = step(31)
+        *_, last = changes.rows
+        changes.rows[last] = Watched(changes.rows[last], look)
+        store.commit(changes)
+        assert seen
+        assert all(seen)
+        assert everything(store) == after(31)
+
+
+# The system says no.
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """As a user whom permissions stop."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@posix
+def test_a_folder_that_can_only_be_read(path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.joinpath("store.db").write_bytes(path.read_bytes())
+        folder.chmod(0o555)
+        try:
+            with unprivileged():
+                refused(folder / "store.db", StoreRefused)
+                refused(folder / "other.db", StoreRefused)
+        finally:
+            folder.chmod(0o755)
+        assert [other.name for other in folder.iterdir()] == ["store.db"]
+
+
+@posix
+def test_a_file_that_can_only_be_read(path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name, "store.db")
+        file.write_bytes(path.read_bytes())
+        file.chmod(0o444)
+        Path(name).chmod(0o777)
+        with unprivileged():
+            refused(file, StoreRefused)
+
+
+def test_a_folder_in_place_of_the_file_and_no_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefused):
+        SqliteStore(tmp_path)
+    with pytest.raises(StoreRefused):
+        SqliteStore(tmp_path / "none" / "store.db")
+
+
+@posix
+def test_a_file_that_is_taken_away_is_not_made_again(path: Path) -> None:
+    with SqliteStore(path) as store:
+        path.unlink()
+        with pytest.raises(StoreRefused):
+            next(store.rows(Table.MESSAGE))
+        assert not path.exists()
+
+
+@contextmanager
+def pages_run_out(store: SqliteStore) -> Iterator[None]:
+    (most,) = store._writer.execute("PRAGMA max_page_count").fetchone()
+    store._writer.execute("PRAGMA max_page_count = 1")  # as many as there are
+    try:
+        yield
+    finally:
+        store._writer.execute(f"PRAGMA max_page_count = {most}")
+
+
+@contextmanager
+def files_may_not_grow(store: SqliteStore) -> Iterator[None]:
+    import resource
+
+    log = store.path.with_name(store.path.name + "-wal")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 9000, hard))  # the first pages fit
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "full",
+    [pytest.param(pages_run_out, id="pages"), pytest.param(files_may_not_grow, id="limit", marks=posix)],
+)
+def test_a_full_disk_is_waited_out(path: Path, full: Callable[[SqliteStore], Any]) -> None:
+    with SqliteStore(path) as store:
+        store.commit(step(31))
+        waiting = step(32)
+        for number in range(100):
+            waiting.put(Table.OUTGOING, number, bytes(1000))
+        with full(store):
+            for _ in range(3):
+                with pytest.raises(StoreRefused) as caught:
+                    store.commit(waiting)
+                assert str(path) in str(caught.value)
+                assert everything(store) == after(31)
+                assert store.row(Table.META, b"last") == b"31"
+        waiting.add(step(33))
+        store.commit(waiting)
+        grown = {**after(33), Table.OUTGOING: [(number, bytes(1000)) for number in range(100)]}
+        assert everything(store) == grown
+    with SqliteStore(path) as store:
+        assert everything(store) == grown
+
+
+@posix
+def test_killed_on_a_full_disk(path: Path) -> None:
+    """The file and its log as they are after a refused commit: nothing of that is in them."""
+    with SqliteStore(path) as store:
+        store.commit(step(31))
+        with files_may_not_grow(store), pytest.raises(StoreRefused):
+            store.commit(step(32))
+        copy = path.with_name("copy.db")
+        for suffix in ("", "-wal"):
+            copy.with_name("copy.db" + suffix).write_bytes(path.with_name("store.db" + suffix).read_bytes())
+    with SqliteStore(copy) as store:
+        assert everything(store) == after(31)
+
+
+def test_what_no_row_can_be_leaves_nothing_behind(path: Path) -> None:
+    """A mistake of the caller comes out as it is, and the next commit goes on."""
+    with SqliteStore(path) as store:
+        for key, row in ((2**63, b""), (1, object()), ("name", b"")):
+            wrong = step(31)
+            wrong.put(Table.SEQUENCE, key, row)  # type: ignore[arg-type]
+            with pytest.raises((OverflowError, sqlite3.Error)):
+                store.commit(wrong)
+            assert everything(store) == after(30)
+        store.commit(step(31))
+        assert everything(store) == after(31)
+
+
+def test_another_program_that_writes_is_waited_for_and_then_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_WAIT_S", 0.05)
+    with SqliteStore(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as shell:
+        shell.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreRefused, match="locked"):
+            store.commit(step(31))
+        assert everything(store) == after(30)
+        shell.execute("ROLLBACK")
+        store.commit(step(31))
+        assert everything(store) == after(31)
+
+
+# The lock.
+
+
+def child(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.stores", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, **options)
+
+
+def test_one_process_at_a_time_and_the_lock_ends_with_it(path: Path) -> None:
+    with child("hold", path) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "ready\n"
+            assert "another process" in refused(path, StoreInUse).why
+        finally:
+            holder.kill()
+    with SqliteStore(path) as store:
+        assert everything(store) == after(30)
+        with child("open", path) as other:
+            assert other.communicate()[0].startswith("StoreInUse ")
+        store.commit(step(31))
+    with child("open", path) as other:
+        assert other.communicate()[0] == "opened\n"
+
+
+def test_one_object_at_a_time_under_any_name(path: Path) -> None:
+    alias = path.with_name("alias.db")
+    alias.symlink_to(path)
+    with SqliteStore(path) as store:
+        for name in (path, alias, path.parent / ".." / path.parent.name / path.name):
+            with pytest.raises(StoreInUse):
+                SqliteStore(name)
+        store.commit(step(31))
+    with SqliteStore(alias) as store:
+        assert store.path == path.resolve()
+        assert everything(store) == after(31)
+
+
+def test_two_that_come_at_once(tmp_path: Path) -> None:
+    """One of them gets the store, in the making too."""
+    for number in range(10):
+        path, won = tmp_path / f"{number}.db", []
+        barrier = threading.Barrier(3)
+
+        def enter(path: Path = path, won: list[object] = won, barrier: threading.Barrier = barrier) -> None:
+            barrier.wait()
+            try:
+                won.append(SqliteStore(path))
+            except StoreInUse as exc:
+                won.append(exc)
+
+        threads = [threading.Thread(target=enter) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stores = [store for store in won if isinstance(store, SqliteStore)]
+        assert (len(stores), len(won)) == (1, 3)
+        stores[0].close()
+
+
+def test_a_lock_file_of_something_else_is_left_alone(path: Path) -> None:
+    lock = path.with_name("store.db.lock")
+    lock.write_bytes(b"1234\n" * 300)
+    with pytest.raises(StoreForeign, match=r"store\.db\.lock"):
+        SqliteStore(path)
+    assert lock.read_bytes() == b"1234\n" * 300
+
+
+# The log.
+
+
+def test_the_log_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr(sqlite, "LOG_SIZE_KEPT", 100 * PAGE_SIZE)
+    path, done = tmp_path / "store.db", threading.Event()
+    log = path.with_name("store.db-wal")
+    with SqliteStore(path) as store:
+
+        def read() -> None:
+            while not done.is_set():
+                store.row(Table.META, b"last")
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for number in range(1, 600):
+                store.commit(step(number))
+                assert log.stat().st_size < 1000 * PAGE_SIZE
+        finally:
+            done.set()
+            reader.join()
+        large = Changes()
+        large.put(Table.PACKET, 1 << 40, bytes(1000 * PAGE_SIZE))
+        store.commit(large)
+        assert log.stat().st_size > 1000 * PAGE_SIZE
+        for number in range(600, 660):
+            store.commit(step(number))
+        assert log.stat().st_size <= 100 * PAGE_SIZE
+
+
+def test_an_iteration_given_up_holds_nothing(path: Path) -> None:
+    with SqliteStore(path) as store:
+        rows = store.rows(Table.MESSAGE)
+        next(rows)
+        del rows
+        assert not store._iterating
+        kept = store.rows(Table.MESSAGE)
+        next(kept)
+    assert not path.with_name("store.db-wal").exists()
+
+
+# Versions.
+
+
+def test_a_store_of_a_later_version_is_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {LAYOUT.version + 1}")
+    assert "later" in refused(path, StoreNewer).why
+
+
+def test_the_way_to_a_later_version(path: Path) -> None:
+    with SqliteStore(path, layout=LATER) as store:
+        assert store.version == LAYOUT.version + 2
+        marked = [(key, row + b"m") for key, row in after(30)[Table.MESSAGE]]
+        assert everything(store) == {**after(30), Table.MESSAGE: marked}
+        assert store._reader.execute("SELECT * FROM note").fetchall() == marked  # one step after the other
+    with SqliteStore(path, layout=LATER) as store:
+        assert list(store.rows(Table.MESSAGE)) == marked  # marked once
+    refused(path, StoreNewer)
+
+
+def test_a_new_store_needs_no_way(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "new.db", layout=LATER) as store:
+        store.commit(step(1))
+        assert everything(store) == after(1)
+
+
+def fail(db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM message")
+    raise RuntimeError("no way")
+
+
+def forget(db: sqlite3.Connection) -> None:
+    db.execute("DROP TABLE message")
+
+
+@pytest.mark.parametrize("last, error", [(fail, RuntimeError), (forget, StoreDamaged)])
+def test_a_way_that_fails_leaves_the_old_version(
+    path: Path, last: Callable[[sqlite3.Connection], None], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        SqliteStore(path, layout=Layout(LATER.tables, (*LATER.migrations, last)))
+    with SqliteStore(path) as store:
+        assert everything(store) == after(30)

@@ -1,0 +1,120 @@
+"""Writes `docs/qm-states.md`: the state diagrams of the queue manager, made from the tables of its engine.
+
+python tools/state_diagrams.py            writes it
+python tools/state_diagrams.py --check    fails if it is not what the tables say
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from msmqwire.qm.engines.states import (  # noqa: E402
+    MESSAGES,
+    PING,
+    SESSION,
+    MessageState,
+    PingState,
+    Role,
+    SessionState,
+)
+
+TARGET: Final = ROOT / "docs" / "qm-states.md"
+Row = tuple[Enum, str, Enum]
+"""A state, what happens in it, and the state that follows."""
+
+HEAD: Final = """\
+# States of the queue manager
+
+Made from the tables of `msmqwire/qm/engines/states.py` by `python tools/state_diagrams.py`.
+What a table does not have is not allowed: a packet that comes in another state closes the session.
+"""
+
+
+def diagram(rows: Iterable[Row], first: Enum, last: Iterable[Enum]) -> str:
+    """A state diagram for mermaid. Several events that lead the same way share an arrow."""
+    arrows: dict[tuple[Enum, Enum], list[str]] = {}
+    for state, event, following in rows:
+        arrows.setdefault((state, following), []).append(event)
+    lines = ["```mermaid", "stateDiagram-v2"]
+    states = dict.fromkeys(state for pair in arrows for state in pair)
+    lines += [f'    state "{state.value}" as {state.name}' for state in states]
+    lines.append(f"    [*] --> {first.name}")
+    for (state, following), events in arrows.items():
+        lines.append(f"    {state.name} --> {following.name}: {'<br>'.join(events)}")
+    lines += [f"    {state.name} --> [*]" for state in last]
+    return "\n".join([*lines, "```", ""])
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The same as a table."""
+    lines = ["| state | event | next state |", "| --- | --- | --- |"]
+    lines += [f"| {state.value} | {event} | {following.value} |" for state, event, following in rows]
+    return "\n".join([*lines, ""])
+
+
+def part(title: str, section: str, rows: list[Row], first: Enum, last: Iterable[Enum]) -> str:
+    return "\n".join([f"## {title}\n", f"{section}\n", diagram(rows, first, last), table(rows)])
+
+
+def of(transitions: Mapping[tuple[Enum, Enum], Enum]) -> list[Row]:
+    """The rows of a table by state and event."""
+    return [(state, str(event.value), following) for (state, event), following in transitions.items()]
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [HEAD]
+    for role, figure in ((Role.INITIATOR, 1), (Role.ACCEPTOR, 2)):
+        its = {(state, event): to for (who, state, event), to in SESSION.items() if who is role}
+        reached = {SessionState.CLOSED, *its.values()}
+        rows = [
+            row
+            for row in of(its)
+            if (row[0] in reached and row[0] is not row[2]) or row[0] is SessionState.OPEN
+        ]
+        section = f"[MS-MQQB] 3.1.1.1.1.{figure}. CLOSED is also where a session begins."
+        title = f"Session, {role.value}"
+        parts.append(part(title, section, rows, SessionState.CLOSED, [SessionState.CLOSED]))
+    merged: dict[int, list[str]] = {}
+    for kind, its_messages in MESSAGES.items():
+        merged.setdefault(id(its_messages), []).append(kind)
+    for kinds in merged.values():
+        sections = " and ".join(f"3.1.1.1.1.{_SECTIONS[kind]}" for kind in kinds)
+        rows = of(MESSAGES[kinds[0]])
+        title = f"Message, {' or '.join(kind.lower() for kind in kinds)}, at its sender"
+        parts.append(
+            part(title, f"[MS-MQQB] {sections}.", rows, MessageState.WAITING_TO_SEND, [MessageState.DONE])
+        )
+    rows = [(state, event, following) for (state, event), following in PING.items()]
+    ends = [PingState.ACCEPTED, PingState.REFUSED]
+    parts.append(part("Ping, at its sender", "[MS-MQQB] 3.1.1.1.1.9.", rows, PingState.WAITING, ends))
+    return "\n".join(parts)
+
+
+_SECTIONS: Final = {"Express": 3, "Recoverable": 5, "Transactional": 7}
+
+
+def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
+    parser = argparse.ArgumentParser(description="Writes docs/qm-states.md.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is not up to date"
+    )
+    text = page()
+    if not parser.parse_args(arguments).check:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    elif not target.exists() or target.read_text(encoding="utf-8") != text:
+        print(f"{target} is not up to date: run python tools/state_diagrams.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
