@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import InvalidValue
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.engines.engine import BinaryEngine
 from msmqwire.qm.manager import recovery, rows
@@ -155,7 +156,12 @@ class Core:
         One for a queue of this queue manager is there at once, and has the acknowledgement of its arrival
         and its source journaling as another would. Gives MQ_ERROR_TRANSACTION_USAGE for one that is to be
         sent in a transaction to such a queue that is not transactional, or without one to one that is.
+
+        Raises InvalidValue and InvalidName for a message that no packet can hold, and for one that has been
+        sent: the queue manager keeps it.
         """
+        if message.identifier.uniquifier:
+            raise InvalidValue("the message has been sent: make another one", path="UserHeader.MessageID")
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name
         for one in descriptor.children if descriptor.multiple else (descriptor,):

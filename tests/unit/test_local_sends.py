@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+import pytest
+
 from msmqwire.constants import HResult, MessageClass
+from msmqwire.errors import InvalidValue
 from msmqwire.names import PrivateName, parse_format_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.values import AcknowledgementsRequested, QueueAccessType
+from msmqwire.qm.model.values import AcknowledgementsRequested, DeliveryGuarantee, QueueAccessType
 from msmqwire.qm.store.memory import MemoryStore
 
 
@@ -86,3 +89,33 @@ def test_the_queue_says_whether_a_transaction_is_needed() -> None:
         assert opened.queue is not None
         assert manager.send(opened, Message(), given) == HResult.MQ_ERROR_TRANSACTION_USAGE
         assert not len(opened.queue.positions)
+
+
+@pytest.mark.parametrize("recoverable", [False, True])
+@pytest.mark.parametrize("host", ["alpha", "beta"])
+def test_what_no_packet_can_hold_is_refused_before_it_is_anywhere(host: str, recoverable: bool) -> None:
+    manager = core()
+    queue(manager, "orders")
+    name = parse_format_name(f"DIRECT=OS:{host}\\private$\\orders")
+    _, opened = manager.queues.open(name, QueueAccessType.SEND_ACCESS)
+    assert opened is not None
+    assert opened.queue is not None
+    wrong = Message(label="x" * 300, delivery_guarantee=DeliveryGuarantee(recoverable))
+    with pytest.raises(InvalidValue, match="Label"):
+        manager.send(opened, wrong)
+    assert not len(opened.queue.positions)
+    assert manager.queue_manager.total_bytes == 0
+
+
+def test_a_message_is_sent_once() -> None:
+    manager = core()
+    orders = queue(manager, "orders")
+    _, opened = manager.queues.open(
+        parse_format_name("DIRECT=OS:alpha\\private$\\orders"), QueueAccessType.SEND_ACCESS
+    )
+    assert opened is not None
+    once = Message(body=b"m")
+    manager.send(opened, once)
+    with pytest.raises(InvalidValue, match="has been sent"):
+        manager.send(opened, once)
+    assert bodies(orders) == [b"m"]

@@ -65,6 +65,8 @@ class Messages:
     ) -> EnqueueStatus:
         """Enqueue Message: [MS-MQDMPR] 3.1.7.1.9.
 
+        Raises InvalidValue and InvalidName for a message that no packet can hold.
+
         With `must` neither flow control nor the quota of the queue manager refuses it: an acknowledgement
         that is not made when its time is there is never made.
         """
@@ -74,6 +76,10 @@ class Messages:
             message.transaction_identifier = transaction.identifier
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
+        if message.packet is None and (message.recoverable or isinstance(queue, OutgoingQueue)):
+            message.packet = wire.to_packet(
+                message
+            )  # what can't be sent or stored is refused before it is here
         size = wire.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
         if full and not must:

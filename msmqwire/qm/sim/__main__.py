@@ -66,10 +66,20 @@ def _many(first: int, last: int, jobs: int, nodes: int | None) -> list[tuple[int
     return sorted(failed, key=lambda one: one[0])
 
 
+def _range(text: str) -> tuple[int, int]:
+    """FROM:TO as numbers."""
+    first, _, last = text.partition(":")
+    if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FROM:TO, two numbers of which the first is less")
+    return int(first), int(last)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line; gives the exit status, 1 when an invariant does not hold."""
     parser = argparse.ArgumentParser(prog="python -m msmqwire.qm.sim", description=__doc__)
-    parser.add_argument("--seeds", default="0:200", metavar="FROM:TO", help="the seeds to run (0:200)")
+    parser.add_argument(
+        "--seeds", type=_range, default=(0, 200), metavar="FROM:TO", help="the seeds to run (0:200)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--nodes", type=int, choices=(2, 3, 4), help="queue managers; drawn when left out")
     parser.add_argument("--seed", type=int, help="run only this one")
@@ -84,8 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
             tell(outcome)
         failed = [(chosen.seed, outcome.violation)] if outcome.violation is not None else []
     else:
-        first, _, last = chosen.seeds.partition(":")
-        failed = _many(int(first), int(last), chosen.jobs, chosen.nodes)
+        failed = _many(*chosen.seeds, chosen.jobs, chosen.nodes)
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (chosen.seed is not None and chosen.story):
