@@ -76,10 +76,8 @@ class Messages:
             message.transaction_identifier = transaction.identifier
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
-        if message.packet is None and (message.recoverable or isinstance(queue, OutgoingQueue)):
-            message.packet = wire.to_packet(
-                message
-            )  # what can't be sent or stored is refused before it is here
+        if message.packet is None:
+            message.packet = wire.to_packet(message)  # what none can hold is refused before it is here
         size = wire.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
         if full and not must:

@@ -94,7 +94,8 @@ def main(arguments: list[str] | None = None) -> int:
             tell(outcome)
         failed = [(chosen.seed, outcome.violation)] if outcome.violation is not None else []
     else:
-        failed = _many(*chosen.seeds, chosen.jobs, chosen.nodes)
+        first, last = chosen.seeds
+        failed = _many(first, last, chosen.jobs, chosen.nodes)
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (chosen.seed is not None and chosen.story):

@@ -182,12 +182,15 @@ def _fate(world: World, tracked: Tracked) -> None:
             raise Violated(HELD, f"{tracked} has come, and is not there")
     elif not (tracked.deadlettered or tracked.refusal or given_up or _refusable(tracked)):
         raise Violated(invariant, f"{tracked} has not come")
-    own = tracked.to is not tracked.node
-    arrived = tracked.received if transactional else tracked.arrivals and not _refusable(tracked)
-    if own and not lenient and tracked.wishes.get("journal") and arrived and not tracked.journaled:
+    away = tracked.to is not tracked.node
+    if away and transactional:
+        arrived = bool(tracked.received)
+    else:
+        arrived = bool(tracked.arrivals) and not (away and _refusable(tracked))
+    if not lenient and tracked.wishes.get("journal") and arrived and not tracked.journaled:
         raise Violated(JOURNALED_ONCE, f"{tracked} is not in the journal")
     failed = transactional and (tracked.refusal or tracked.failed or given_up)
-    if own and failed and tracked.wishes.get("deadletter") and not tracked.deadlettered:
+    if away and failed and tracked.wishes.get("deadletter") and not tracked.deadlettered:
         raise Violated(JOURNALED_ONCE, f"{tracked} is not in the dead-letter queue")
     wanted = Asked(int(str(tracked.wishes.get("acks", 0))))
     told = any(one & 0x4000 for one, _ in tracked.acknowledgements)

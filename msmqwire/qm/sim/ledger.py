@@ -429,7 +429,8 @@ class Ledger:
     def _put_aside(self, node: Node, tracked: Tracked, kind: str) -> None:
         if kind is JOURNAL:
             tracked.journaled += 1
-            early = tracked.kind == TRANSACTIONAL and not tracked.received
+            # One that stays where it was sent is journaled as soon as it is in its queue.
+            early = tracked.kind == TRANSACTIONAL and not tracked.received and tracked.to is not tracked.node
             if tracked.journaled > 1 or not tracked.wishes.get("journal") or early:
                 raise Violated(JOURNALED_ONCE, f"{tracked} is journaled, {tracked.journaled} times")
             return
