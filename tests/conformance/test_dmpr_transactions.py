@@ -406,6 +406,32 @@ def test_a_purge_that_waits_for_a_transaction_survives(desk: Desk, queue: Queue,
     assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
 
 
+@pytest.mark.parametrize("end", ["commit", "abort", "moved"])
+def test_an_express_message_of_a_prepared_transaction_leaves_no_row_behind(
+    desk: Desk, queue: Queue, end: str
+) -> None:
+    position = desk.put(queue, b"old")
+    transaction = desk.begin()
+    if end == "moved":
+        desk.core.messages.move(position, desk.queue("private$\\orders;done"), transaction)
+    else:
+        assert received(desk, queue, transaction) == b"old"
+    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    desk.step()
+    assert len(desk.rows(Table.MESSAGE)) == 1  # it has to survive until the coordinator decides
+    if end == "abort":
+        desk.core.transactions.dtc_abort(transaction.identifier)
+    else:
+        desk.core.transactions.dtc_commit(transaction.identifier)
+    place = queue.subqueues["done"] if end == "moved" else queue
+    if end != "commit":
+        desk.core.messages.dequeue(desk.open(place), timeout=0)
+    desk.step()
+    assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
+    desk.restart()
+    assert bodies(desk.find()) == []
+
+
 def test_a_transaction_in_doubt_whose_queue_is_deleted(desk: Desk, queue: Queue) -> None:
     identifier = prepared_then_crashed(desk, queue)
     desk.core.queues.delete(desk.find())

@@ -107,3 +107,15 @@ def test_a_message_in_doubt_is_dead_lettered_by_the_letter():
     with making("expired while in doubt"):
         same = World(replace(plan, settings=SETTINGS)).run().violation
     assert str(same) == str(violation)
+
+
+def test_a_message_that_is_over_is_given_up_also_if_the_clock_is_set_back_before_that_is_durable():
+    overdue = {**TRANSACTION, "to": "alpha", "reach_s": 2}
+    items = (
+        Item(0, "refuse", "alpha", {"ms": 60_000}),
+        Item(0, "transaction", "beta", overdue),
+        Item(3_125, "send", "beta", {**SEND, "to": "alpha"}),
+        Item(3_125, "clock", "beta", {"seconds": -3}),
+    )
+    world, _ = run(*items)
+    assert world.ledger.messages[1].expired_at == "beta"

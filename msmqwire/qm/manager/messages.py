@@ -478,6 +478,7 @@ class Messages:
         position.queue.positions.remove(position)
         moved = self._place(target, message, position.size)
         moved.number = position.number  # of the message: what is stored stays where it is
+        moved.recoverable = position.recoverable
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:

@@ -206,6 +206,7 @@ def put_transaction(context: Context, transaction: Transaction) -> None:
     parts = []
     for operation in transaction.operations:
         position = operation.position
+        position.recoverable = True  # an express one as well, from now on
         put_message(context, position)
         parts.append(
             _OPERATION.pack(

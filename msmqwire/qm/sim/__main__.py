@@ -88,7 +88,10 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.seed is not None:
         with ExitStack() as stack:
-            capture = stack.enter_context(open(chosen.capture, "wb")) if chosen.capture else None
+            try:
+                capture = stack.enter_context(open(chosen.capture, "wb")) if chosen.capture else None
+            except OSError as exc:
+                parser.error(f"{chosen.capture}: {exc.strerror or exc}")
             outcome = World(make(chosen.seed, nodes=chosen.nodes), story=True, capture=capture).run()
         if chosen.story:
             tell(outcome)

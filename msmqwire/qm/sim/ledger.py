@@ -86,6 +86,9 @@ class Ledger:
         self.messages: dict[int, Tracked] = {}
         self.places: dict[str, dict[int, Place]] = {name: {} for name in world.plan.nodes}
         self._by_identifier: dict[bytes, Tracked] = {}
+        self._being_sent: Tracked | None = (
+            None  # a local one may be received, and that told, before it is sent
+        )
         self._arrived: dict[tuple[str, str], list[Tracked]] = {}  # transactional ones, by stream
         self._numbers: dict[tuple[str, int, int, int], Tracked] = {}
         self._sequences: dict[tuple[str, int, int], str] = {}
@@ -104,11 +107,11 @@ class Ledger:
     def add(self, tracked: Tracked) -> None:
         """A message is about to be sent."""
         tracked.sent_index = tracked.committed_index = self.index()
-        self.messages[tracked.number] = tracked
+        self.messages[tracked.number] = self._being_sent = tracked
 
     def sent(self, tracked: Tracked, identifier: ObjectId) -> None:
         """Its queue manager has it; a crash before it is durable loses it."""
-        tracked.identifier = identifier
+        tracked.identifier, self._being_sent = identifier, None
         self._by_identifier[bytes(identifier)] = tracked
         if tracked.kind != EXPRESS:
             self._note(tracked.node, Note(lambda: setattr(tracked, "state", states.LOST)))
@@ -229,7 +232,9 @@ class Ledger:
             if message.message_class & _NEGATIVE and message.source_machine_identifier == node.identifier:
                 self._refused(node, message)
             return
-        about = self._by_identifier.get(message.correlation_identifier)
+        about, new = self._by_identifier.get(message.correlation_identifier), self._being_sent
+        if about is None and new is not None and message.label == new.label:
+            about = new
         if about is None:
             return
         if message.source_machine_identifier == node.identifier and message.identifier not in self._made:
@@ -421,7 +426,7 @@ class Ledger:
         in_doubt = tracked.kind == TRANSACTIONAL and node.name in tracked.transmitted_by
         if kept or tracked.state == states.ABORTED:
             return
-        if tracked.expired(node.utc) and not in_doubt:
+        if tracked.expired(node.decided_utc) and not in_doubt:
             tracked.expired_at = node.name
         elif not (tracked.refusal or node.world.plan.settings.remove_duplicate_size < 100):
             raise Violated(HELD, f"{node} has given up {tracked}, which nobody has")
@@ -443,9 +448,9 @@ class Ledger:
             if tracked.arrivals and not tracked.failed:
                 raise Violated(NOT_BOTH, f"{tracked} is dead-lettered, and in its queue or received")
             in_doubt = node.name in tracked.transmitted_by and not (tracked.refusal or tracked.failed)
-            if in_doubt or not (tracked.refusal or tracked.failed or tracked.expired(node.utc)):
+            if in_doubt or not (tracked.refusal or tracked.failed or tracked.expired(node.decided_utc)):
                 raise Violated(NOT_BOTH, f"{tracked} is dead-lettered while its destination may have it")
-        elif not tracked.expired(node.utc):
+        elif not tracked.expired(node.decided_utc):
             raise Violated(HELD, f"{tracked} is dead-lettered for no reason")
 
     def restarted(self, node: Node, core: Core) -> None:

@@ -43,6 +43,7 @@ class Step:
     """What one call into the core has changed and wants done, and what it means for messages."""
 
     number: int
+    utc: int
     changes: Changes
     effects: list[Effect]
     notes: list[Note]
@@ -58,6 +59,8 @@ class Node:
         steps: how many steps there were, over all its lives.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until: faults that last for a time.
         notes: what the current step means for messages, of the ledger.
+        decided_utc: the latest time that a step of the commit under way was told: its clock may be another
+            by the time the commit is durable.
     """
 
     def __init__(self, world: World, name: str, clock: int) -> None:
@@ -68,7 +71,7 @@ class Node:
         self.clock = UTC + clock
         self.store = MemoryStore()
         self.core: Core | None = None
-        self.epoch = self.steps = self._booted = 0
+        self.epoch = self.steps = self._booted = self.decided_utc = 0
         self.refuses_until = self.unresolved_until = -1
         self.disk_refuses_until = self.disk_slow_until = -1
         self.disk_slow_ms = 0
@@ -111,7 +114,7 @@ class Node:
         self.steps += 1
         notes, self.notes = self.notes, []
         if changes or effects or notes:
-            self._waiting.append(Step(self.steps, changes, effects, notes))
+            self._waiting.append(Step(self.steps, core.context.utc, changes, effects, notes))
             self._commit()
         self._set_alarm(core)
 
@@ -157,6 +160,7 @@ class Node:
         """All steps that wait become durable together."""
         for step in self._waiting:
             self._merged.add(step.changes)
+            self.decided_utc = max(self.decided_utc, step.utc)
             self._committing.append(step)
         self._waiting.clear()
 
@@ -177,7 +181,7 @@ class Node:
         self.call(_end_flow_control)
 
     def _committed(self) -> None:
-        steps, self._committing = self._committing, []
+        steps, self._committing, self.decided_utc = self._committing, [], 0
         for step in steps:
             self.world.ledger.durable(self, step.notes)
         invariants.after_a_commit(self)
@@ -273,7 +277,7 @@ class Node:
         world = self.world
         self.core = None
         self._waiting.clear()
-        self._committing, self._merged, self.notes = [], Changes(), []
+        self._committing, self._merged, self.notes, self.decided_utc = [], Changes(), [], 0
         self._fuse = None
         world.network.down(self)
         world.workload.down(self)

@@ -80,6 +80,11 @@ class Tracked:
     __repr__ = __str__
 
     @property
+    def label(self) -> str:
+        """Its Label, which acknowledgements about it have too."""
+        return f"m{self.number}"
+
+    @property
     def reach_s(self) -> int | None:
         """TimeToReachQueue in seconds; None for the default, which is longer than a run."""
         found = self.wishes.get("reach_s")

@@ -187,7 +187,7 @@ class Workload:
         assert descriptor is not None, f"{status:#x}: a queue can always be opened to send"
         message = Message(
             body=f"#{tracked.number};".encode() + bytes(args["size"]),
-            label=f"m{tracked.number}",
+            label=tracked.label,
             delivery_guarantee=DeliveryGuarantee(int(bool(args.get("recoverable")))),
             priority=args.get("priority", 3),
             positive_journaling_requested=bool(args.get("journal")),
