@@ -130,7 +130,7 @@ class Joined:
                     other.core.engine.received(side.peers[connection], data)
             case Resolve(request, _):
                 side.core.engine.resolved(request, [other.address])
-            case Connect(connection, _):
+            case Connect(connection, _, _):
                 theirs = other.core.engine.next_connection()
                 side.peers[connection], other.peers[theirs] = theirs, connection
                 other.core.engine.accepted(theirs, side.address)

@@ -7,6 +7,7 @@ it (36 in [MS-MQQB] 4.1.8); `packet_length` knows both.
 from __future__ import annotations
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.packets import packet_length
 
 _JUDGED = 12  # bytes of a BaseHeader up to the end of PacketSize: enough to judge it
@@ -23,7 +24,9 @@ class Framer:
         offset: how many bytes the packets handed out so far took.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, packet_size_max: int = PACKET_SIZE_MAX) -> None:
+        """A stream from its start; `packet_size_max` is the greatest PacketSize that is accepted."""
+        self._packet_size_max = packet_size_max
         self._buffer = bytearray()
         self.error: MalformedPacket | None = None
         self.offset = 0
@@ -47,7 +50,7 @@ class Framer:
         start = 0
         try:
             while len(buffer) - start >= _JUDGED:
-                end = start + packet_length(buffer, start)
+                end = start + packet_length(buffer, start, self._packet_size_max)
                 if end > len(buffer):
                     break
                 packets.append(bytes(buffer[start:end]))

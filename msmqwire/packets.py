@@ -149,7 +149,7 @@ _INTERNAL_PACKETS: Final = {
 }
 
 
-def packet_length(data: bytes | bytearray, offset: int = 0) -> int:
+def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int = PACKET_SIZE_MAX) -> int:
     """The bytes that the packet at `offset` takes on the stream; its BaseHeader must be there.
 
     A SessionHeader at the end of a message comes on top of PacketSize: MQMQ-2.2.19.1-20.
@@ -161,8 +161,8 @@ def packet_length(data: bytes | bytearray, offset: int = 0) -> int:
         found = int.from_bytes(data[offset + 4 : offset + 8], "little")
         raise MalformedPacket(f"{found:#010x} is not {SIGNATURE:#x}", path="BaseHeader.Signature", offset=4)
     size = int.from_bytes(data[offset + 8 : offset + 12], "little")
-    if not PACKET_SIZE_MIN <= size <= PACKET_SIZE_MAX:
-        why = f"{size} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
+    if not PACKET_SIZE_MIN <= size <= packet_size_max:
+        why = f"{size} is not in {PACKET_SIZE_MIN}..{packet_size_max}"
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=8)
     return size + (16 if data[offset + 2] & 0x18 == 0x10 else 0)
 

@@ -59,7 +59,7 @@ class Pair:
                     address for address, one in self._by_address.items() if one is known and "." in address
                 ]
                 desk.engine.resolved(request, found)
-            case Connect(connection, address):
+            case Connect(connection, address, _):
                 other = self._by_address[address]
                 number = other.engine.next_connection()
                 self._ends[desk, connection] = other, number
@@ -77,7 +77,7 @@ class Pair:
                 if end is not None:
                     self._ends.pop(end, None)
                     end[0].engine.disconnected(end[1])
-            case SendDatagram(address, port, data):
+            case SendDatagram(address, port, data, _):
                 self.wire.append((self.name(desk), data))
                 other = self._by_address[address]
                 own = next(a for a, one in self._by_address.items() if one is desk and "." in a)

@@ -169,7 +169,7 @@ def test_every_address_of_every_next_hop_is_kept_in_order() -> None:
         "beta.example",
         OTHER,
     )
-    assert desk.of(Connect) == [Connect(session.connection or 0, THERE)]
+    assert desk.of(Connect) == [Connect(session.connection or 0, THERE, "beta.example")]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2-03")

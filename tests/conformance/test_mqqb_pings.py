@@ -62,7 +62,7 @@ def test_the_request_byte_for_byte(server: bool) -> None:
     flags = 0 if server else RC
     expected = h.ping(flags=flags, cookie=1, queue_manager=OWN.bytes_le)
     assert expected[2:4] == b"\x48\x55"
-    assert desk.datagrams() == [SendDatagram(THERE, 3527, expected)]
+    assert desk.datagrams() == [SendDatagram(THERE, 3527, expected, request=True)]
     assert desk.of(Connect) == [], "the connection waits for the answer"
 
 
@@ -203,7 +203,7 @@ def test_a_request_is_answered_where_it_came_from(flags: int) -> None:
     request = h.ping(flags=flags, cookie=0x8000_0001, queue_manager=OTHER.bytes_le)
     desk.engine.datagram(request, "10.0.0.9", 50_123, request=True)
     expected = h.ping(flags=flags & RC, cookie=0x8000_0001, queue_manager=OWN.bytes_le)
-    assert desk.news() == [SendDatagram("10.0.0.9", 50_123, expected)]
+    assert desk.news() == [SendDatagram("10.0.0.9", 50_123, expected, request=False)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-01")

@@ -30,6 +30,7 @@ SIDEWAYS = {
     ("schema", "errors"),
     ("packets", "headers"),
     ("packets", "ping"),
+    ("framing", "headers"),
     ("framing", "packets"),
     ("columnar", "capture"),
     ("columnar", "dissection"),

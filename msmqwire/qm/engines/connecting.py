@@ -182,7 +182,9 @@ class Connecting:
         for transfer in session.transfers:
             if transfer.queue.state not in _HELD:
                 transfer.queue.state = OutgoingQueueState.WAITING
-        self._context.effects.append(Connect(session.connection, session.remote_address))
+        self._context.effects.append(
+            Connect(session.connection, session.remote_address, session.remote_host_name)
+        )
 
     def connect_failed(self, session: Session, status: ConnectionStatus) -> None:
         """The transport connection could not be opened."""
@@ -250,7 +252,7 @@ class Connecting:
             outgoing.session = None
         session.in_flight.clear()
         session.unsaved.clear()
-        session.unacked_message_count = 0
+        session.unacked_message_count = session.unacked_bytes = 0
         session.order_acks_due.clear()
         for transfer in session.transfers:
             if transfer.queue.state not in _HELD:

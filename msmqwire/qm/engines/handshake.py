@@ -46,7 +46,7 @@ class Handshake:
         wait = min(
             max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]), ACK_TIMEOUT[1]
         )
-        session.initialize(settings.window_size, wait, context.utc)
+        session.initialize(settings.window_size, wait, context.utc, settings.packet_size_max)
         for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
             context.timers.stop(timer, session.number)
         for transfer in session.transfers:

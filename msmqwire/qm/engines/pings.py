@@ -41,7 +41,7 @@ class Pings:
                 "QMGuid": self._context.queue_manager.identifier,
             }
         )
-        self._context.effects.append(SendDatagram(session.remote_address, PING_PORT, data))
+        self._context.effects.append(SendDatagram(session.remote_address, PING_PORT, data, request=True))
         self._context.timers.start(
             Timer.PING_RESPONSE, cookie, self._context.settings.ping_response_ms,
             lambda: self._processed(cookie, "Ping Response Timer"),
@@ -64,7 +64,7 @@ class Pings:
                     "QMGuid": self._context.queue_manager.identifier,
                 }
             )
-            self._context.effects.append(SendDatagram(address, port, answer))
+            self._context.effects.append(SendDatagram(address, port, answer, request=False))
 
     def _processed(self, cookie: int, event: str) -> None:
         """Ping Response Processed, or its time is over: [MS-MQQB] 3.1.7.9 and 3.1.6.8."""

@@ -78,7 +78,8 @@ class Receiving:
         if not timers.active(Timer.SESSION_ACK_SEND, key):
             engine.session_timers.start_ack_send(session)
         if recoverable and session.count_recoverable_received():
-            engine.session_timers.start_ack_send(session, session.recoverable_ack_send_timeout)
+            limit = self._context.settings.recoverable_ack_delay_ms
+            engine.session_timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:
         """Whether a message is for this queue manager: MQQB-3.1.5.8.5-01."""

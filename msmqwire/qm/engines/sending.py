@@ -84,7 +84,7 @@ class Sending:
     def send_waiting(self, session: Session) -> None:
         """Send what waits for a session, as far as its window allows, the most urgent first."""
         dispatch = self._engine.dispatch
-        while session.is_open and session.unacked_message_count < session.window:
+        while session.is_open and self._has_room(session):
             found = None
             for transfer in session.transfers:
                 if transfer.queue.state is not OutgoingQueueState.CONNECTED:
@@ -98,6 +98,11 @@ class Sending:
             if found.state is MessageState.WAITING_TO_SEND:
                 return  # it can't be sent now
 
+    def _has_room(self, session: Session) -> bool:
+        """Whether the window has room for one more message."""
+        limit = self._context.settings.unacknowledged_bytes_max
+        return session.unacked_message_count < session.window and session.unacked_bytes < limit
+
     def send(self, outgoing: OutgoingMessagePosition) -> None:
         """Send User Message: [MS-MQQB] 3.1.7.1."""
         transfer = outgoing.transfer
@@ -106,7 +111,7 @@ class Sending:
             return
         if transfer.queue.state is not OutgoingQueueState.CONNECTED:  # MQQB-3.1.7.1-02
             return
-        if session.unacked_message_count >= session.window:  # MQQB-3.1.7.1-03
+        if not self._has_room(session):  # MQQB-3.1.7.1-03
             return
         message = outgoing.position.message
         if expired(message, self._context.utc) and not self._is_in_doubt(outgoing, message):

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from msmqwire.framing import Framer
+from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.qm.engines.states import SESSION, Role, SessionEvent, SessionState
 from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Peer, Transfer
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
@@ -65,15 +66,17 @@ class Session:
         self.unanswered: set[int] = set()
         self.initialize(64, 20_000, 0)
 
-    def initialize(self, window_size: int, ack_wait_timeout: int, utc: int) -> None:
+    def initialize(
+        self, window_size: int, ack_wait_timeout: int, utc: int, packet_size_max: int = PACKET_SIZE_MAX
+    ) -> None:
         """What every session begins with: [MS-MQQB] 3.1.3.2."""
-        self.framer = Framer()
+        self.framer = Framer(packet_size_max)
         self.message_sent_count = self.recoverable_message_sent_count = 0
         self.message_received_count = self.recoverable_message_received_count = 0
         self.last_acked_recoverable = 0
         self.recoverable_ack_flags = 0
         self.unacked_received_count = 0
-        self.unacked_message_count = 0
+        self.unacked_message_count = self.unacked_bytes = 0
         self.window_size = self.received_window_size = window_size
         self.session_active = self.received_ack = False
         self.ack_wait_timeout = ack_wait_timeout
@@ -152,6 +155,7 @@ class Session:
             outgoing.recoverable_sequence_number = self.recoverable_message_sent_count
             self.unsaved.append(outgoing)
         self.unacked_message_count += 1
+        self.unacked_bytes += outgoing.position.size
         outgoing.session = self
         self.session_active = True
 
@@ -169,6 +173,7 @@ class Session:
         count = min(ahead + 1, len(in_flight))
         self.unacked_message_count -= count
         covered = [in_flight.popleft() for _ in range(count)]
+        self.unacked_bytes -= sum(outgoing.position.size for _, outgoing in covered)
         return [outgoing for number, outgoing in covered if outgoing.sequence_number == number]
 
     def saved(self, base: int, flags: int) -> list[OutgoingMessagePosition]:

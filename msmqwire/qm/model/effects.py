@@ -22,10 +22,14 @@ class Resolve(NamedTuple):
 
 
 class Connect(NamedTuple):
-    """Open a transport connection to TCP 1801 of an address, which bears this number from now on."""
+    """Open a transport connection to TCP 1801 of an address, which bears this number from now on.
+
+    `host` is the name that the address was found for.
+    """
 
     connection: int
     address: str
+    host: str
 
 
 class Send(NamedTuple):
@@ -42,11 +46,15 @@ class Disconnect(NamedTuple):
 
 
 class SendDatagram(NamedTuple):
-    """Send a ping packet: a request to UDP 3527 of an address, or a response to where a request came from."""
+    """Send a ping packet: a request to UDP 3527 of an address, or a response to where a request came from.
+
+    Responses go out from the ping port, requests from another one, to which the response is to come.
+    """
 
     address: str
     port: int
     data: bytes
+    request: bool
 
 
 class ReadCompleted(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from msmqwire.headers.base import PACKET_SIZE_MAX
+
 RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)
 """ResendTimerTable, seconds: MQQB-3.1.3.1-01."""
 
@@ -21,6 +23,10 @@ class Settings:
         ack_wait_timeout_ms: AckWaitTimeout without the delay, 20,000 to 120,000.
         direct_ack_wait_factor: of AckWaitTimeout for direct format names: [MS-MQQB] 3.1.2.4.
         window_size: messages that may be unacknowledged.
+        unacknowledged_bytes_max: bytes of them after which nothing more is sent.
+        packet_size_max: bytes of a packet that a session accepts, at most those of MQMQ-2.2.19.1-21.
+        recoverable_ack_delay_ms: a recoverable message is acknowledged after this time at the latest, if
+            that is less than what the sender asks for: [MS-MQQB] 3.1.2.5.
         acknowledge_at_window: the part of the window after which a session acknowledgement is sent at once.
         order_ack_timeout_ms, maximum_order_ack_delay_s: [MS-MQQB] 3.1.3.2.
         resend_timer_table: seconds between resends of transactional messages.
@@ -57,6 +63,9 @@ class Settings:
     ack_wait_timeout_ms: int = 20_000
     direct_ack_wait_factor: int = 2
     window_size: int = 64
+    unacknowledged_bytes_max: int = 16 << 20
+    packet_size_max: int = PACKET_SIZE_MAX
+    recoverable_ack_delay_ms: int = 120_000
     acknowledge_at_window: float = 0.5
     order_ack_timeout_ms: int = 500
     maximum_order_ack_delay_s: int = 10

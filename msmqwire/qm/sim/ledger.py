@@ -86,9 +86,7 @@ class Ledger:
         self.messages: dict[int, Tracked] = {}
         self.places: dict[str, dict[int, Place]] = {name: {} for name in world.plan.nodes}
         self._by_identifier: dict[bytes, Tracked] = {}
-        self._being_sent: Tracked | None = (
-            None  # it may be received before `send` returns
-        )
+        self._being_sent: Tracked | None = None  # it may be received before `send` returns
         self._arrived: dict[tuple[str, str], list[Tracked]] = {}  # transactional ones, by stream
         self._numbers: dict[tuple[str, int, int, int], Tracked] = {}
         self._sequences: dict[tuple[str, int, int], str] = {}

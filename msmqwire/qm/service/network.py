@@ -1,0 +1,354 @@
+"""TCP and UDP for a queue manager: [MS-MQQB] 2.1. Everything that comes in is handed to the engine as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from msmqwire.ping import PING_PORT
+from msmqwire.qm.model.values import ConnectionStatus
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.logs import log
+
+TCP_PORT: Final = 1801
+_STATUS: Final = ConnectionStatus.SOCKET_CONNECT_FAILURE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What others may take of this computer.
+
+    Attributes:
+        connections: TCP connections that others have opened, at most.
+        connections_of_one: the same from one address.
+        connect_s: seconds after which an attempt to connect is given up.
+        close_s: seconds in which a peer has to take what was sent before its connection is closed.
+        unsent_bytes: bytes that wait for a peer to take them, at most: beyond, its connection is closed.
+    """
+
+    connections: int = 1000
+    connections_of_one: int = 250
+    connect_s: float = 20.0
+    close_s: float = 5.0
+    unsent_bytes: int = 64 << 20
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What has gone over the network, for those who watch."""
+
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    accepted: int = 0
+    refused: int = 0
+    connected: int = 0
+    connect_failed: int = 0
+    datagrams_received: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How other computers are reached, where that is not by their names and TCP 1801.
+
+    Attributes:
+        port: TCP port of other queue managers.
+        ping_port: UDP port of other queue managers.
+        hosts: by name or address as in format names, in lower case: address, and port or None.
+    """
+
+    port: int = TCP_PORT
+    ping_port: int = PING_PORT
+    hosts: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
+
+
+class TcpNetwork:
+    """The sockets of one queue manager.
+
+    Attributes:
+        traffic: counts.
+        connections: those that are open, by number.
+    """
+
+    def __init__(self, carrier: Carrier, *, limits: Limits | None = None, ways: Ways | None = None) -> None:
+        self._carrier, self._engine = carrier, carrier.core.engine
+        self.limits, self._ways = limits or Limits(), ways or Ways()
+        self.traffic = Traffic()
+        self.connections: dict[int, Connection] = {}
+        self._of_one: Counter[str] = Counter()
+        self._dirty: dict[int, Connection] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: list[asyncio.Server] = []
+        self._listens_at = ""
+        self._pings: asyncio.DatagramTransport | None = None
+        self._requests: asyncio.DatagramTransport | None = None
+
+    # -- listening ----------------------------------------------------------------------------------------
+
+    async def listen(self, address: str, port: int) -> int:
+        """Accept connections; gives the port, which the system chooses for 0. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(self, None), address, port, backlog=512)
+        self._servers.append(server)
+        self._listens_at = address
+        return int(server.sockets[0].getsockname()[1])
+
+    async def answer_pings(self, address: str, port: int) -> int:
+        """Receive ping requests; gives the port. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: _Pings(self, request=True), local_addr=(address, port)
+        )
+        self._pings = transport
+        return int(transport.get_extra_info("sockname")[1])
+
+    def stop_listening(self) -> None:
+        """Take no more connections and ping requests."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._pings is not None:
+            self._pings.close()
+            self._pings = None
+
+    async def close(self) -> None:
+        """End all connections, once their peers have what was sent, or after `Limits.close_s`."""
+        self.stop_listening()
+        for task in self._tasks:
+            task.cancel()
+        if self._requests is not None:
+            self._requests.close()
+        open_ones = list(self.connections.values())
+        for connection in open_ones:
+            connection.close()
+        if open_ones:
+            gone = [asyncio.ensure_future(connection.gone.wait()) for connection in open_ones]
+            _, late = await asyncio.wait(gone, timeout=self.limits.close_s + 1)
+            for task in late:
+                task.cancel()
+
+    # -- what comes in ------------------------------------------------------------------------------------
+
+    def accepted(self, connection: Connection) -> bool:
+        """A connection has come in; False when there are too many."""
+        limits, address = self.limits, connection.address
+        count = sum(self._of_one.values())
+        if count >= limits.connections or self._of_one[address] >= limits.connections_of_one:
+            self.traffic.refused += 1
+            log.warning("a connection is refused: there are too many", extra={"peer": address})
+            return False
+        self.traffic.accepted += 1
+        self._of_one[address] += 1
+        connection.number = self._engine.next_connection()
+        self.connections[connection.number] = connection
+        self._carrier.call(self._engine.accepted, connection.number, address)
+        log.debug("accepted", extra={"peer": address, "connection": connection.number})
+        return True
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        """Bytes have come."""
+        self.traffic.bytes_received += len(data)
+        self._carrier.call(self._engine.received, connection.number, data)
+
+    def lost(self, connection: Connection, reason: Exception | None) -> None:
+        """A connection is gone."""
+        if connection.incoming:
+            self._of_one[connection.address] -= 1
+            if not self._of_one[connection.address]:
+                del self._of_one[connection.address]
+        if self.connections.pop(connection.number, None) is not None:
+            self._dirty.pop(connection.number, None)
+            self._carrier.call(self._engine.disconnected, connection.number)
+            told = {"peer": connection.address, "connection": connection.number, "reason": str(reason or "")}
+            log.debug("connection gone", extra=told)
+
+    def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
+        """A datagram has come, to the ping port or as a response."""
+        self.traffic.datagrams_received += 1
+        engine = self._engine
+        self._carrier.call(lambda: engine.datagram(data, address, port, request=request))
+
+    # -- what goes out: `msmqwire.qm.service.carrier.Network` ----------------------------------------------
+
+    def resolve(self, request: int, host: str) -> None:
+        self._begin(self._resolve(request, host))
+
+    async def _resolve(self, request: int, host: str) -> None:
+        addresses = await self._addresses(host)
+        if not addresses:
+            log.warning("the host has no address", extra={"host": host})
+        self._carrier.call(self._engine.resolved, request, addresses)
+
+    async def _addresses(self, host: str) -> list[str]:
+        name = self._ways.hosts.get(host.lower(), (host, None))[0]
+        try:
+            return [str(ip_address(name))]
+        except ValueError:
+            pass
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return []
+        return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+    def connect(self, connection: int, address: str, host: str) -> None:
+        self._begin(self._connect(connection, address, host))
+
+    async def _connect(self, number: int, address: str, host: str) -> None:
+        loop = asyncio.get_running_loop()
+        port = self._ways.hosts.get(host.lower(), ("", None))[1] or self._ways.port
+        made = Connection(self, number)
+        self.connections[number] = made
+        try:
+            async with asyncio.timeout(self.limits.connect_s):
+                await loop.create_connection(
+                    lambda: made, address, port, local_addr=self._own_address(address)
+                )
+        except (OSError, TimeoutError) as exc:
+            self.traffic.connect_failed += 1
+            log.info("can't connect", extra={"peer": address, "port": port, "error": str(exc) or "no answer"})
+            if self.connections.pop(number, None) is not None:
+                self._carrier.call(self._engine.connect_failed, number, _STATUS)
+
+    def _own_address(self, address: str) -> tuple[str, int] | None:
+        """On the loopback every address is one of its own computer: connect from the one listened at."""
+        try:
+            own, other = ip_address(self._listens_at), ip_address(address)
+        except ValueError:
+            return None
+        both = own.is_loopback and other.is_loopback and own.version == other.version
+        return (str(own), 0) if both else None
+
+    def connected(self, connection: Connection) -> None:
+        """A connection that was asked for is there."""
+        self.traffic.connected += 1
+        if connection.number not in self.connections:  # not wanted any more
+            connection.close()
+            return
+        self._carrier.call(self._engine.connected, connection.number)
+
+    def send(self, connection: int, data: bytes) -> None:
+        found = self.connections.get(connection)
+        if found is not None:
+            found.parts.append(data)
+            self._dirty[connection] = found
+
+    def flush(self) -> None:
+        for connection in self._dirty.values():
+            self.traffic.bytes_sent += connection.flush()
+        self._dirty.clear()
+
+    def disconnect(self, connection: int) -> None:
+        found = self.connections.pop(connection, None)
+        if found is not None:
+            self._dirty.pop(connection, None)
+            self.traffic.bytes_sent += found.flush()
+            found.close()
+
+    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
+        if request:
+            self._begin(self._ping(address, data))
+        elif self._pings is not None:
+            self._pings.sendto(data, (address, port))
+
+    async def _ping(self, address: str, data: bytes) -> None:
+        if self._requests is None or self._requests.is_closing():
+            local = ("::", 0) if isinstance(ip_address(address), IPv6Address) else ("0.0.0.0", 0)
+            self._requests, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                lambda: _Pings(self, request=False), local_addr=local
+            )
+        self._requests.sendto(data, (address, self._ways.ping_port))
+
+    def _begin(self, work: object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class Connection(asyncio.Protocol):
+    """One TCP connection.
+
+    Attributes:
+        number: what the engine calls it; 0 for one that was refused.
+        address: of the peer.
+        incoming: whether the peer opened it, and it was accepted.
+        parts: what is to be sent at the end of this turn.
+        gone: set when it is closed.
+    """
+
+    def __init__(self, network: TcpNetwork, number: int | None) -> None:
+        self._network = network
+        self.number = number or 0
+        self._asked_for = number is not None
+        self.address = ""
+        self.incoming = False
+        self.parts: list[bytes] = []
+        self.gone = asyncio.Event()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "TCP goes both ways"
+        self._transport = transport
+        self.address = _plain(transport.get_extra_info("peername")[0])
+        found = transport.get_extra_info("socket")
+        if found is not None:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._asked_for:
+            self._network.connected(self)
+        elif self._network.accepted(self):
+            self.incoming = True
+        else:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self.number in self._network.connections:
+            self._network.received(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone.set()
+        self._network.lost(self, exc)
+
+    def flush(self) -> int:
+        """Hand what is to be sent to the system; gives the number of bytes."""
+        parts, self.parts = self.parts, []
+        transport = self._transport
+        if transport is None or not parts:
+            return 0
+        data = b"".join(parts)
+        transport.write(data)
+        if transport.get_write_buffer_size() > self._network.limits.unsent_bytes:
+            log.warning(
+                "a peer does not take what is sent: its connection is ended", extra={"peer": self.address}
+            )
+            transport.abort()
+        return len(data)
+
+    def close(self) -> None:
+        """End the connection once the peer has what was sent."""
+        transport = self._transport
+        if transport is None:
+            return
+        transport.close()
+        asyncio.get_running_loop().call_later(self._network.limits.close_s, transport.abort)
+
+
+class _Pings(asyncio.DatagramProtocol):
+    """Datagrams to the ping port, or to the port that requests go out from."""
+
+    def __init__(self, network: TcpNetwork, *, request: bool) -> None:
+        self._network, self._request = network, request
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self._network.datagram(data, _plain(addr[0]), addr[1], request=self._request)
+
+
+def _plain(address: str) -> str:
+    """An address without zone, an IPv4 one in its own form."""
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(found)
