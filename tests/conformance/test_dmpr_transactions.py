@@ -421,6 +421,9 @@ def test_an_express_message_of_a_prepared_transaction_leaves_no_row_behind(
     assert len(desk.rows(Table.MESSAGE)) == 1  # it has to survive until the coordinator decides
     if end == "abort":
         desk.core.transactions.dtc_abort(transaction.identifier)
+        desk.step()
+        assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
+        assert (bodies(queue), states(queue)) == ([b"old"], [AVAILABLE])
     else:
         desk.core.transactions.dtc_commit(transaction.identifier)
     place = queue.subqueues["done"] if end == "moved" else queue

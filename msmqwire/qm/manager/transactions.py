@@ -111,6 +111,11 @@ class Transactions:
             reason = operation.dequeue_reason or MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             messages.position_deleted(position.queue, position, reason)
         else:
+            message = position.message
+            if position.stored and not message.recoverable:  # only the transaction had to survive
+                rows.delete_message(self._context, position)
+                position.hold(message)
+                position.stored = position.recoverable = False
             messages.position_available(position.queue, position)
 
     @property

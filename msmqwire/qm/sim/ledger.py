@@ -93,6 +93,7 @@ class Ledger:
         self._acknowledgements_arrived: set[tuple[str, ObjectId]] = set()
         self._numbered_here: dict[tuple[str, int], Tracked] = {}  # by node and position
         self._made: set[ObjectId] = set()  # administration acknowledgements
+        self._restored: dict[str, set[int]] = {}  # by node: the numbers of what its present life began with
         self._index = 0
 
     # -- what applications do ---------------------------------------------------------------------------
@@ -169,8 +170,7 @@ class Ledger:
         if tracked.kind != EXPRESS:
             self._note(node, Note(lambda: tracked.arrivals.remove(place)))
 
-    @staticmethod
-    def _place(node: Node, tracked: Tracked, number: int) -> tuple[int, int]:
+    def _place(self, node: Node, tracked: Tracked, number: int) -> tuple[int, int]:
         """Where a message has come to, and for an express one in which life of the node.
 
         Negative for one that was restored: a prepared transaction stores also express messages, but they are
@@ -179,7 +179,8 @@ class Ledger:
         if tracked.kind != EXPRESS:
             return 0, number
         starting = node.core is None or node.core.queue_manager.state is not QueueManagerState.READY
-        return (-node.epoch if starting else node.epoch), number
+        restored = starting or number in self._restored.get(node.name, ())
+        return (-node.epoch if restored else node.epoch), number
 
     def _once(self, node: Node, tracked: Tracked, epoch: int) -> bool:
         """Whether a message that is not transactional may not come again.
@@ -403,7 +404,8 @@ class Ledger:
         """A message was in one place of a store, and is in another, or in none."""
         tracked = before.tracked
         if before.kind is USER and now is None:
-            if not (tracked.received or tracked.failed or tracked.state == states.ABORTED):
+            ended = tracked.received or tracked.failed or tracked.state == states.ABORTED
+            if tracked.kind != EXPRESS and not ended:  # express ones are stored as long as they are prepared
                 raise Violated(HELD, f"{tracked} is gone from the queue of {node}")
         elif before.kind is OUTGOING:
             if now is not None and now.kind in (JOURNAL, DEADLETTER):
@@ -457,6 +459,7 @@ class Ledger:
         for queue in core.queue_manager.queues.values():
             for position in queue.positions:
                 found.add(position.number)
+        self._restored[node.name] = found
         for number, place in self.places[node.name].items():
             if number not in found and not (place.kind is USER and place.tracked.failed):
                 raise Violated(HELD, f"{place.tracked} is not there after a restart of {node}")
