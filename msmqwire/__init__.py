@@ -1,7 +1,7 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` turn bytes into packets and back, ``dissect`` finds and judges the packets of
-captures; the rest is reached by its module.
+captures, ``connect`` sends to queues; the rest is reached by its module.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from msmqwire.packets import build, from_json, parse, to_json
 if TYPE_CHECKING:
     from msmqwire.columnar import read_capture
     from msmqwire.dissection import Dissection, Item, dissect
+    from msmqwire.qm.client import connect
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "MsmqError",
     "__version__",
     "build",
+    "connect",
     "dissect",
     "from_json",
     "parse",
@@ -35,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What reads captures is imported when it is first asked for, so that packets alone stay quick."""
+    """What is more than packets is imported when it is first asked for, so that those alone stay quick."""
     if name == "read_capture":
         from msmqwire.columnar import read_capture
 
@@ -44,4 +46,8 @@ def __getattr__(name: str) -> Any:
         from msmqwire import dissection
 
         return getattr(dissection, name)
+    if name == "connect":
+        from msmqwire.qm.client import connect
+
+        return connect
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -81,6 +81,37 @@ class CaptureError(MsmqError):
         self.why, self.file, self.offset, self.cut = why, file, offset, cut
 
 
+class QueueError(MsmqError):
+    """A queue manager does not do what it was asked for.
+
+    Attributes:
+        why: the reason.
+        hresult: the code that an MSMQ call would return (MQ_ERROR_QUEUE_NOT_FOUND, 0xC00E0003, ...).
+    """
+
+    def __init__(self, why: str, hresult: int) -> None:
+        super().__init__(why)
+        self.why, self.hresult = why, hresult
+
+
+class Unreachable(MsmqError):
+    """A queue manager does not answer, or has gone."""
+
+
+class NotDelivered(MsmqError):
+    r"""A message that was sent did not come, or was not received, where it was to go.
+
+    Attributes:
+        identifier: of the message, ``guid\number``.
+        why: the reason.
+        message_class: the class of the negative acknowledgement; None when this side gave the message up.
+    """
+
+    def __init__(self, why: str, *, identifier: str, message_class: int | None = None) -> None:
+        super().__init__(f"{identifier}: {why}")
+        self.why, self.identifier, self.message_class = why, identifier, message_class
+
+
 class StoreError(MsmqError):
     """A store of a queue manager can't be opened, read or written; the subclasses say what to do about it.
 

@@ -1,4 +1,4 @@
-"""The command line: ``msmqwire parse | build | dissect | lint``."""
+"""The command line: packets and captures, and a queue manager with what sends to it and reads from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from msmqwire import __version__
-from msmqwire.cli import build, dissect, lint, parse
+from msmqwire.cli import build, dissect, lint, parse, queue, reading, send, serve
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Reads, writes and judges packets of the Microsoft Message Queuing (MSMQ) protocols.",
+    help="Reads, writes, judges and speaks the Microsoft Message Queuing (MSMQ) protocols.",
 )
 
 
@@ -42,6 +42,12 @@ app.command("parse")(parse.command)
 app.command("build")(build.command)
 app.command("dissect")(dissect.command)
 app.command("lint")(lint.command)
+app.command("serve")(serve.command)
+app.add_typer(queue.app, name="queue")
+app.command("send")(send.command)
+app.command("receive")(reading.receive)
+app.command("peek")(reading.peek)
+app.command("move")(reading.move)
 
 
 def main() -> NoReturn:

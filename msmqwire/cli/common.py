@@ -13,6 +13,7 @@ from msmqwire.errors import LocatedError
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
 EX_NOINPUT: Final = 66
+EX_UNAVAILABLE: Final = 69
 EX_SOFTWARE: Final = 70
 EX_IOERR: Final = 74
 

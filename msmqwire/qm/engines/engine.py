@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msmqwire.constants import HResult
@@ -52,6 +52,8 @@ class BinaryEngine:
         context: what it shares with the rules of [MS-MQDMPR].
         transfers: of the outgoing queues that it serves, by number of the queue.
         sessions: by number.
+        when_sent: is told of each message that is delivered (True) or given up (False); more than once of a
+            transactional one whose final acknowledgement is awaited.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class BinaryEngine:
         self.dispatch, self.routing = dispatch, routing
         self.transfers: dict[int, Transfer] = {}
         self.sessions: dict[int, Session] = {}
+        self.when_sent: Callable[[ObjectId, bool], None] | None = None
         self._connections: dict[int, Session] = {}
         self._numbers = 0
         self._ordinal = self._ordinals_until = 0
@@ -96,6 +99,14 @@ class BinaryEngine:
         for session in list(self.sessions.values()):  # those that were being established
             self.release(session)
         self._put_ordinal(self._ordinal)
+
+    def acknowledge_received(self) -> None:
+        """Acknowledge what has come so far, without waiting for more: what an owner does before `stop`."""
+        for session in self.sessions.values():
+            if session.is_open:
+                self.order_ack_send_expired(session)
+                if session.unacked_received_count:
+                    self.session_timers.send_session_ack(session)
 
     # -- what comes from the transport --------------------------------------------------------------
 
@@ -329,6 +340,7 @@ class BinaryEngine:
         journal = self.context.queue_manager.system_journal_queue
         message = position.message
         own = message.source_machine_identifier == self.context.queue_manager.identifier
+        self.tell_sent(message, delivered=True)
         if own and message.positive_journaling_requested and journal is not None:
             self.messages.transfer(position, journal)
         else:
@@ -336,6 +348,7 @@ class BinaryEngine:
 
     def dead_letter(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """A message that could not be delivered, where that was asked for: MQQB-3.1.7.1.2-04 and -05."""
+        self.tell_sent(message, delivered=False)
         manager = self.context.queue_manager
         target: Queue | None = manager.system_deadletter_queue
         if kind_of(message) == "Transactional":
@@ -347,6 +360,11 @@ class BinaryEngine:
             self.messages.transfer(outgoing.position, target)
         else:
             self.messages.discard(outgoing.position)
+
+    def tell_sent(self, message: Message, *, delivered: bool) -> None:
+        """Tell the owner, who may want to know, that a message has gone to the other side or is given up."""
+        if self.when_sent is not None:
+            self.when_sent(message.identifier, delivered)
 
     # -- helps ----------------------------------------------------------------------------------------
 

@@ -74,11 +74,13 @@ class Receiving:
             engine.session_timers.send_session_ack(session)
         session.count_received()
         session.session_active = True
-        timers, key = self._context.timers, session.number
-        if not timers.active(Timer.SESSION_ACK_SEND, key):
+        timers, key, settings = self._context.timers, session.number, self._context.settings
+        if session.unacked_received_count == 1 and settings.ack_delay_ms < session.ack_wait_timeout // 2:
+            engine.session_timers.start_ack_send(session, settings.ack_delay_ms)
+        elif not timers.active(Timer.SESSION_ACK_SEND, key):
             engine.session_timers.start_ack_send(session)
         if recoverable and session.count_recoverable_received():
-            limit = self._context.settings.recoverable_ack_delay_ms
+            limit = settings.recoverable_ack_delay_ms
             engine.session_timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:

@@ -175,6 +175,7 @@ class Sequences:
             outgoing.state = MessageState.WAITING_FOR_FINAL_ACK
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing
             rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
+            self._engine.tell_sent(message, delivered=True)
         else:
             rows.delete_outgoing(self._context, outgoing)
             del self._numbered[message.identifier.uniquifier]

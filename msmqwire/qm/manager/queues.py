@@ -282,7 +282,7 @@ class Queues:
             return unsupported
         found = self.lookup.find(name) or self.lookup.outgoing(name)
         if found is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
-            found = self._made_subqueue(name)
+            found = self.made_subqueue(name)
         if found is not None:
             return MQ_OK, found
         if not sends:
@@ -310,7 +310,7 @@ class Queues:
         self.add(queue)
         return MQ_OK, queue
 
-    def _made_subqueue(self, name: DirectName) -> Queue | None:
+    def made_subqueue(self, name: DirectName) -> Queue | None:
         """A subqueue comes to be when it is first opened, if its queue is there."""
         parent = self.lookup.find(DirectName(name.protocol, name.address, name.queue, private=name.private))
         if parent is None:

@@ -27,6 +27,8 @@ class Settings:
         packet_size_max: bytes of a packet that a session accepts, at most those of MQMQ-2.2.19.1-21.
         recoverable_ack_delay_ms: a recoverable message is acknowledged after this time at the latest, if
             that is less than what the sender asks for: [MS-MQQB] 3.1.2.5.
+        ack_delay_ms: any message is acknowledged after this time at the latest, if that is less than half of
+            AckWaitTimeout.
         acknowledge_at_window: the part of the window after which a session acknowledgement is sent at once.
         order_ack_timeout_ms, maximum_order_ack_delay_s: [MS-MQQB] 3.1.3.2.
         resend_timer_table: seconds between resends of transactional messages.
@@ -66,6 +68,7 @@ class Settings:
     unacknowledged_bytes_max: int = 16 << 20
     packet_size_max: int = PACKET_SIZE_MAX
     recoverable_ack_delay_ms: int = 120_000
+    ack_delay_ms: int = 120_000
     acknowledge_at_window: float = 0.5
     order_ack_timeout_ms: int = 500
     maximum_order_ack_delay_s: int = 10

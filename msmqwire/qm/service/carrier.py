@@ -1,4 +1,4 @@
-"""A core carried on asyncio: it is told the time, its changes become durable, then its effects are carried out."""
+"""A core carried on asyncio: told the time, its changes made durable, then its effects carried out."""
 
 from __future__ import annotations
 
@@ -63,12 +63,14 @@ class Carrier:
         core: the queue manager.
         network: carries out what goes outside; None for none, as long as nothing is to be sent.
         refused: whether the disk refuses commits: nothing new is taken then.
+        commits: how many there were.
     """
 
     def __init__(self, core: Core, store: Store) -> None:
         self.core, self._store = core, store
         self.network: Network | None = None
         self.refused = False
+        self.commits = 0
         self._loop = asyncio.get_running_loop()
         self._start = time.monotonic()
         self._changes = Changes()
@@ -129,6 +131,7 @@ class Carrier:
                 self._refuse(exc)
                 return
             self._changes = Changes()
+            self.commits += 1
         self._scheduled = False
         if self.refused:
             self.refused = False

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, TextIO
 
 log: Final = logging.getLogger("msmqwire.qm")
+logging.getLogger("msmqwire").addHandler(logging.NullHandler())  # silent unless the program wants it
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 

@@ -1,11 +1,11 @@
-"""TCP and UDP for a queue manager: [MS-MQQB] 2.1. Everything that comes in is handed to the engine as it is."""
+"""TCP and UDP for a queue manager, [MS-MQQB] 2.1: what comes in is handed to the engine as it is."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Final
@@ -126,10 +126,7 @@ class TcpNetwork:
         for connection in open_ones:
             connection.close()
         if open_ones:
-            gone = [asyncio.ensure_future(connection.gone.wait()) for connection in open_ones]
-            _, late = await asyncio.wait(gone, timeout=self.limits.close_s + 1)
-            for task in late:
-                task.cancel()
+            await asyncio.wait([connection.gone for connection in open_ones], timeout=self.limits.close_s + 1)
 
     # -- what comes in ------------------------------------------------------------------------------------
 
@@ -263,8 +260,8 @@ class TcpNetwork:
             )
         self._requests.sendto(data, (address, self._ways.ping_port))
 
-    def _begin(self, work: object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -277,7 +274,7 @@ class Connection(asyncio.Protocol):
         address: of the peer.
         incoming: whether the peer opened it, and it was accepted.
         parts: what is to be sent at the end of this turn.
-        gone: set when it is closed.
+        gone: done when it is closed.
     """
 
     def __init__(self, network: TcpNetwork, number: int | None) -> None:
@@ -287,7 +284,7 @@ class Connection(asyncio.Protocol):
         self.address = ""
         self.incoming = False
         self.parts: list[bytes] = []
-        self.gone = asyncio.Event()
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -309,7 +306,8 @@ class Connection(asyncio.Protocol):
             self._network.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.gone.set()
+        if not self.gone.done():
+            self.gone.set_result(None)
         self._network.lost(self, exc)
 
     def flush(self) -> int:

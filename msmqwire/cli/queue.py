@@ -1,0 +1,192 @@
+"""``msmqwire queue create | list | show | set | purge | delete``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from msmqwire.cli.common import dumps, safe
+from msmqwire.cli.errors import ended_well
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.service.local import attach
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Queues of a folder.")
+
+Data = Annotated[Path, typer.Option(help="Folder of the queue manager.")]
+Name = Annotated[str, typer.Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]
+Label = Annotated[str | None, typer.Option(help="A text that says what it is for.")]
+Quota = Annotated[str | None, typer.Option(metavar="KIB", help="KiB of its messages, or none for no limit.")]
+Journal = Annotated[bool | None, typer.Option("--journal/--no-journal", help="Keep what was received.")]
+JournalQuota = Annotated[str | None, typer.Option(metavar="KIB", help="KiB of its journal, or none.")]
+Authenticated = Annotated[
+    bool | None, typer.Option("--authenticated/--not-authenticated", help="Take signed messages only.")
+]
+Privacy = Annotated[
+    str | None, typer.Option(help="Take messages that are not encrypted: none, optional, body.")
+]
+Priority = Annotated[int | None, typer.Option(help="Base priority, -32768 to 32767.")]
+Type = Annotated[str | None, typer.Option(help="GUID that says what kind of queue it is.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+def _settings(
+    label: str | None,
+    quota: str | None,
+    journal: bool | None,
+    journal_quota: str | None,
+    authenticated: bool | None,
+    privacy: str | None,
+    base_priority: int | None,
+    kind: str | None,
+) -> dict[str, Any]:
+    """What was given on the command line, as the control channel names it."""
+    given = {
+        "label": label,
+        "journal": journal,
+        "authenticated": authenticated,
+        "privacy": privacy,
+        "base_priority": base_priority,
+        "type": kind,
+    }
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name, text in (("quota", quota), ("journal_quota", journal_quota)):
+        if text is not None:
+            settings[name] = _kilobytes(text, name)
+    return settings
+
+
+def _kilobytes(text: str, name: str) -> int | None:
+    if text.lower() == "none":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise InvalidValue(f"{text!r} is neither a number of KiB nor none", path=name)
+    return int(text)
+
+
+def _print(found: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json or not sys.stdout.isatty():
+        for one in found:
+            print(dumps(one))
+        return
+    if len(found) == 1:
+        for name, value in found[0].items():
+            print(f"{name:18} {safe(str(value)) if value is not None else '-'}")
+        return
+    table = Table("queue", "kind", "messages", "bytes", "notes", box=None, pad_edge=False)
+    for one in found:
+        notes = [word for word in ("transactional", "journal", "authenticated") if one.get(word)]
+        notes += [one["state"]] if "state" in one else []
+        notes += [one["label"]] if one.get("label") else []
+        table.add_row(
+            safe(one["queue"]), one["kind"], str(one["messages"]), str(one["bytes"]), safe(", ".join(notes))
+        )
+    Console().print(table)
+
+
+@app.command("create")
+def create(
+    queue: Name,
+    data: Data,
+    transactional: Annotated[
+        bool, typer.Option("--transactional", help="Takes transactional messages.")
+    ] = False,
+    label: Label = None,
+    quota: Quota = None,
+    journal: Journal = None,
+    journal_quota: JournalQuota = None,
+    authenticated: Authenticated = None,
+    privacy: Privacy = None,
+    base_priority: Priority = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a queue; the folder and its queue manager too, if there are none."""
+
+    def run() -> None:
+        wanted = _settings(label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind)
+        with attach(data, create=True) as local:
+            _print([local.call("create", queue=queue, transactional=transactional, **wanted)], as_json)
+
+    ended_well(run)
+
+
+@app.command("list")
+def list_(data: Data, as_json: AsJson = False) -> None:
+    """The queues of a folder, those on the way to other computers too."""
+
+    def run() -> None:
+        with attach(data) as local:
+            _print(local.call("list")["queues"], as_json)
+
+    ended_well(run)
+
+
+@app.command("show")
+def show(queue: Name, data: Data, as_json: AsJson = False) -> None:
+    """One queue with its properties."""
+
+    def run() -> None:
+        with attach(data) as local:
+            _print([local.call("show", queue=queue)], as_json)
+
+    ended_well(run)
+
+
+@app.command("set")
+def set_(
+    queue: Name,
+    data: Data,
+    label: Label = None,
+    quota: Quota = None,
+    journal: Journal = None,
+    journal_quota: JournalQuota = None,
+    authenticated: Authenticated = None,
+    privacy: Privacy = None,
+    base_priority: Priority = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")
+    ] = None,
+    paused: Annotated[
+        bool | None, typer.Option("--pause/--resume", help="Of a queue on the way to another computer.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change properties of a queue."""
+
+    def run() -> None:
+        wanted = _settings(label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind)
+        if paused is not None:
+            wanted["paused"] = paused
+        with attach(data) as local:
+            _print([local.call("set", queue=queue, **wanted)], as_json)
+
+    ended_well(run)
+
+
+@app.command("purge")
+def purge(queue: Name, data: Data, as_json: AsJson = False) -> None:
+    """Delete the messages of a queue."""
+
+    def run() -> None:
+        with attach(data) as local:
+            _print([local.call("purge", queue=queue)], as_json)
+
+    ended_well(run)
+
+
+@app.command("delete")
+def delete(queue: Name, data: Data, as_json: AsJson = False) -> None:
+    """Delete a queue and all its messages."""
+
+    def run() -> None:
+        with attach(data) as local:
+            _print([local.call("delete", queue=queue)], as_json)
+
+    ended_well(run)

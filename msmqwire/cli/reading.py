@@ -1,0 +1,149 @@
+"""``msmqwire peek | receive | move``: the messages of a queue of a folder."""
+
+from __future__ import annotations
+
+import sys
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from msmqwire.bodies import decode_body
+from msmqwire.cli.common import dumps, safe
+from msmqwire.cli.errors import ended_well
+from msmqwire.qm.service.local import Local, attach
+from msmqwire.qm.service.operations import BATCH_MAX
+
+_BATCH: Final = 100
+_SLICE_MS: Final = 60_000
+_TEXT_SHOWN: Final = 200
+
+Data = Annotated[Path, typer.Option(help="Folder of the queue manager.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUEUE", help=r"private$\orders, with ;name for a subqueue, ;journal for its journal."
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for a message; 0 does not wait.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a message.")]
+
+
+def show(message: dict[str, Any], as_json: bool) -> None:
+    """One message, for a program or for people."""
+    message.pop("receipt", None)
+    if as_json or not sys.stdout.isatty():
+        print(dumps(message), flush=True)
+        return
+    body = b64decode(message["body"])
+    text = decode_body(body, message["body_type"]).text
+    shown = safe(text[:_TEXT_SHOWN]) if text is not None else f"{len(body)} bytes"
+    kind = "" if message["class"] == 0 else f" {message['class_name']}"
+    print(f"{message['identifier']}  {message['sent'] or '-'}  {message['delivery']}{kind}")
+    print(f"  {safe(message['label']) or '(no label)'}: {shown}", flush=True)
+
+
+class _Patience:
+    """Waits that add up to a time at most; each request waits for a part of it, so that it can be stopped."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def ms(self) -> int:
+        """Milliseconds that the next request may wait."""
+        left = int((self._until - time.monotonic()) * 1000)
+        return max(0, min(left, _SLICE_MS))
+
+
+def _received(local: Local, queue: str, count: int, timeout: float) -> Iterator[dict[str, Any]]:
+    """Messages, each ended once the next one is asked for: what was not handed out goes back."""
+    ended: list[int] = []
+    left, patience = count, _Patience(timeout)
+    while left:
+        wait = patience.ms()
+        batch = min(left, _BATCH)
+        found = local.call("receive", queue=queue, count=batch, wait_ms=wait, done=ended)["messages"]
+        ended = []
+        for message in found:
+            receipt = message["receipt"]
+            yield message
+            ended.append(receipt)
+            left -= 1
+        if not found and not patience.ms():
+            break
+        if found:
+            patience = _Patience(timeout)
+    if ended:
+        local.call("end", done=ended)
+
+
+def receive(
+    queue: Name,
+    data: Data,
+    count: Annotated[int, typer.Option(min=1, help="How many messages at most.")] = 1,
+    timeout: Timeout = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Take messages out of a queue and print them; nothing is printed when none comes in time."""
+
+    def run() -> None:
+        with attach(data) as local:
+            for message in _received(local, queue, count, timeout):
+                show(message, as_json)
+
+    ended_well(run)
+
+
+def peek(
+    queue: Name,
+    data: Data,
+    count: Annotated[int, typer.Option(min=1, help="How many messages at most.")] = 1,
+    timeout: Timeout = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print messages of a queue and leave them there."""
+
+    def run() -> None:
+        left, after, patience = count, None, _Patience(timeout)
+        with attach(data) as local:
+            while left:
+                wait = 0 if after is not None else patience.ms()
+                batch = min(left, _BATCH)
+                found = local.call("peek", queue=queue, count=batch, wait_ms=wait, after=after)["messages"]
+                for message in found:
+                    show(message, as_json)
+                left -= len(found)
+                if found:
+                    after = found[-1]["lookup_identifier"]
+                elif after is not None or not patience.ms():
+                    break
+
+    ended_well(run)
+
+
+def move(
+    queue: Name,
+    to: Annotated[
+        str, typer.Argument(metavar="TO", help=r"A subqueue of the same queue: private$\orders;poison.")
+    ],
+    data: Data,
+    count: Annotated[int, typer.Option(min=1, max=BATCH_MAX, help="How many messages at most.")] = 1,
+    identifier: Annotated[
+        str | None, typer.Option(metavar=r"GUID\NUMBER", help="Only the message with this identifier.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move messages between a queue and its subqueues, which are made if they are missing."""
+
+    def run() -> None:
+        with attach(data) as local:
+            moved = local.call("move", queue=queue, to=to, count=count, identifier=identifier)["moved"]
+            for one in moved:
+                print(dumps({"identifier": one, "to": to}) if as_json or not sys.stdout.isatty() else one)
+
+    ended_well(run)

@@ -1,0 +1,171 @@
+"""``msmqwire send``: a message to a queue of any computer."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from msmqwire.cli.common import dumps, read_input
+from msmqwire.cli.errors import ended_well
+from msmqwire.cli.serve import endpoint, ways
+from msmqwire.errors import Unreachable
+from msmqwire.ping import PING_PORT
+from msmqwire.qm.client import connect
+from msmqwire.qm.client.plain import PlainSent
+from msmqwire.qm.client.queue import VT_BSTR, Properties
+from msmqwire.qm.service.local import attach
+from msmqwire.qm.service.messages import ACKNOWLEDGEMENTS
+from msmqwire.qm.service.network import TCP_PORT
+from msmqwire.qm.service.operations import BATCH_MAX
+
+
+def command(
+    format_name: Annotated[
+        str, typer.Argument(metavar="FORMATNAME", help=r"The queue: DIRECT=TCP:10.0.0.5\private$\orders.")
+    ],
+    body: Annotated[str | None, typer.Option(help="The body, a text.")] = None,
+    file: Annotated[str | None, typer.Option(help="File with the body; - is standard input.")] = None,
+    bstr: Annotated[
+        bool, typer.Option("--bstr", help="Send the text as VT_BSTR, UTF-16, not as UTF-8.")
+    ] = False,
+    body_type: Annotated[int | None, typer.Option(min=0, help="VARENUM of the body.")] = None,
+    label: Annotated[str, typer.Option(help="A text of up to 249 characters.")] = "",
+    recoverable: Annotated[bool, typer.Option("--recoverable", help="It survives failures.")] = False,
+    transactional: Annotated[bool, typer.Option("--transactional", help="It comes exactly once.")] = False,
+    ack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Acknowledgements to ask for, more than once for several: {', '.join(ACKNOWLEDGEMENTS)}."
+        ),
+    ] = None,
+    admin_queue: Annotated[str | None, typer.Option(metavar="FORMATNAME", help="Queue for them.")] = None,
+    response_queue: Annotated[
+        str | None, typer.Option(metavar="FORMATNAME", help="Queue for answers.")
+    ] = None,
+    correlation: Annotated[
+        str | None, typer.Option(metavar=r"GUID\NUMBER", help="The message that this one answers.")
+    ] = None,
+    priority: Annotated[int | None, typer.Option(min=0, max=7, help="0 to 7.")] = None,
+    message_class: Annotated[int | None, typer.Option("--class", help="A class of the application.")] = None,
+    application: Annotated[int | None, typer.Option(help="A number of the application.")] = None,
+    journal: Annotated[
+        bool, typer.Option("--journal", help="Keep a copy in the journal of this side.")
+    ] = False,
+    dead_letter: Annotated[
+        bool,
+        typer.Option("--dead-letter", help="Keep it in the dead-letter queue when it can't be delivered."),
+    ] = False,
+    reach_within: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="Time to reach the queue.")
+    ] = None,
+    receive_within: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="Time to be received.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, max=BATCH_MAX, help="Send it so often.")] = 1,
+    data: Annotated[
+        Path | None, typer.Option(help="Send through the queue manager of this folder, which keeps it.")
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=ADDR[:PORT]", help="Where another computer is; without --data."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="TCP port of the other side; without --data.")] = TCP_PORT,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="ADDR:PORT", help="Where acknowledgements can come to; without --data."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
+    ] = 30.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
+) -> None:
+    """Send a message, with --data by a queue manager here, else straight to the computer of the queue.
+
+    Prints the identifier of each message once it is transferred; with --data, once the folder has it.
+    With --ack and without --data it waits for the acknowledgements and prints them too.
+    """
+    if body is not None and file is not None:
+        raise typer.BadParameter("--body and --file do not go together")
+    if recoverable and transactional:
+        recoverable = False  # a transactional message is
+    given: Properties = {"label": label}
+    options: dict[str, Any] = {
+        "acknowledge": ack,
+        "admin_queue": admin_queue,
+        "response_queue": response_queue,
+        "correlation": correlation,
+        "priority": priority,
+        "message_class": message_class,
+        "application": application,
+        "journal": journal or None,
+        "dead_letter": dead_letter or None,
+        "time_to_reach_queue": reach_within,
+        "time_to_be_received": receive_within,
+        "recoverable": recoverable or None,
+        "body_type": VT_BSTR if bstr and body_type is None else body_type,
+    }
+    given.update({name: value for name, value in options.items() if value is not None})  # type: ignore[typeddict-item]
+
+    def content() -> bytes:
+        if file is not None:
+            found = read_input(file)
+            return found.decode("utf-8").encode("utf-16-le") if bstr else found
+        return (body or "").encode("utf-16-le" if bstr else "utf-8")
+
+    def run() -> None:
+        if data is not None:
+            _by_folder(data, format_name, content(), given, transactional, count, as_json)
+            return
+        places = ways(host or [], port, PING_PORT).hosts
+        at = None if listen is None else endpoint(listen, 0)
+        with connect(format_name, port=port, hosts=places, listen=at, drain=timeout) as queue:
+            sent = [queue.send(content(), transactional=transactional, **given) for _ in range(count)]
+            if recoverable or transactional or ack:
+                for one in sent:
+                    _print(one.identifier, _awaited(one, timeout, bool(ack) and admin_queue is None), as_json)
+        if not (recoverable or transactional or ack):
+            for one in sent:
+                _print(one.identifier, [], as_json)
+
+    ended_well(run)
+
+
+def _awaited(sent: PlainSent, timeout: float, acknowledged: bool) -> list[str]:
+    """Wait until a message is transferred, and for an acknowledgement; the names of those that came."""
+    try:
+        sent.transferred(timeout)
+        return [sent.acknowledged(timeout=timeout).class_name] if acknowledged else []
+    except TimeoutError as exc:
+        raise Unreachable(str(exc)) from None
+
+
+def _by_folder(
+    data: Path,
+    format_name: str,
+    body: bytes,
+    given: Properties,
+    transactional: bool,
+    count: int,
+    as_json: bool,
+) -> None:
+    message: dict[str, Any] = {**given, "body": b64encode(body).decode()}
+    if message.pop("recoverable", False):
+        message["delivery"] = "recoverable"
+    if transactional:
+        message["delivery"] = "transactional"
+    if "message_class" in message:
+        message["class"] = message.pop("message_class")
+    with attach(data) as local:
+        for identifier in local.call("send", to=format_name, messages=[message] * count)["sent"]:
+            _print(identifier, [], as_json)
+
+
+def _print(identifier: str, classes: list[str], as_json: bool) -> None:
+    if as_json or not sys.stdout.isatty():
+        print(dumps({"identifier": identifier, "acknowledgements": classes}), flush=True)
+    else:
+        print(" ".join([identifier, *classes]), flush=True)

@@ -1,0 +1,152 @@
+"""``msmqwire serve``: a queue manager that runs until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from msmqwire.cli.common import EX_UNAVAILABLE, EX_USAGE, say
+from msmqwire.cli.errors import ended_well
+from msmqwire.names.addresses import without_brackets
+from msmqwire.ping import PING_PORT
+from msmqwire.qm.service import logs
+from msmqwire.qm.service.network import TCP_PORT, Limits, Ways
+from msmqwire.qm.service.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def endpoint(text: str, port: int) -> Endpoint:
+    """``ADDRESS``, ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` or ``:PORT``. Raises typer.BadParameter."""
+    host, colon, number = text.rpartition(":")
+    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
+        host, number = text, str(port)
+    if not number.isascii() or not number.isdigit() or int(number) > 0xFFFF:
+        raise typer.BadParameter(f"{text!r} is not ADDRESS:PORT")
+    return without_brackets(host) or LOOPBACK, int(number)
+
+
+def ways(hosts: list[str], port: int, ping_port: int) -> Ways:
+    """``NAME=ADDRESS[:PORT]``, each once. Raises typer.BadParameter."""
+    found: dict[str, tuple[str, int | None]] = {}
+    for text in hosts:
+        name, equals, rest = text.partition("=")
+        if not (name and equals and rest):
+            raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]")
+        address, number = endpoint(rest, 0)
+        found[name.lower()] = address, number or None
+    return Ways(port, ping_port, found)
+
+
+async def serve(options: ServerOptions) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    server = Server(options)
+    await server.start()
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stop.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+    ping = "off" if options.ping is None else _shown(server.ping)
+    print(f"ready {server.name} tcp={_shown(server.listen)} ping={ping} data={options.data}", flush=True)
+    await stop.wait()
+    await server.stop()
+
+
+def _shown(at: Endpoint | None) -> str:
+    assert at is not None, "it listens"
+    return f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
+
+
+def command(
+    data: Annotated[Path, typer.Option(help="Folder of the queue manager; made if it is missing.")],
+    listen: Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to take sessions.")] = (
+        f"{LOOPBACK}:{TCP_PORT}"
+    ),
+    ping: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR:PORT", help=f"Where to answer pings; UDP {PING_PORT} beside --listen; or off."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the computer in names of queues; it can't change later.")
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUEUE[;transactional]", help="A queue to be there; more than once for several."
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ADDR[:PORT]", help="Where another computer is, if not where its name says."
+        ),
+    ] = None,
+    remote_port: Annotated[int, typer.Option(help="TCP port of other queue managers.")] = TCP_PORT,
+    remote_ping_port: Annotated[int, typer.Option(help="UDP port of other queue managers.")] = PING_PORT,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
+    ] = None,
+    quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
+    max_connections: Annotated[int, typer.Option(min=1, help="TCP connections of others.")] = 1000,
+    max_connections_per_peer: Annotated[int, typer.Option(min=1, help="The same from one address.")] = 250,
+    max_sessions: Annotated[int | None, typer.Option(min=1, help="Sessions of others.")] = None,
+    max_packet: Annotated[int | None, typer.Option(min=1024, max=4 << 20, help="Bytes of a packet.")] = None,
+    max_unacknowledged: Annotated[
+        int | None, typer.Option(min=1024, help="Bytes sent to a peer and not acknowledged by it.")
+    ] = None,
+    idle: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds after which a quiet session ends.")
+    ] = None,
+    half_open: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds in which a session has to be established.")
+    ] = None,
+    log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
+) -> None:
+    """Run a queue manager: it takes messages from other computers and sends them there."""
+    if log not in _LEVELS:
+        raise typer.BadParameter(f"{log!r} is none of {', '.join(_LEVELS)}")
+    at = endpoint(listen, TCP_PORT)
+    options = ServerOptions(
+        data,
+        name,
+        listen=at,
+        ping=None if ping == "off" else endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
+        queues=tuple(queue or ()),
+        metrics=endpoint(metrics, 9101) if metrics else None,
+        quota=None if quota is None else quota << 20,
+        settings=with_limits(
+            SETTINGS,
+            sessions=max_sessions,
+            packet_size=max_packet,
+            unacknowledged_bytes=max_unacknowledged,
+            idle_s=idle,
+            half_open_s=half_open,
+        ),
+        limits=Limits(max_connections, max_connections_per_peer),
+        ways=ways(host or [], remote_port, remote_ping_port),
+    )
+    logs.begin(log)
+    ended_well(lambda: _run(options))
+
+
+def _run(options: ServerOptions) -> None:
+    try:
+        asyncio.run(serve(options))
+    except ModuleNotFoundError as exc:
+        _fail(f"--metrics needs {exc.name}: install msmqwire[qm]", EX_USAGE)
+    except OSError as exc:
+        _fail(f"can't listen: {exc.strerror or exc}", EX_UNAVAILABLE)
+
+
+def _fail(why: str, status: int) -> None:
+    error: dict[str, Any] = {"error": why, "path": "", "offset": None}
+    say(error)
+    raise typer.Exit(status)

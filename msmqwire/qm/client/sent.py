@@ -1,0 +1,173 @@
+"""What becomes of a message that was sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msmqwire.constants import class_name, is_about_receive, is_negative
+from msmqwire.errors import InvalidValue, NotDelivered
+from msmqwire.qm.model.values import AcknowledgementsRequested
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """An administration acknowledgement: [MS-MQDMPR] 3.1.1.12, Class.
+
+    Attributes:
+        message_class: MESSAGE_CLASS_VALUES.
+        time: when the other side made it, seconds since 1970-01-01 UTC.
+    """
+
+    message_class: int
+    time: int
+
+    @property
+    def class_name(self) -> str:
+        """Its name without prefix: ``ACK_REACH_QUEUE``, ``ACK_RECEIVE``, ``NACK_BAD_DST_Q``."""
+        return class_name(self.message_class)
+
+    @property
+    def negative(self) -> bool:
+        """Whether it tells of a failure."""
+        return is_negative(self.message_class)
+
+    @property
+    def about_receive(self) -> bool:
+        """Whether it tells of the reading of the message, and not of its arrival."""
+        return is_about_receive(self.message_class)
+
+
+class Sent:
+    r"""A message that was sent.
+
+    Attributes:
+        identifier: its identifier, ``guid\number``.
+        acknowledgements: those that have come, in their order.
+    """
+
+    def __init__(
+        self, identifier: str, wished: AcknowledgementsRequested, copies: int, obstacle: Callable[[], str]
+    ) -> None:
+        self.identifier, self._obstacle = identifier, obstacle
+        self._copies = copies
+        self.acknowledgements: list[Acknowledgement] = []
+        self._wished = wished
+        self._delivered: bool | None = None
+        self._ended: Exception | None = None
+        self._changed = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"<Sent {self.identifier}>"
+
+    # -- what its owner is told -----------------------------------------------------------------------------
+
+    def told(self, delivered: bool) -> None:
+        """It, or one of its copies for several queues, has gone to the other side or is given up."""
+        self._copies -= 1
+        if self._delivered is None and not (delivered and self._copies > 0):
+            self._delivered = delivered
+            self._changed.set()
+
+    def acknowledge(self, acknowledgement: Acknowledgement) -> None:
+        """An acknowledgement has come."""
+        self.acknowledgements.append(acknowledgement)
+        self._changed.set()
+
+    def end(self, why: Exception) -> None:
+        """Nothing more will be heard of it."""
+        self._ended = why
+        self._changed.set()
+
+    @property
+    def settled(self) -> bool:
+        """Whether all is known that was asked for."""
+        if any(one.negative for one in self.acknowledgements):
+            return True
+        wants_arrival = bool(self._wished & AcknowledgementsRequested.ACK_POS_ARRIVAL)
+        wants_receive = bool(self._wished & AcknowledgementsRequested.ACK_POS_RECEIVE)
+        arrived = any(not one.about_receive for one in self.acknowledgements)
+        received = any(one.about_receive for one in self.acknowledgements)
+        wants_refusal = bool(self._wished) and not (wants_arrival or wants_receive)
+        answered = (arrived or not wants_arrival) and (received or not wants_receive) and not wants_refusal
+        return self._delivered is not None and (answered or self._delivered is False)
+
+    # -- what a program asks --------------------------------------------------------------------------------
+
+    async def transferred(self, timeout: float | None = None) -> None:
+        """Wait until the other side has it: on disk, if it is recoverable or transactional.
+
+        Raises NotDelivered when it was given up, as when its time to reach the queue is over; TimeoutError;
+        Unreachable when the connection was left before.
+        """
+
+        def is_known() -> bool:
+            return self._delivered is not None
+
+        await self._until(is_known, timeout)
+        if not self._delivered:
+            raise self._not_delivered("it was given up", None)
+
+    async def arrived(self, timeout: float | None = None) -> Acknowledgement:
+        """Wait for the acknowledgement that it has reached its queue.
+
+        Raises what `acknowledged` raises, and NotDelivered for a negative one.
+        """
+        return await self._positive(AcknowledgementsRequested.ACK_POS_ARRIVAL, "pos_arrival", False, timeout)
+
+    async def received(self, timeout: float | None = None) -> Acknowledgement:
+        """Wait for the acknowledgement that somebody has received it.
+
+        Raises what `acknowledged` raises, and NotDelivered for a negative one.
+        """
+        return await self._positive(AcknowledgementsRequested.ACK_POS_RECEIVE, "pos_receive", True, timeout)
+
+    async def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
+        """Wait for an acknowledgement of one of these classes; of any, if none is named.
+
+        Raises InvalidValue when none was asked for, TimeoutError, and Unreachable when the connection was
+        left before.
+        """
+        if not self._wished:
+            raise InvalidValue("no acknowledgement was asked for", path="acknowledge")
+
+        def matching() -> list[Acknowledgement]:
+            return [one for one in self.acknowledgements if not classes or one.message_class in classes]
+
+        await self._until(lambda: bool(matching()), timeout)
+        return matching()[0]
+
+    async def _positive(
+        self, wish: AcknowledgementsRequested, name: str, about_receive: bool, timeout: float | None
+    ) -> Acknowledgement:
+        if not self._wished & wish:
+            raise InvalidValue(f"{name} was not asked for", path="acknowledge")
+
+        def matching() -> list[Acknowledgement]:
+            found = [one for one in self.acknowledgements if one.negative]
+            return found or [one for one in self.acknowledgements if one.about_receive == about_receive]
+
+        await self._until(lambda: bool(matching()) or self._delivered is False, timeout)
+        if not matching():
+            raise self._not_delivered("it was given up", None)
+        found = matching()[0]
+        if found.negative:
+            raise self._not_delivered(found.class_name, found.message_class)
+        return found
+
+    def _not_delivered(self, why: str, message_class: int | None) -> NotDelivered:
+        return NotDelivered(why, identifier=self.identifier, message_class=message_class)
+
+    async def _until(self, holds: Callable[[], bool], timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                while not holds():
+                    if self._ended is not None:
+                        raise self._ended
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            what = "no acknowledgement" if self._delivered else "not transferred"
+            why = "" if self._delivered else self._obstacle()
+            raise TimeoutError(f"{self.identifier}: {what} within {timeout:g} s{why}") from None

@@ -1,0 +1,181 @@
+"""The control channel of a server: how commands and programs of its computer use its queues.
+
+Lines of JSON both ways. A request is ``{"id": any, "op": name, ...}``; its answer bears the same id and
+``"answer"`` or ``"error"``. Requests are begun in their order, and answered when what they did is durable, so
+that many may be under way. What was received and not ended goes back when the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from msmqwire.errors import LocatedError, QueueError
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.folder import ControlAddress, DataFolder
+from msmqwire.qm.service.logs import log
+from msmqwire.qm.service.operations import Hand, error_json
+
+REQUEST_MAX: Final = 16 << 20
+"""Bytes of one request."""
+_UNANSWERED_MAX: Final = 1000
+_SOCKET_PATH_MAX: Final = 100
+_LOOPBACK: Final = "127.0.0.1"
+
+
+class ControlServer:
+    """Listens for those who may read the folder."""
+
+    def __init__(self, carrier: Carrier, folder: DataFolder) -> None:
+        self._carrier, self._folder = carrier, folder
+        self._server: asyncio.Server | None = None
+        self._own_folder: Path | None = None
+        self._users: set[_User] = set()
+        self._token = ""
+        self._socket: Path | None = None
+
+    async def start(self, *, tcp: bool = os.name == "nt") -> None:
+        """Listen, at a Unix socket or else at a TCP port of the loopback, and write down where.
+
+        Raises OSError.
+        """
+        loop = asyncio.get_running_loop()
+        if tcp:
+            self._token = secrets.token_urlsafe(32)
+            self._server = await loop.create_server(lambda: _User(self), _LOOPBACK, 0)
+            port = self._server.sockets[0].getsockname()[1]
+            self._folder.tell_control(ControlAddress(port=port, token=self._token))
+            return
+        path = self._folder.socket_path
+        if len(os.fsencode(path)) > _SOCKET_PATH_MAX:  # of the system: 104 to 108 bytes
+            self._own_folder = Path(tempfile.mkdtemp(prefix="msmqwire-"))
+            path = self._own_folder / path.name
+        path.unlink(missing_ok=True)  # of a server that was killed: the store says that none runs
+        before = os.umask(0o177)
+        try:
+            self._server = await loop.create_unix_server(lambda: _User(self), path)
+        finally:
+            os.umask(before)
+        self._socket = path
+        self._folder.tell_control(ControlAddress(path=str(path)))
+
+    async def stop(self) -> None:
+        """Take no more requests, end those that wait, and give back what was not ended."""
+        self._folder.forget_control()
+        if self._server is not None:
+            self._server.close()
+        for user in list(self._users):
+            user.end()
+        if self._socket is not None:
+            self._socket.unlink(missing_ok=True)
+        if self._own_folder is not None:
+            self._own_folder.rmdir()
+
+    @property
+    def users(self) -> int:
+        """How many are connected."""
+        return len(self._users)
+
+    def hand(self, user: _User) -> Hand:
+        """A new user."""
+        self._users.add(user)
+        return Hand(self._carrier)
+
+    def forget(self, user: _User) -> None:
+        """A user is gone."""
+        self._users.discard(user)
+
+    def may_enter(self, request: dict[str, Any]) -> bool:
+        """Whether somebody who came over TCP knows the token; at a Unix socket everybody may be let in."""
+        if not self._token:
+            return True
+        given = request.get("token")
+        return isinstance(given, str) and hmac.compare_digest(given.encode(), self._token.encode())
+
+
+class _User(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, server: ControlServer) -> None:
+        self._server = server
+        self._hand: Hand | None = None
+        self._entered = False
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._searched = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "a stream goes both ways"
+        self._transport = transport
+        self._hand = self._server.hand(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Nothing more is answered; what was not ended goes back."""
+        for task in self._tasks:
+            task.cancel()
+        if self._hand is not None:
+            self._hand.close()
+        self._server.forget(self)
+        if self._transport is not None:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            self._searched = 0
+            self._line(line)
+        self._searched = len(self._buffer)
+        if self._searched > REQUEST_MAX:
+            log.warning("a request on the control channel is too long", extra={"limit": REQUEST_MAX})
+            self.end()
+
+    def _line(self, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError) as exc:
+            self._answer(None, {"error": {"error": f"not JSON: {exc}", "path": "", "offset": None}})
+            return
+        if not isinstance(request, dict):
+            self._answer(None, {"error": {"error": "not an object", "path": "", "offset": None}})
+            return
+        if not self._entered:
+            if not self._server.may_enter(request):
+                log.warning("a wrong token on the control channel")
+                self.end()
+                return
+            self._entered = True
+        request.pop("token", None)
+        task = asyncio.get_running_loop().create_task(self._run(request.pop("id", None), request))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        if len(self._tasks) >= _UNANSWERED_MAX and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if len(self._tasks) < _UNANSWERED_MAX and self._transport is not None:
+            self._transport.resume_reading()
+
+    async def _run(self, number: object, request: dict[str, Any]) -> None:
+        assert self._hand is not None, "requests come over a connection"
+        try:
+            answer: dict[str, Any] = {"answer": await self._hand.run(request)}
+        except (LocatedError, QueueError) as exc:
+            answer = {"error": error_json(exc)}
+        self._answer(number, answer)
+
+    def _answer(self, number: object, answer: dict[str, Any]) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(json.dumps({"id": number, **answer}).encode() + b"\n")

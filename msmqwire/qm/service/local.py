@@ -1,0 +1,176 @@
+"""The queues of a folder, for commands and programs: through its server, or in its store when none runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msmqwire.errors import InvalidValue, QueueError, StoreInUse, Unreachable
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.service.operations import Hand
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_STARTING_S: Final = 10.0
+"""How long a server that has just been started may take until it can be reached."""
+_RETRY_S: Final = 0.05
+
+
+class Local(Protocol):
+    """The queues of one folder.
+
+    Attributes:
+        served: whether a server runs them.
+    """
+
+    served: bool
+
+    def call(self, op: str, /, **request: Any) -> dict[str, Any]:
+        """One request of `msmqwire.qm.service.operations`, and its answer.
+
+        Raises InvalidValue, InvalidName and QueueError, and Unreachable when the server has gone.
+        """
+
+    def close(self) -> None:
+        """End the use; messages taken and not ended go back."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
+    """The queues of a folder, by its server, or by its store if none runs.
+
+    Args:
+        path: the folder.
+        create: make a queue manager, with the name of this computer, if there is none.
+
+    Raises the subclasses of StoreError: StoreMissing where there is none, StoreInUse for one that somebody
+    has open and does not serve.
+    """
+    folder = DataFolder(path)
+    until = time.monotonic() + _STARTING_S
+    while True:
+        served = _served(folder)
+        if served is not None:
+            return served
+        try:
+            return InStore(folder, create=create)
+        except StoreInUse:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_S)
+
+
+class _Base:
+    """What both ways share."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _served(folder: DataFolder) -> Served | None:
+    """The server of a folder; None if none can be reached."""
+    address = folder.control()
+    if address is None:
+        return None
+    try:
+        if address.path:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.connect(address.path)
+        else:
+            connection = socket.create_connection(("127.0.0.1", address.port))
+    except OSError:
+        return None
+    return Served(connection, address.token)
+
+
+class Served(_Base):
+    """The queues of a folder through its server."""
+
+    served = True
+
+    def __init__(self, connection: socket.socket, token: str) -> None:
+        self._connection, self._token = connection, token
+        self._file = connection.makefile("rb")
+        self._numbers = 0
+
+    def call(self, op: str, /, **request: Any) -> dict[str, Any]:
+        self._numbers += 1
+        line = {"id": self._numbers, "op": op, **request}
+        if self._token and self._numbers == 1:
+            line["token"] = self._token
+        try:
+            self._connection.sendall(json.dumps(line).encode() + b"\n")
+            answer = self._file.readline()
+        except OSError as exc:
+            raise Unreachable(f"the server has gone: {exc.strerror or exc}") from None
+        if not answer.endswith(b"\n"):
+            raise Unreachable("the server has gone")
+        found = json.loads(answer)
+        if "error" in found:
+            raise _error(found["error"])
+        answered: dict[str, Any] = found["answer"]
+        return answered
+
+    def close(self) -> None:
+        self._file.close()
+        self._connection.close()
+
+
+def _error(told: dict[str, Any]) -> QueueError | InvalidValue:
+    """The exception that an error of the control channel stands for."""
+    if "hresult" in told:
+        return QueueError(told["error"], int(told["hresult"], 16))
+    return InvalidValue(told["error"], path=told["path"], offset=told["offset"])
+
+
+class InStore(_Base):
+    """The queues of a folder in its store, which nobody else has open meanwhile; nothing goes out."""
+
+    served = False
+
+    def __init__(self, folder: DataFolder, *, create: bool) -> None:
+        self._store = folder.open_store(create=create)
+        self._loop = asyncio.new_event_loop()
+        try:
+            name = stored_name(self._store) or check_name(default_name())
+            self._carrier, self._hand = self._loop.run_until_complete(self._start(name))
+        except BaseException:
+            self._store.close()
+            self._loop.close()
+            raise
+
+    async def _start(self, name: str) -> tuple[Carrier, Hand]:
+        carrier = Carrier(open_core(self._store, name), self._store)
+        carrier.core.queues.take_offline()
+        carrier.start()
+        return carrier, Hand(carrier, lasting=False)
+
+    def call(self, op: str, /, **request: Any) -> dict[str, Any]:
+        return self._loop.run_until_complete(self._hand.run({"op": op, **request}))
+
+    def close(self) -> None:
+        if not self._loop.is_closed():
+            self._hand.close()
+            self._loop.run_until_complete(self._carrier.stop())
+            self._loop.close()
+            self._store.close()

@@ -1,0 +1,260 @@
+"""Messages as JSON: what commands and programs see of those in a queue, and say of those they send."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.constants import class_name, is_legal_class
+from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
+from msmqwire.headers.security_descriptor import sid_text
+from msmqwire.names import FormatName, parse_format_name
+from msmqwire.qm.model.message import LABEL_MAX, Message, ObjectId
+from msmqwire.qm.model.values import (
+    INFINITE,
+    AcknowledgementsRequested,
+    DeliveryGuarantee,
+    SenderIdentifierType,
+)
+
+_SINGLE_BITS: Final = {
+    flag: str(flag.name).removeprefix("ACK_").lower()
+    for flag in (
+        AcknowledgementsRequested.ACK_POS_ARRIVAL,
+        AcknowledgementsRequested.ACK_POS_RECEIVE,
+        AcknowledgementsRequested.ACK_NEG_ARRIVAL,
+        AcknowledgementsRequested.ACK_NEG_RECEIVE,
+    )
+}
+ACKNOWLEDGEMENTS: Final = {
+    name.removeprefix("ACK_").lower(): flag for name, flag in AcknowledgementsRequested.__members__.items()
+}
+"""The acknowledgements that can be asked for, by name: ``full_receive`` and the like."""
+EXPRESS: Final = "express"
+RECOVERABLE: Final = "recoverable"
+TRANSACTIONAL: Final = "transactional"
+DELIVERIES: Final = (EXPRESS, RECOVERABLE, TRANSACTIONAL)
+_WHOLE: Final = 0xFFFFFFFF
+
+
+# -- out ------------------------------------------------------------------------------------------------
+
+
+def identifier_text(identifier: ObjectId) -> str:
+    r"""A message identifier as text, ``guid\number``, which is how MSMQ writes it for people."""
+    return f"{identifier.lineage}\\{identifier.uniquifier}"
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """A message as one JSON object; contract section 5 tells the names.
+
+    Bytes are in base64, times ISO 8601 in UTC, durations seconds, names of queues format names; what is not
+    there is null.
+    """
+    correlation = message.correlation_identifier
+    return {
+        "identifier": identifier_text(message.identifier),
+        "lookup_identifier": message.lookup_identifier,
+        "label": message.label,
+        "body": b64encode(message.body).decode(),
+        "body_type": message.body_type,
+        "class": message.message_class,
+        "class_name": class_name(message.message_class),
+        "delivery": delivery(message),
+        "priority": message.priority,
+        "sent": _time(message.sent_time),
+        "arrived": _time(message.arrival_time),
+        "time_to_reach_queue": _seconds(message.time_to_reach_queue),
+        "time_to_be_received": _seconds(message.time_to_be_received),
+        "source": str(message.source_machine_identifier),
+        "sender": sender_text(message),
+        "acknowledge": [
+            name for flag, name in _SINGLE_BITS.items() if message.acknowledgements_requested & flag
+        ],
+        "admin_queue": _name(message.administration),
+        "response_queue": _name(message.response),
+        "destination": _name(message.destination),
+        "correlation": identifier_text(_identifier(correlation)) if any(correlation) else None,
+        "application": message.application_tag,
+        "extension": b64encode(message.extension).decode() if message.extension else None,
+        "journal": message.positive_journaling_requested,
+        "dead_letter": message.negative_journaling_requested,
+        "hops": message.hop_count,
+    }
+
+
+def delivery(message: Message) -> str:
+    """``express``, ``recoverable`` or ``transactional``."""
+    if message.transactional or message.transaction_identifier is not None:
+        return TRANSACTIONAL
+    return RECOVERABLE if message.recoverable else EXPRESS
+
+
+def sender_text(message: Message) -> str | None:
+    """Who sent a message, as the message says: a SID as S-1-..., a queue manager as a GUID, else hex."""
+    data = message.sender_identifier
+    if not data:
+        return None
+    if message.sender_identifier_type is SenderIdentifierType.SID:
+        try:
+            return sid_text(data)
+        except MalformedPacket:
+            return data.hex()
+    return str(UUID(bytes_le=data)) if len(data) == 16 else data.hex()
+
+
+def _time(seconds: int) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z") if seconds else None
+
+
+def _seconds(value: int) -> int | None:
+    return None if value == INFINITE else value
+
+
+def _name(name: FormatName | None) -> str | None:
+    return None if name is None else str(name)
+
+
+def _identifier(data: bytes) -> ObjectId:
+    return ObjectId(UUID(bytes_le=data[:16]), int.from_bytes(data[16:], "little"))
+
+
+# -- in -------------------------------------------------------------------------------------------------
+
+
+def message_from(wanted: Mapping[str, Any]) -> Message:
+    """A message to be sent, from the same names as `message_json` gives.
+
+    ``body``, ``body_type``, ``label``, ``priority``, ``delivery``, ``class``, ``correlation`` (an identifier
+    as text, or 20 bytes in hex), ``application``, ``extension``, ``acknowledge`` (names of
+    `ACKNOWLEDGEMENTS`), ``admin_queue``, ``response_queue``, ``journal``, ``dead_letter``,
+    ``time_to_reach_queue`` and ``time_to_be_received``; each may be left out.
+
+    Raises InvalidValue and InvalidName, with the name as the path.
+    """
+    message = Message()
+    for name, value in wanted.items():
+        reader = _READERS.get(name)
+        if reader is None:
+            raise InvalidValue("not a property of a message that is sent", path=name)
+        if value is not None:
+            attribute, read = reader
+            setattr(message, attribute, read(value, name))
+    return message
+
+
+def identifier_from(text: str, path: str = "identifier") -> ObjectId:
+    r"""A message identifier from its text, ``guid\number``. Raises InvalidValue."""
+    lineage, _, number = text.partition("\\")
+    try:
+        found = ObjectId(UUID(lineage), int(number))
+    except ValueError:
+        found = ObjectId(uniquifier=-1)
+    if not 0 <= found.uniquifier <= _WHOLE:
+        raise InvalidValue(f"{text[:100]!r} is not an identifier: guid\\number", path=path)
+    return found
+
+
+def _text(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidValue(f"{value!r:.100} is not a text", path=path)
+    return value
+
+
+def _label(value: object, path: str) -> str:
+    text = _text(value, path)
+    if len(text.encode("utf-16-le", "surrogatepass")) // 2 > LABEL_MAX:
+        raise InvalidValue(f"a label has {LABEL_MAX} characters at most", path=path)
+    return text
+
+
+def _bytes(value: object, path: str) -> bytes:
+    try:
+        return b64decode(_text(value, path), validate=True)
+    except binascii.Error as exc:
+        raise InvalidValue(f"not base64: {exc}", path=path) from None
+
+
+def _flag(value: object, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidValue(f"{value!r:.100} is neither true nor false", path=path)
+    return value
+
+
+def number(value: object, path: str, most: int = _WHOLE, least: int = 0) -> int:
+    """A whole number within bounds. Raises InvalidValue."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidValue(f"{value!r:.100} is not a whole number from {least} to {most}", path=path)
+    return value
+
+
+def _priority(value: object, path: str) -> int:
+    return number(value, path, 7)
+
+
+def _class(value: object, path: str) -> int:
+    found = number(value, path, 0xFFFF)
+    if not is_legal_class(found):
+        raise InvalidValue(f"0x{found:04X} is not a class that a message may have", path=path)
+    return found
+
+
+def _correlation(value: object, path: str) -> bytes:
+    text = _text(value, path)
+    if "\\" in text:
+        return bytes(identifier_from(text, path))
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != 20:
+        raise InvalidValue("neither an identifier (guid\\number) nor 20 bytes in hex", path=path)
+    return found
+
+
+def _acknowledgements(value: object, path: str) -> AcknowledgementsRequested:
+    names = value if isinstance(value, list) else [value]
+    flags = AcknowledgementsRequested.NONE
+    for name in names:
+        if not isinstance(name, str) or name not in ACKNOWLEDGEMENTS:
+            raise InvalidValue(f"{name!r:.100} is none of {', '.join(ACKNOWLEDGEMENTS)}", path=path)
+        flags |= ACKNOWLEDGEMENTS[name]
+    return flags
+
+
+def _delivery(value: object, path: str) -> DeliveryGuarantee:
+    if value not in DELIVERIES:
+        raise InvalidValue(f"{value!r:.100} is none of {', '.join(DELIVERIES)}", path=path)
+    return DeliveryGuarantee.EXPRESS if value == EXPRESS else DeliveryGuarantee.RECOVERABLE
+
+
+def _format_name(value: object, path: str) -> FormatName:
+    try:
+        return parse_format_name(_text(value, path))
+    except InvalidName as exc:
+        raise InvalidName(exc.why, path=path, offset=exc.offset, hresult=exc.hresult) from None
+
+
+_READERS: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
+    "acknowledge": ("acknowledgements_requested", _acknowledgements),
+    "admin_queue": ("administration", _format_name),
+    "application": ("application_tag", number),
+    "body": ("body", _bytes),
+    "body_type": ("body_type", number),
+    "class": ("message_class", _class),
+    "correlation": ("correlation_identifier", _correlation),
+    "dead_letter": ("negative_journaling_requested", _flag),
+    "delivery": ("delivery_guarantee", _delivery),
+    "extension": ("extension", _bytes),
+    "journal": ("positive_journaling_requested", _flag),
+    "label": ("label", _label),
+    "priority": ("priority", _priority),
+    "response_queue": ("response", _format_name),
+    "time_to_be_received": ("time_to_be_received", number),
+    "time_to_reach_queue": ("time_to_reach_queue", number),
+}
+"""By name: the attribute of a message, and what reads it."""

@@ -1,0 +1,116 @@
+"""Figures of a running queue manager for Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.values import QueueType
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.control import ControlServer
+from msmqwire.qm.service.network import TcpNetwork
+from msmqwire.qm.service.queues import short_name
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+_COUNTS = (
+    ("bytes_received", "Bytes received over TCP."),
+    ("bytes_sent", "Bytes sent over TCP."),
+    ("accepted", "TCP connections accepted."),
+    ("refused", "TCP connections refused because there were too many."),
+    ("connected", "TCP connections opened."),
+    ("connect_failed", "TCP connections that could not be opened."),
+    ("datagrams_received", "Ping packets received."),
+)
+
+
+class Metrics:
+    """Answers ``GET /metrics``; what it tells is gathered when it is asked.
+
+    It needs aiohttp and prometheus_client, the extra ``[qm]``; without them, ModuleNotFoundError.
+    """
+
+    def __init__(self, carrier: Carrier, network: TcpNetwork, control: ControlServer) -> None:
+        from prometheus_client import CollectorRegistry
+
+        self._carrier, self._network, self._control = carrier, network, control
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        self._runner: Any = None
+
+    async def start(self, address: str, port: int) -> int:
+        """Listen; gives the port. Raises OSError."""
+        from aiohttp import web
+
+        application = web.Application()
+        application.router.add_get("/metrics", self._answer)
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, address, port).start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Answer no more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _answer(self, request: Any) -> Any:
+        from aiohttp import web
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+        return web.Response(
+            body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """What prometheus_client asks a collector for."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        yield from self._of_queues(GaugeMetricFamily)
+        yield from self._of_sessions(GaugeMetricFamily)
+        yield from self._of_the_carrier(GaugeMetricFamily, CounterMetricFamily)
+        for name, meaning in _COUNTS:
+            yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
+
+    def _of_queues(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+        labels = ("queue", "kind")
+        messages = gauge("msmqwire_queue_messages", "Messages in a queue.", labels=labels)
+        sizes = gauge("msmqwire_queue_bytes", "Bytes of the messages in a queue.", labels=labels)
+        core = self._carrier.core
+        for queue in core.queue_manager.queues.values():
+            kind = "outgoing" if isinstance(queue, OutgoingQueue) else queue.queue_type.value.lower()
+            name = f"{short_name(core, queue)}"
+            if queue.queue_type is QueueType.SYSTEM and queue.owner_queue is not None:
+                name = f"{short_name(core, queue.owner_queue)};journal"
+            elif isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
+                name = f"acknowledgements to {queue.acknowledged_peer}"
+            messages.add_metric((name, kind), len(queue.positions))
+            sizes.add_metric((name, kind), queue.total_bytes)
+        yield messages
+        yield sizes
+
+    def _of_sessions(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+        found = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
+        counts = Counter(
+            (one.role.value, one.state.value) for one in self._carrier.core.engine.sessions.values()
+        )
+        for key, count in counts.items():
+            found.add_metric(tuple(map(str, key)), count)
+        yield found
+        yield gauge("msmqwire_connections", "TCP connections.", len(self._network.connections))
+        yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.users)
+
+    def _of_the_carrier(
+        self, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]
+    ) -> Iterator[Metric]:
+        carrier = self._carrier
+        yield counter("msmqwire_commits", "Commits of the store.", carrier.commits)
+        yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(carrier.refused))
+        manager = carrier.core.queue_manager
+        yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
+        yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)

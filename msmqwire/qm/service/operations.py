@@ -1,0 +1,360 @@
+"""What is done to a queue manager at its own computer: queues made and changed, messages sent and read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msmqwire.constants import MQ_OK, HResult, hresult_name
+from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError
+from msmqwire.names import FormatName, parse_format_name
+from msmqwire.qm.manager.reads import PENDING, Read
+from msmqwire.qm.model.effects import ReadCompleted
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.values import INFINITE, EnqueueStatus, PositionState, QueueAccessType
+from msmqwire.qm.service import queues
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.messages import (
+    TRANSACTIONAL,
+    identifier_from,
+    identifier_text,
+    message_from,
+    message_json,
+    number,
+)
+from msmqwire.qm.service.names import queue_name
+
+BATCH_MAX: Final = 1000
+"""Messages of one request, at most."""
+BATCH_BYTES: Final = 8 << 20
+"""An answer has no further message once its bodies have so many bytes."""
+HELD_MAX: Final = 10_000
+"""Messages that one reader may have taken and not ended, at most."""
+_WAIT_MAX_MS: Final = INFINITE - 1
+_REFUSED: Final = {
+    EnqueueStatus.QUEUE_QUOTA_EXCEEDED: "the quota of the queue is used up",
+    EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: "the quota of the computer is used up, or its disk full",
+}
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class Hand:
+    """What one user does, and the messages that it has taken and not ended: they go back when it goes.
+
+    All methods but `close` raise InvalidName and InvalidValue for what is wrong in a request, and QueueError
+    for what the queue manager does not do.
+    """
+
+    def __init__(self, carrier: Carrier, *, lasting: bool = True) -> None:
+        """One more user. `lasting` is whether the queue manager goes on to run when this hand is closed."""
+        self._carrier, self._core, self._lasting = carrier, carrier.core, lasting
+        self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
+        self._held: dict[int, tuple[OpenQueueDescriptor, MessagePosition]] = {}
+        self._receipts = 0
+        self._closed = False
+        self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
+            "status": self._status,
+            "create": self._changing(queues.create),
+            "delete": self._changing(queues.delete),
+            "set": self._changing(queues.change),
+            "purge": self._changing(queues.purge),
+            "list": self._list,
+            "show": self._show,
+            "peek": self._peek,
+            "receive": self._receive,
+            "end": self._end,
+            "move": self._move,
+            "send": self._send,
+        }
+
+    async def run(self, request: Request) -> Answer:
+        """Do what a request asks for, and answer when that is durable."""
+        operation = self._operations.get(request.get("op", ""))
+        if operation is None:
+            raise InvalidValue(
+                f"{request.get('op')!r:.100} is none of {', '.join(self._operations)}", path="op"
+            )
+        return await operation(request)
+
+    def close(self) -> None:
+        """Give back what was taken and not ended, and stop waiting."""
+        if not self._closed:
+            self._closed = True
+            self._carrier.call(self._give_back_all)
+
+    # -- queues -------------------------------------------------------------------------------------------
+
+    async def _status(self, request: Request) -> Answer:
+        return queues.manager_json(self._core)
+
+    def _changing(self, change: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
+        async def run(request: Request) -> Answer:
+            answer = self._carrier.call(change, self._core, request)
+            await self._carrier.durable()
+            return answer
+
+        return run
+
+    async def _list(self, request: Request) -> Answer:
+        return {"queues": self._carrier.call(queues.listed, self._core)}
+
+    async def _show(self, request: Request) -> Answer:
+        return self._carrier.call(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
+
+    def _descriptor(self, request: Request, access: QueueAccessType) -> OpenQueueDescriptor:
+        """The queue of a request, open."""
+        text = queues.text(request, "queue")
+        found = self._open.get((text, access))
+        if found is not None and found.queue is not None:
+            return found
+        return self._opened((text, access), queue_name(text, self._core.queue_manager.computer_name))
+
+    def _opened(self, key: tuple[str, QueueAccessType], name: FormatName) -> OpenQueueDescriptor:
+        status, found = self._core.queues.open(name, key[1])
+        if found is None:
+            raise QueueError(queues.reason(status, key[0]), status)
+        self._open[key] = found
+        return found
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def _peek(self, request: Request) -> Answer:
+        """Messages that can be received, from the first one on or behind a lookup identifier."""
+        count, wait = _count(request), _wait_ms(request)
+        descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
+        after = request.get("after")
+        found = self._carrier.call(_listed, descriptor, count, after)
+        if not found and wait and after is None:
+            read = await self._read(lambda: self._core.messages.peek(descriptor, timeout=wait), descriptor)
+            found = [read.message] if read.message is not None else []
+        return {"messages": [message_json(message) for message in found]}
+
+    async def _receive(self, request: Request) -> Answer:
+        """Take messages: they are gone when they are ended, and come back if that does not happen."""
+        count, wait = _count(request), _wait_ms(request)
+        ended = self._ended(request)
+        if len(self._held) >= HELD_MAX:
+            raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
+        descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        taken = self._carrier.call(self._take, descriptor, count)
+        if not taken and wait:
+            messages = self._core.messages
+            read = await self._read(lambda: messages.dequeue_begin(descriptor, timeout=wait), descriptor)
+            if read.message is not None and read.position is not None:
+                taken = [self._hold(descriptor, read.position, read.message)]
+                taken += self._carrier.call(self._take, descriptor, count - 1)
+        if ended:
+            await self._carrier.durable()
+        return {"messages": taken}
+
+    def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[Answer]:
+        """What is there, without waiting."""
+        taken: list[Answer] = []
+        size = 0
+        while len(taken) < count and size < BATCH_BYTES and len(self._held) < HELD_MAX:
+            read = self._core.messages.dequeue_begin(descriptor, timeout=0)
+            if read.message is None or read.position is None:
+                break
+            size += len(read.message.body)
+            taken.append(self._hold(descriptor, read.position, read.message))
+        return taken
+
+    def _hold(self, descriptor: OpenQueueDescriptor, position: MessagePosition, message: Message) -> Answer:
+        self._receipts += 1
+        self._held[self._receipts] = descriptor, position
+        return {**message_json(message), "receipt": self._receipts}
+
+    async def _read(self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor) -> ReadCompleted:
+        """A read that waits. If nobody awaits it any more, it ends and gives back what it has."""
+        carrier = self._carrier
+        read = carrier.call(begin)
+        if read.status != PENDING:
+            return ReadCompleted(0, read.status, read.message, read.position)
+        future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
+        carrier.on_read(read.request, partial(self._completed, future, descriptor))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            reader = descriptor.waiting.get(read.request)
+            if reader is not None:
+                carrier.call(self._core.messages.stop_waiting, reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            raise
+
+    def _completed(
+        self, future: asyncio.Future[ReadCompleted], descriptor: OpenQueueDescriptor, done: ReadCompleted
+    ) -> None:
+        if not future.done():
+            future.set_result(done)
+            return
+        position, messages = done.position, self._core.messages
+        if position is not None and position.state is PositionState.LOCKED:
+            self._carrier.call(lambda: messages.dequeue_end(descriptor, position, delete=False))
+
+    async def _end(self, request: Request) -> Answer:
+        """Messages that were taken are done with, or come back."""
+        count = self._ended(request)
+        await self._carrier.durable()
+        return {"ended": count}
+
+    def _ended(self, request: Request) -> int:
+        done, back = _receipts(request, "done"), _receipts(request, "back")
+        for receipt in (*done, *back):
+            if receipt not in self._held:
+                raise InvalidValue(f"no message with the receipt {receipt} is taken", path="done")
+        if done or back:
+            self._carrier.call(self._finish, done, back)
+        return len(done) + len(back)
+
+    def _finish(self, done: list[int], back: list[int]) -> None:
+        for receipts, delete in ((done, True), (back, False)):
+            for receipt in receipts:
+                descriptor, position = self._held.pop(receipt)
+                self._core.messages.dequeue_end(descriptor, position, delete=delete)
+
+    def _give_back_all(self) -> None:
+        self._finish([], list(self._held))
+        for descriptor in self._open.values():
+            self._core.queues.close(descriptor)
+        self._open.clear()
+
+    # -- moving and sending -------------------------------------------------------------------------------
+
+    async def _move(self, request: Request) -> Answer:
+        """Messages from a queue or subqueue to another one of the same queue."""
+        moved = self._carrier.call(self._moved, request, _count(request))
+        await self._carrier.durable()
+        return {"moved": moved}
+
+    def _moved(self, request: Request, count: int) -> list[str]:
+        core = self._core
+        descriptor = self._descriptor(request, QueueAccessType.RECEIVE_ACCESS)
+        target = queues.move_target(core, descriptor, queues.text(request, "to"))
+        wanted = request.get("identifier")
+        identifier = None if wanted is None else identifier_from(queues.text(request, "identifier"))
+        moved: list[str] = []
+        for position in _available(descriptor.queue, None):
+            if len(moved) >= count:
+                break
+            message = position.message
+            if identifier is None or message.identifier == identifier:
+                core.messages.move(position, target)
+                moved.append(identifier_text(message.identifier))
+        return moved
+
+    async def _send(self, request: Request) -> Answer:
+        """Send messages, those of one request that are transactional in one transaction."""
+        answer = self._carrier.call(self._sent, request)
+        await self._carrier.durable()
+        return answer
+
+    def _sent(self, request: Request) -> Answer:
+        core = self._core
+        given = request.get("messages")
+        if not isinstance(given, list) or not 0 < len(given) <= BATCH_MAX:
+            raise InvalidValue(f"not a list of 1 to {BATCH_MAX} messages", path="messages")
+        wanted = [_message(one, at) for at, one in enumerate(given)]
+        if not self._lasting and not all(message.recoverable for message in wanted):
+            raise InvalidValue("an express message would be lost: nobody serves this folder", path="delivery")
+        kinds = {one.get("delivery") == TRANSACTIONAL for one in given}
+        if len(kinds) > 1:
+            raise InvalidValue("transactional messages and others do not go together", path="messages")
+        text = queues.text(request, "to")
+        key = (text, QueueAccessType.SEND_ACCESS)
+        descriptor = self._open.get(key)
+        if descriptor is None or (descriptor.queue is None and not descriptor.multiple):
+            descriptor = self._opened(key, parse_format_name(text))
+        transaction = core.transactions.create(core.context.new_guid()) if True in kinds else None
+        sent: list[str] = []
+        for message in wanted:
+            try:
+                _check(core.send(descriptor, message, transaction), text)
+            except (InvalidName, InvalidValue, QueueError) as exc:
+                if transaction is not None:
+                    core.transactions.abort(transaction.identifier)
+                if transaction is not None or not sent:
+                    raise
+                return {"sent": sent, "refused": error_json(exc)}
+            sent.append(identifier_text(message.identifier))
+        if transaction is not None:
+            core.commit(transaction)
+        return {"sent": sent}
+
+
+def error_json(exc: LocatedError | QueueError) -> dict[str, object]:
+    """An error as the control channel and the command line give it."""
+    if isinstance(exc, QueueError):
+        name = hresult_name(exc.hresult)
+        return {"error": exc.why, "path": "", "offset": None, "hresult": f"0x{exc.hresult:08X}", "name": name}
+    return exc.to_json()
+
+
+def _check(status: int, text: str) -> None:
+    if status == MQ_OK:
+        return
+    if isinstance(status, EnqueueStatus):
+        code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+        raise QueueError(_REFUSED.get(status, f"the message is not taken: {status.name}"), code)
+    raise QueueError(queues.reason(status, text), status)
+
+
+def _message(given: object, at: int) -> Message:
+    if not isinstance(given, Mapping):
+        raise InvalidValue("not an object", path=f"messages[{at}]")
+    message = message_from(given)
+    if message.acknowledgements_requested and message.administration is None:
+        why = "acknowledgements are asked for, and no queue for them is named"
+        raise InvalidValue(why, path=f"messages[{at}].admin_queue")
+    return message
+
+
+def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePosition]:
+    """The positions that can be read, behind a lookup identifier or from the first one on."""
+    if queue is None:
+        return
+    positions = queue.positions
+    outgoing = isinstance(queue, OutgoingQueue)  # what is on its way is shown as well
+    position = positions.start.next if outgoing else positions.first_available()
+    if after is not None:
+        found = positions.find(after)
+        position = found.next if found is not None else positions.start.next
+    while position is not positions.end:
+        following = position.next
+        if (outgoing or position.state is PositionState.AVAILABLE) and position.lookup_identifier > (
+            after or 0
+        ):
+            yield position
+        position = following
+
+
+def _listed(descriptor: OpenQueueDescriptor, count: int, after: object) -> list[Message]:
+    behind = None if after is None else number(after, "after", (1 << 64) - 1)
+    found: list[Message] = []
+    size = 0
+    for position in _available(descriptor.queue, behind):
+        if len(found) >= count or size >= BATCH_BYTES:
+            break
+        message = position.message
+        size += len(message.body)
+        found.append(message)
+    return found
+
+
+def _count(request: Request) -> int:
+    return number(request.get("count", 1), "count", BATCH_MAX, 1)
+
+
+def _wait_ms(request: Request) -> int:
+    return number(request.get("wait_ms", 0), "wait_ms", _WAIT_MAX_MS)
+
+
+def _receipts(request: Request, name: str) -> list[int]:
+    found = request.get(name, [])
+    if not isinstance(found, list):
+        raise InvalidValue("not a list of receipts", path=name)
+    return [number(receipt, name, (1 << 53) - 1, 1) for receipt in found]

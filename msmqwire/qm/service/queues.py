@@ -1,0 +1,332 @@
+"""Queues as JSON, and what is done to them by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidValue, QueueError
+from msmqwire.names import DirectName
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.values import (
+    INFINITE,
+    DirectoryOperationResult,
+    OutgoingQueueState,
+    QueuePrivacy,
+    QueueType,
+)
+from msmqwire.qm.service.messages import number
+from msmqwire.qm.service.names import path_of, queue_name
+
+LABEL_MAX: Final = 124
+"""Characters of the label of a queue."""
+_MULTICAST: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}:\d{1,5}", re.A)
+_REASONS: Final = {
+    HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
+    HResult.MQ_ERROR_ILLEGAL_FORMATNAME: "the name means no queue",
+    HResult.MQ_ERROR_QUEUE_DELETED: "the queue was deleted",
+    HResult.MQ_ERROR_QUEUE_EXISTS: "there is a queue with this name",
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue was deleted",
+    HResult.MQ_ERROR_QUEUE_NOT_FOUND: "there is no such queue",
+    HResult.MQ_ERROR_SHARING_VIOLATION: "somebody has the queue for himself",
+    HResult.MQ_ERROR_TRANSACTION_USAGE: "a transactional queue takes transactional messages only, "
+    "and no other queue takes them",
+    HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION: "a queue with such a name can't be used for this",
+}
+
+
+def reason(status: int, name: str) -> str:
+    """A status for people."""
+    known = HResult(status) if status in HResult.__members__.values() else None
+    why = _REASONS.get(known) if known is not None else None
+    return f"{name}: {why or (known.name if known is not None else f'error 0x{status:08X}')}"
+
+
+def text(request: Mapping[str, Any], name: str) -> str:
+    """A text of a request. Raises InvalidValue."""
+    found = request.get(name)
+    if not isinstance(found, str) or not found:
+        raise InvalidValue("a text is missing", path=name)
+    return found
+
+
+def find(core: Core, request: Mapping[str, Any]) -> Queue:
+    """The queue that ``queue`` in a request names. Raises QueueError, InvalidName and InvalidValue."""
+    wanted = text(request, "queue")
+    name = queue_name(wanted, core.queue_manager.computer_name)
+    found = core.queues.lookup.find(name) or core.queues.lookup.outgoing(name)
+    if found is None:
+        code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
+        raise QueueError(reason(code, wanted), code)
+    return found
+
+
+# -- as JSON --------------------------------------------------------------------------------------------
+
+
+def manager_json(core: Core) -> dict[str, Any]:
+    """The queue manager."""
+    manager = core.queue_manager
+    sessions = core.engine.sessions.values()
+    return {
+        "name": manager.computer_name,
+        "identifier": str(manager.identifier),
+        "quota": manager.queue_manager_quota,
+        "used": manager.total_bytes,
+        "queues": sum(1 for queue in manager.queues.values() if _is_shown(core, queue)),
+        "messages": sum(len(queue.positions) for queue in manager.queues.values()),
+        "sessions": [
+            {"peer": one.remote_address, "queue_manager": str(one.remote_guid), "role": one.role.value}
+            for one in sessions
+            if one.is_open
+        ],
+    }
+
+
+def listed(core: Core) -> list[dict[str, Any]]:
+    """The queues that applications see, by name."""
+    shown = [queue for queue in core.queue_manager.queues.values() if _is_shown(core, queue)]
+    return sorted((queue_json(core, queue) for queue in shown), key=lambda one: one["queue"].lower())
+
+
+def _is_shown(core: Core, queue: Queue) -> bool:
+    if isinstance(queue, OutgoingQueue):
+        return queue.acknowledged_peer is None
+    if queue.queue_type is QueueType.SYSTEM:
+        return queue in _of_the_computer(core)
+    return True
+
+
+def _of_the_computer(core: Core) -> dict[Queue | None, str]:
+    manager = core.queue_manager
+    return {
+        manager.system_journal_queue: "system$;journal",
+        manager.system_deadletter_queue: "system$;deadletter",
+        manager.system_transactional_deadletter_queue: "system$;deadxact",
+    }
+
+
+def short_name(core: Core, queue: Queue) -> str:
+    r"""The name of a queue without its computer, ``private$\orders``; of an outgoing one its format name."""
+    if isinstance(queue, OutgoingQueue):
+        return str(queue.destination)
+    found = _of_the_computer(core).get(queue)
+    if found is not None:
+        return found
+    place = queue.pathname.partition("\\")[2]
+    return f"{place};journal" if queue.queue_type is QueueType.SYSTEM else place
+
+
+def queue_json(core: Core, queue: Queue) -> dict[str, Any]:
+    """One queue: who it is, what is in it, what holds for it."""
+    common = {
+        "queue": short_name(core, queue),
+        "kind": "outgoing" if isinstance(queue, OutgoingQueue) else queue.queue_type.value.lower(),
+        "messages": len(queue.positions),
+        "bytes": queue.total_bytes,
+    }
+    if isinstance(queue, OutgoingQueue):
+        last = queue.connection_history[-1] if queue.connection_history else None
+        return {
+            **common,
+            "state": queue.state.value,
+            "next_hops": queue.next_hops,
+            "last_connection": None
+            if last is None
+            else {"status": last.status.value, "error": f"0x{last.error:08X}"},
+        }
+    private = queue.private_queue_number
+    return {
+        **common,
+        "format_name": f"PRIVATE={core.queue_manager.identifier}\\{private:x}" if private else None,
+        "identifier": str(queue.identifier),
+        "label": queue.label,
+        "transactional": queue.transactional,
+        "journal": queue.journaling,
+        "journal_messages": len(queue.journal.positions) if queue.journal is not None else 0,
+        "quota": _kilobytes(queue.quota),
+        "journal_quota": _kilobytes(queue.journal_quota),
+        "authenticated": queue.authentication,
+        "privacy": queue.privacy_level.value.lower(),
+        "base_priority": queue.base_priority,
+        "type": str(queue.type),
+        "multicast": queue.multicast_address,
+        "subqueues": {
+            sub.pathname.rpartition(";")[2]: len(sub.positions) for sub in queue.subqueues.values()
+        },
+        "open": len(queue.descriptors),
+    }
+
+
+def _kilobytes(value: int) -> int | None:
+    return None if value == INFINITE else value
+
+
+# -- what is set ----------------------------------------------------------------------------------------
+
+
+def _flag(value: object, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidValue(f"{value!r:.100} is neither true nor false", path=path)
+    return value
+
+
+def _label(value: object, path: str) -> str:
+    if not isinstance(value, str) or len(value) > LABEL_MAX:
+        raise InvalidValue(f"not a text of at most {LABEL_MAX} characters", path=path)
+    return value
+
+
+def _quota(value: object, path: str) -> int:
+    return INFINITE if value is None else number(value, path)
+
+
+def _privacy(value: object, path: str) -> QueuePrivacy:
+    found = {level.value.lower(): level for level in QueuePrivacy}.get(str(value))
+    if found is None:
+        raise InvalidValue(f"{value!r:.100} is none of none, optional, body", path=path)
+    return found
+
+
+def _guid(value: object, path: str) -> UUID:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        raise InvalidValue(f"{value!r:.100} is not a GUID", path=path) from None
+
+
+def _priority(value: object, path: str) -> int:
+    return number(value, path, 0x7FFF, -0x8000)
+
+
+def _multicast(value: object, path: str) -> str | None:
+    if value is not None and not (isinstance(value, str) and _MULTICAST.fullmatch(value)):
+        raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
+    return value
+
+
+_SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
+    "authenticated": ("authentication", _flag),
+    "base_priority": ("base_priority", _priority),
+    "journal": ("journaling", _flag),
+    "journal_quota": ("journal_quota", _quota),
+    "label": ("label", _label),
+    "multicast": ("multicast_address", _multicast),
+    "privacy": ("privacy_level", _privacy),
+    "quota": ("quota", _quota),
+    "type": ("type", _guid),
+}
+"""By name: the attribute of a queue, and what reads it. Whether it is transactional can't change."""
+
+
+def _settings(request: Mapping[str, Any], *beside: str) -> dict[str, object]:
+    found = {}
+    for name, value in request.items():
+        if name in _SETTABLE:
+            attribute, read = _SETTABLE[name]
+            found[attribute] = read(value, name)
+        elif name not in ("op", "id", "queue", *beside):
+            raise InvalidValue("not a property that can be set", path=name)
+    return found
+
+
+def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a queue; with ``missing`` one that is there already is left as it is."""
+    wanted = Queue(NULL_GUID)
+    core.queues.set_defaults(wanted)
+    wanted.pathname = path_of(text(request, "queue"), core.queue_manager.computer_name)
+    wanted.transactional = _flag(request.get("transactional", False), "transactional")
+    for attribute, value in _settings(request, "transactional", "missing").items():
+        setattr(wanted, attribute, value)
+    status, queue = core.queues.create(wanted)
+    if status == HResult.MQ_ERROR_QUEUE_EXISTS and request.get("missing"):
+        queue = find(core, request)
+        if queue.transactional != wanted.transactional:
+            kind = "transactional" if queue.transactional else "not transactional"
+            raise QueueError(f"{request['queue']}: the queue is there, and {kind}", int(status))
+        return queue_json(core, queue)
+    if queue is None:
+        _refuse(status, text(request, "queue"))
+    assert queue is not None, "there is one or a reason why not"
+    return queue_json(core, queue)
+
+
+def _refuse(status: int | DirectoryOperationResult, name: str) -> None:
+    if isinstance(status, DirectoryOperationResult):
+        raise QueueError(f"{name}: the directory answers {status.value}", HResult.MQ_ERROR_NO_DS)
+    raise QueueError(reason(status, name), status)
+
+
+def _own(core: Core, request: Mapping[str, Any], what: str) -> Queue:
+    """A queue of applications: neither one of the computer, nor a journal, nor an outgoing one."""
+    queue = find(core, request)
+    if queue.queue_type is QueueType.SYSTEM or isinstance(queue, OutgoingQueue):
+        raise QueueError(f"{request['queue']}: such a queue can't be {what}", HResult.MQ_ERROR_ACCESS_DENIED)
+    return queue
+
+
+def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Set properties of a queue; ``paused`` of an outgoing one."""
+    if "paused" in request:
+        queue = find(core, request)
+        if not isinstance(queue, OutgoingQueue):
+            raise InvalidValue("only an outgoing queue can be paused", path="paused")
+        _settings({name: value for name, value in request.items() if name != "paused"})
+        if _flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
+            (core.queues.pause if request["paused"] else core.queues.resume)(queue)
+        return queue_json(core, queue)
+    queue = _own(core, request, "changed")
+    settings = _settings(request)
+    if not settings:
+        raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
+    for attribute, value in settings.items():
+        setattr(queue, attribute, value)
+    core.queues.changed(queue)
+    return queue_json(core, queue)
+
+
+def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Delete all messages that can be read now."""
+    queue = find(core, request)
+    before = len(queue.positions)
+    core.messages.purge(queue)
+    return {"queue": short_name(core, queue), "purged": before - len(queue.positions)}
+
+
+def delete(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Delete a queue and all its messages."""
+    queue = _own(core, request, "deleted")
+    found = {"queue": short_name(core, queue), "deleted": len(queue.positions)}
+    core.queues.delete(queue)
+    return found
+
+
+def move_target(core: Core, descriptor: OpenQueueDescriptor, name: str) -> Queue:
+    """The queue that messages of an open one are moved to: itself, or one of its subqueues.
+
+    A subqueue that is not there is made. Raises QueueError and InvalidName.
+    """
+    wanted = queue_name(name, core.queue_manager.computer_name)
+    source = descriptor.queue
+    found = core.queues.lookup.find(wanted)
+    if found is None and isinstance(wanted, DirectName) and wanted.subqueue is not None:
+        found = core.queues.made_subqueue(wanted)
+    if found is None:
+        code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
+        raise QueueError(reason(code, name), code)
+    assert source is not None, "it has just been opened"
+    if _family(found) is not _family(source) or QueueType.SYSTEM in (found.queue_type, source.queue_type):
+        why = "messages move between a queue and its subqueues only"
+        raise QueueError(f"{name}: {why}", HResult.MQ_ERROR_INVALID_PARAMETER)
+    if found is source:
+        raise QueueError(f"{name}: that is where they are", HResult.MQ_ERROR_INVALID_PARAMETER)
+    return found
+
+
+def _family(queue: Queue) -> Queue:
+    return queue.owner_queue if queue.owner_queue is not None else queue
