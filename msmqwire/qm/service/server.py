@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from msmqwire import __version__
 from msmqwire.errors import InvalidValue
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import Settings
@@ -129,7 +128,7 @@ class Server:
         await self._control.start(tcp=options.control_tcp)
         log.info(
             "ready",
-            extra={"version": __version__, "computer": self.name, "listen": self.listen, "ping": self.ping},
+            extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
         )
 
     async def stop(self) -> None:
