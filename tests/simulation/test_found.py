@@ -9,6 +9,7 @@ import pytest
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.sim.mistakes import making
 from msmqwire.qm.sim.plan import Item, Plan
+from msmqwire.qm.sim.tracked import LOST
 from msmqwire.qm.sim.world import World
 
 SEND = {"count": 1, "to": "beta", "form": "OS", "queue": "plain", "size": 0, "recoverable": True}
@@ -119,3 +120,16 @@ def test_a_message_that_is_over_is_given_up_also_if_the_clock_is_set_back_before
     )
     world, _ = run(*items)
     assert world.ledger.messages[1].expired_at == "beta"
+
+
+def test_a_message_that_a_crash_has_lost_leaves_its_identifier_to_the_next_one():
+    own = {**SEND, "to": "alpha", "form": "PRIVATE"}
+    items = (
+        Item(0, "send", "alpha", own),
+        Item(0, "crash", "alpha", {"after": 0, "ms": 50}),
+        Item(500, "send", "alpha", {**own, "acks": 5}),
+    )
+    world, _ = run(*items, nodes=("alpha",), seed=4)
+    first, second = world.ledger.messages[1], world.ledger.messages[2]
+    assert (first.state, first.identifier) == (LOST, second.identifier)
+    assert second.received == 1

@@ -231,8 +231,9 @@ class Ledger:
             if message.message_class & _NEGATIVE and message.source_machine_identifier == node.identifier:
                 self._refused(node, message)
             return
+        # A message lost by a crash leaves its identifier to the next one: that one is meant while it is sent.
         about, new = self._by_identifier.get(message.correlation_identifier), self._being_sent
-        if about is None and new is not None and message.label == new.label:
+        if new is not None and message.label == new.label:
             about = new
         if about is None:
             return
