@@ -1,0 +1,177 @@
+"""The traffic of two servers and a client, captured on the loopback, judged as any other capture."""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import msmqwire
+from msmqwire.qm.service.local import attach
+
+ALPHA, BETA = "127.0.0.21", "127.0.0.22"
+ETH_P_ALL = 3
+LINKTYPE_ETHERNET = 1
+PATIENCE_S = 60
+
+
+@contextmanager
+def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
+    """A pcap file of what goes over the loopback between these addresses."""
+    if not hasattr(socket, "AF_PACKET"):
+        pytest.skip("captures need packet sockets, which only Linux has")
+    try:
+        sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    except PermissionError:
+        pytest.skip("captures need the right to open packet sockets")
+    sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+    sniffer.bind(("lo", 0))
+    wanted = {socket.inet_aton(address) for address in addresses}
+    stop = threading.Event()
+
+    def listen() -> None:
+        with path.open("wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, LINKTYPE_ETHERNET))
+            while not stop.is_set() or select.select([sniffer], [], [], 0.2)[0]:
+                if not select.select([sniffer], [], [], 0.1)[0]:
+                    continue
+                frame, place = sniffer.recvfrom(1 << 18)
+                outgoing = place[2] == socket.PACKET_OUTGOING  # each is seen twice: when it leaves and comes
+                if outgoing and frame[12:14] == b"\x08\x00" and {frame[26:30], frame[30:34]} & wanted:
+                    seconds, rest = divmod(time.time_ns(), 10**9)
+                    file.write(struct.pack("<IIII", seconds, rest, len(frame), len(frame)) + frame)
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        sniffer.close()
+
+
+class Process:
+    """A server as a process."""
+
+    def __init__(self, data: Path, name: str, address: str, *options: str) -> None:
+        command = [sys.executable, "-m", "msmqwire", "serve", "--data", str(data), "--name", name]
+        command += ["--listen", f"{address}:0", "--ping", f"{address}:0", *options]
+        self.data = data
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.match(r"ready \S+ tcp=\S+:(\d+) ping=\S+:(\d+) ", line)
+        assert found, line
+        self.port, self.ping_port = int(found[1]), int(found[2])
+
+    def stop(self) -> None:
+        self._process.terminate()
+        assert self._process.wait(PATIENCE_S) == 0
+
+
+def until_empty(data: Path, queue: str) -> None:
+    """Wait until nothing is left in an outgoing queue, or it is gone."""
+    until = time.monotonic() + PATIENCE_S
+    with attach(data) as local:
+        while any(one["queue"] == queue and one["messages"] for one in local.call("list")["queues"]):
+            assert time.monotonic() < until, f"{queue} does not become empty"
+            time.sleep(0.05)
+
+
+def talk(beta: Process, alpha: Process) -> None:
+    """Messages of every kind, from a client to Beta and from Alpha to Beta."""
+    name = rf"DIRECT=TCP:{BETA}\private$"
+    with msmqwire.connect(rf"{name}\orders", port=beta.port) as queue:
+        for size in (0, 1, 1000, 70_000):
+            sent = queue.send(b"x" * size, label=f"order {size} \N{SNOWMAN}", acknowledge="full_reach_queue")
+            assert sent.arrived(PATIENCE_S).class_name == "ACK_REACH_QUEUE"
+        queue.send(
+            "text",
+            body_type=31,  # VT_LPWSTR: VT_BSTR is not in the list of [MS-MQMQ] 2.2.12
+            recoverable=True,
+            priority=7,
+            extension=b"more",
+            correlation=bytes(range(20)),
+            response_queue=r"DIRECT=OS:alpha\private$\answers",
+            application=7,
+            dead_letter=True,
+            time_to_be_received=3600,
+        ).transferred(PATIENCE_S)
+        for _ in range(200):
+            last = queue.send(b"many", recoverable=True)
+        last.transferred(PATIENCE_S)
+    with msmqwire.connect(rf"{name}\ledger", port=beta.port) as queue:
+        with queue.transaction() as transaction:
+            for number in range(5):
+                transaction.send(b"entry %d" % number, label="entry", acknowledge="full_receive")
+        last = queue.send(b"one more", transactional=True)
+        last.transferred(PATIENCE_S)
+    forwarded = r"DIRECT=OS:beta\private$\ledger"
+    with attach(alpha.data) as local:
+        for delivery in ("transactional",) * 3:
+            local.call(
+                "send",
+                to=forwarded,
+                messages=[{"body": "bW9yZQ==", "delivery": delivery, "journal": True, "dead_letter": True}]
+                * 4,
+            )
+        local.call("send", to=r"DIRECT=OS:beta\private$\nothing", messages=[{"delivery": "express"}])
+    with attach(beta.data) as local:
+        taken: list[int] = []
+        while len(taken) < 18:
+            found = local.call("receive", queue=r"private$\ledger", count=100, wait_ms=10_000)["messages"]
+            assert found, f"only {len(taken)} messages have come"
+            taken += [one["receipt"] for one in found]
+            local.call("end", done=[one["receipt"] for one in found])
+    until_empty(alpha.data, forwarded.upper().replace("BETA", "beta"))
+
+
+def test_what_two_servers_and_a_client_send_breaks_no_rule(tmp_path: Path) -> None:
+    capture = tmp_path / "loopback.pcap"
+    with captured(capture, (ALPHA, BETA)):
+        beta = Process(
+            tmp_path / "beta",
+            "beta",
+            BETA,
+            "--queue",
+            r"private$\orders",
+            "--queue",
+            r"private$\ledger;transactional",
+        )
+        alpha = Process(tmp_path / "alpha", "alpha", ALPHA, "--host", f"beta={BETA}:{beta.port}")
+        talk(beta, alpha)
+        alpha.stop()
+        alpha = Process(tmp_path / "alpha", "alpha", ALPHA, "--host", f"beta={BETA}:{beta.port}")
+        with attach(alpha.data) as local:
+            local.call(
+                "send", to=r"DIRECT=OS:beta\private$\orders", messages=[{"delivery": "recoverable"}] * 3
+            )
+        until_empty(alpha.data, r"DIRECT=OS:beta\PRIVATE$\orders")
+        alpha.stop()
+        beta.stop()
+    command = [sys.executable, "-m", "msmqwire", "dissect", "--json", "--port", str(beta.port), str(capture)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    items = [json.loads(line) for line in run.stdout.splitlines()]
+    broken = [(one["packet"], f) for one in items for f in one["findings"] if f["severity"] == "MUST"]
+    assert broken == []
+    kinds = Counter(one["packet"] for one in items)
+    assert set(kinds) == {
+        "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
+    }  # fmt: skip
+    assert kinds["UserMessage"] > 230
