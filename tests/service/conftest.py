@@ -1,0 +1,30 @@
+"""What the tests of servers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import LEDGER, ORDERS, InThread, Process, options, process, served
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder that is not there yet."""
+    return tmp_path / "alpha"
+
+
+@pytest.fixture
+def alpha(data: Path) -> Iterator[Process]:
+    """A server as a process, with two queues."""
+    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as found:
+        yield found
+
+
+@pytest.fixture
+def server(data: Path) -> Iterator[InThread]:
+    """A server in a thread, with two queues."""
+    with served(options(data, ORDERS, f"{LEDGER};transactional")) as found:
+        yield found

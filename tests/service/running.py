@@ -1,0 +1,301 @@
+"""Servers and commands for tests: as processes, and servers in a thread of this one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msmqwire.qm.service.local import Local, attach
+from msmqwire.qm.service.server import Server, ServerOptions
+
+T = TypeVar("T")
+P = ParamSpec("P")
+ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = "127.0.0.31"
+PATIENCE_S = 120.0
+"""How long a test waits for what has to happen; the machine may have much else to do."""
+ORDERS = r"private$\orders"
+LEDGER = r"private$\ledger"
+READY = re.compile(r"ready (\S+) tcp=(\S+):(\d+) ping=(?:off|\S+:(\d+)) data=(.*)\n")
+
+
+def until(condition: Callable[[], T], what: str) -> T:
+    """Wait until a condition gives something true, and give that; `what` it is says a test that fails."""
+    end = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < end, f"in vain: {what}"
+        time.sleep(0.02)
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Of processes that are to run this very package."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+# -- commands -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        """What it printed, of a command that ended well."""
+        assert (self.status, self.err) == (0, "")
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def one(self) -> Any:
+        """The only thing that it printed."""
+        (found,) = self.lines
+        return found
+
+    def error(self, status: int) -> dict[str, Any]:
+        """The one JSON object that it said on standard error, and nothing else; it ended with `status`."""
+        assert (self.status, self.out) == (status, ""), self
+        (line,) = self.err.splitlines()
+        found: dict[str, Any] = json.loads(line)
+        assert {"error", "path", "offset"} <= set(found) <= {"error", "path", "offset", "hresult", "name"}
+        return found
+
+
+def arguments(*given: str | Path) -> list[str]:
+    """The command line of ``msmqwire``."""
+    return [sys.executable, "-m", "msmqwire", *map(str, given)]
+
+
+def command(*given: str | Path, data: bytes = b"") -> Run:
+    """Run ``msmqwire`` to its end."""
+    run = subprocess.run(
+        arguments(*given), input=data, capture_output=True, env=environment(), timeout=PATIENCE_S, check=False
+    )
+    return Run(run.returncode, run.stdout.decode(), run.stderr.decode())
+
+
+def begun(*given: str | Path) -> subprocess.Popen[str]:
+    """Start ``msmqwire`` and leave it running."""
+    return subprocess.Popen(
+        arguments(*given),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(), text=True,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str]) -> Run:
+    """Wait for the end of a command that was begun."""
+    out, err = process.communicate(timeout=PATIENCE_S)
+    return Run(process.returncode, out, err)
+
+
+# -- servers as processes -------------------------------------------------------------------------------
+
+
+class Process:
+    """``msmqwire serve`` as a process, ready when it is made; its logs are in a file.
+
+    Attributes:
+        data: the folder.
+        name, address: of the computer.
+        port, ping_port: where it listens; 0 for pings that are off.
+    """
+
+    def __init__(self, data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> None:
+        self.data = data
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
+        given = ["serve", "--data", str(data), "--name", name]
+        if "--listen" not in options:
+            given += ["--listen", f"{address}:0"]
+        if "--ping" not in options:
+            given += ["--ping", f"{address}:0"]
+        self.process = subprocess.Popen(
+            arguments(*given, *options),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, env=environment(), text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = READY.fullmatch(line)
+        if found is None:
+            self.process.kill()
+            self.process.wait(PATIENCE_S)
+        assert found, (line, self.log_text())
+        self.name, self.address = found[1], found[2]
+        self.port, self.ping_port = int(found[3]), int(found[4] or 0)
+        self.told_data = found[5]
+
+    def log_text(self) -> str:
+        """What it has written on standard error."""
+        self._log.seek(0)
+        return self._log.read()
+
+    def logs(self) -> list[dict[str, Any]]:
+        """The lines of its log."""
+        return [json.loads(line) for line in self.log_text().splitlines()]
+
+    def events(self) -> list[str]:
+        """The events of its log."""
+        return [line["event"] for line in self.logs()]
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it in good order."""
+        self.process.send_signal(number)
+        status = self.process.wait(PATIENCE_S)
+        assert status == 0, (status, self.log_text())
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self.process.poll() is None:
+            self.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+
+
+@contextmanager
+def process(data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> Iterator[Process]:
+    """A server as a process, ended when the block ends, in good order if the block did not end it."""
+    made = Process(data, *options, address=address, name=name)
+    try:
+        yield made
+        if made.process.poll() is None:
+            made.stop()
+    finally:
+        made.close()
+
+
+# -- servers in this process ----------------------------------------------------------------------------
+
+
+def options(
+    data: Path, *queues: str, address: str = ADDRESS, name: str = "alpha", **more: Any
+) -> ServerOptions:
+    """Of a server on ports that the system chooses."""
+    base = ServerOptions(data, name, listen=(address, 0), ping=(address, 0), queues=queues)
+    return replace(base, **more)
+
+
+@dataclass
+class InThread:
+    """A server that runs in a thread with a loop of its own.
+
+    Attributes:
+        server: look at it and change it by `do` and `run` only.
+        failures: what the loop was told of errors that nobody has caught.
+    """
+
+    server: Server
+    loop: asyncio.AbstractEventLoop
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def data(self) -> Path:
+        return self.server.options.data
+
+    @property
+    def address(self) -> str:
+        return self.server.listen[0]
+
+    @property
+    def port(self) -> int:
+        return self.server.listen[1]
+
+    @property
+    def ping_port(self) -> int:
+        assert self.server.ping is not None
+        return self.server.ping[1]
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop of the server."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def do(self, action: Callable[Concatenate[Server, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """Call something with the server in its thread."""
+
+        async def call() -> T:
+            return action(self.server, *args, **more)
+
+        return self.run(call())
+
+
+@contextmanager
+def served(options: ServerOptions) -> Iterator[InThread]:
+    """A server in a thread, stopped in good order when the block ends.
+
+    The test fails if something raised in the loop that nobody has caught.
+    """
+    loop = asyncio.new_event_loop()
+    found = InThread(Server(options), loop)
+    loop.set_exception_handler(lambda _, context: found.failures.append(context))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        found.run(found.server.start())
+        yield found
+        found.run(found.server.stop())
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_S)
+        loop.close()
+    assert found.failures == []
+
+
+# -- what is in the queues ------------------------------------------------------------------------------
+
+
+def message(body: bytes = b"", **properties: Any) -> dict[str, Any]:
+    """A message for the request ``send``."""
+    return {"body": b64encode(body).decode(), **properties}
+
+
+def recoverable(*bodies: bytes, **properties: Any) -> list[dict[str, Any]]:
+    """Recoverable messages for the request ``send``."""
+    return [message(body, delivery="recoverable", **properties) for body in bodies]
+
+
+def bodies(messages: Sequence[dict[str, Any]]) -> list[bytes]:
+    """The bodies of messages that were read."""
+    return [b64decode(one["body"]) for one in messages]
+
+
+def put(local: Local, queue: str, *given: dict[str, Any], computer: str = "alpha") -> list[str]:
+    """Send messages to a queue of this computer; gives their identifiers."""
+    answer = local.call("send", to=rf"DIRECT=OS:{computer}\{queue}", messages=list(given))
+    assert "refused" not in answer, answer
+    sent: list[str] = answer["sent"]
+    return sent
+
+
+def peeked(data: Path, queue: str) -> list[bytes]:
+    """The bodies of all messages of a queue that can be received."""
+    with attach(data) as local:
+        return bodies(local.call("peek", queue=queue, count=1000)["messages"])
+
+
+def listed(data: Path) -> dict[str, dict[str, Any]]:
+    """The queues of a folder by name."""
+    with attach(data) as local:
+        return {one["queue"]: one for one in local.call("list")["queues"]}
