@@ -97,12 +97,11 @@ class Carrier:
 
     def call(self, action: Callable[..., T], *args: object) -> T:
         """Call something of the core at the present time; what comes of it is carried out soon."""
-        self._tell_time()
-        result = action(*args)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
-        return result
+        self._tell_time()
+        return action(*args)
 
     async def durable(self) -> None:
         """Wait until all that was called before is durable."""
@@ -207,6 +206,10 @@ class Carrier:
         """Stop the core in good order; all that it has told is durable and carried out when this returns."""
         self.call(self.core.stop)
         await self.durable()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Do nothing more: what is not durable is lost, and nobody was told of it."""
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()

@@ -85,7 +85,7 @@ class TcpNetwork:
         self._servers: list[asyncio.Server] = []
         self._listens_at = ""
         self._pings: asyncio.DatagramTransport | None = None
-        self._requests: asyncio.DatagramTransport | None = None
+        self._requests: dict[int, asyncio.DatagramTransport] = {}  # by version of IP
 
     # -- listening ----------------------------------------------------------------------------------------
 
@@ -120,8 +120,8 @@ class TcpNetwork:
         self.stop_listening()
         for task in self._tasks:
             task.cancel()
-        if self._requests is not None:
-            self._requests.close()
+        for transport in self._requests.values():
+            transport.close()
         open_ones = list(self.connections.values())
         for connection in open_ones:
             connection.close()
@@ -253,12 +253,13 @@ class TcpNetwork:
             self._pings.sendto(data, (address, port))
 
     async def _ping(self, address: str, data: bytes) -> None:
-        if self._requests is None or self._requests.is_closing():
-            local = ("::", 0) if isinstance(ip_address(address), IPv6Address) else ("0.0.0.0", 0)
-            self._requests, _ = await asyncio.get_running_loop().create_datagram_endpoint(
-                lambda: _Pings(self, request=False), local_addr=local
+        version = ip_address(address).version
+        if version not in self._requests:
+            transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                lambda: _Pings(self, request=False), local_addr=("::" if version == 6 else "0.0.0.0", 0)
             )
-        self._requests.sendto(data, (address, self._ways.ping_port))
+            self._requests.setdefault(version, transport)
+        self._requests[version].sendto(data, (address, self._ways.ping_port))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

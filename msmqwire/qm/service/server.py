@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ from msmqwire.qm.service.metrics import Metrics
 from msmqwire.qm.service.network import TCP_PORT, Limits, TcpNetwork, Ways
 from msmqwire.qm.store.sqlite import SqliteStore
 
+STOP_S: Final = 30.0
+"""How long a stop waits for a disk that refuses commits."""
 LOOPBACK: Final = "127.0.0.1"
 Endpoint = tuple[str, int]
 
@@ -138,10 +141,16 @@ class Server:
             self.network.stop_listening()
         if self._control is not None:
             await self._control.stop()
-        if self.carrier is not None:
-            self.carrier.call(self.carrier.core.engine.acknowledge_received)
-            await self.carrier.durable()
-            await self.carrier.stop()
+        try:
+            async with asyncio.timeout(STOP_S):
+                if self.carrier is not None:
+                    self.carrier.call(self.carrier.core.engine.acknowledge_received)
+                    await self.carrier.durable()
+                    await self.carrier.stop()
+        except TimeoutError:
+            if self.carrier is not None:
+                self.carrier.abandon()
+            log.error("the disk does not take what has changed last: it is lost, and was told to nobody")
         await self._end()
         log.info("stopped")
 
