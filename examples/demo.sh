@@ -20,3 +20,20 @@ show lint examples/session.pcap
 
 printf '\nShapes of attack in a second, hostile capture:\n'
 show dissect examples/hostile.pcapng --findings ATTACK --table
+
+printf '\nA queue manager, a message sent to it over TCP, and the message received:\n'
+folder=$(mktemp -d)
+server=
+trap 'kill $server 2>/dev/null || true; rm -rf "$folder"' EXIT
+printf '\n$ %s\n' "msmqwire serve --data $folder/qm --listen 127.0.0.1:0 --queue 'private\$\orders' &"
+"$python" -m msmqwire serve --data "$folder/qm" --name demo --listen 127.0.0.1:0 --ping off --queue 'private$\orders' \
+    --log error >"$folder/ready" &
+server=$!
+until [ -s "$folder/ready" ]; do
+    kill -0 "$server"
+    sleep 0.1
+done
+cat "$folder/ready"
+port=$(sed 's/.*tcp=[^ ]*:\([0-9]*\) .*/\1/' "$folder/ready")
+show send 'DIRECT=TCP:127.0.0.1\private$\orders' --port "$port" --body hello --label 'order 7' --recoverable --ack full_reach_queue
+show receive 'private$\orders' --data "$folder/qm"
