@@ -24,7 +24,7 @@ show dissect examples/hostile.pcapng --findings ATTACK --table
 printf '\nA queue manager, a message sent to it over TCP, and the message received:\n'
 folder=$(mktemp -d)
 server=
-trap 'kill $server 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill "$server" 2>/dev/null && wait "$server" || true; rm -rf "$folder"' EXIT
 printf '\n$ %s\n' "msmqwire serve --data $folder/qm --listen 127.0.0.1:0 --queue 'private\$\orders' &"
 "$python" -m msmqwire serve --data "$folder/qm" --name demo --listen 127.0.0.1:0 --ping off --queue 'private$\orders' \
     --log error >"$folder/ready" &
