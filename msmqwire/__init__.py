@@ -6,7 +6,17 @@ captures, ``connect`` sends to queues; the rest is reached by its module.
 
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.errors import CaptureError, InvalidName, InvalidValue, LocatedError, MalformedPacket, MsmqError
+from msmqwire.errors import (
+    CaptureError,
+    InvalidName,
+    InvalidValue,
+    LocatedError,
+    MalformedPacket,
+    MsmqError,
+    NotDelivered,
+    QueueError,
+    Unreachable,
+)
 from msmqwire.packets import build, from_json, parse, to_json
 
 if TYPE_CHECKING:
@@ -25,6 +35,9 @@ __all__ = [
     "LocatedError",
     "MalformedPacket",
     "MsmqError",
+    "NotDelivered",
+    "QueueError",
+    "Unreachable",
     "__version__",
     "build",
     "connect",

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 import select
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -20,11 +16,11 @@ import pytest
 
 import msmqwire
 from msmqwire.qm.service.local import attach
+from tests.service.running import LEDGER, ORDERS, PATIENCE_S, Process, command, listed, process, until
 
 ALPHA, BETA = "127.0.0.21", "127.0.0.22"
 ETH_P_ALL = 3
 LINKTYPE_ETHERNET = 1
-PATIENCE_S = 60
 
 
 @contextmanager
@@ -63,34 +59,9 @@ def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
         sniffer.close()
 
 
-class Process:
-    """A server as a process."""
-
-    def __init__(self, data: Path, name: str, address: str, *options: str) -> None:
-        command = [sys.executable, "-m", "msmqwire", "serve", "--data", str(data), "--name", name]
-        command += ["--listen", f"{address}:0", "--ping", f"{address}:0", *options]
-        self.data = data
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        found = re.match(r"ready \S+ tcp=\S+:(\d+) ping=\S+:(\d+) ", line)
-        assert found, line
-        self.port, self.ping_port = int(found[1]), int(found[2])
-
-    def stop(self) -> None:
-        self._process.terminate()
-        assert self._process.wait(PATIENCE_S) == 0
-
-
 def until_empty(data: Path, queue: str) -> None:
     """Wait until nothing is left in an outgoing queue, or it is gone."""
-    until = time.monotonic() + PATIENCE_S
-    with attach(data) as local:
-        while any(one["queue"] == queue and one["messages"] for one in local.call("list")["queues"]):
-            assert time.monotonic() < until, f"{queue} does not become empty"
-            time.sleep(0.05)
+    until(lambda: not listed(data).get(queue, {"messages": 0})["messages"], f"{queue} becomes empty")
 
 
 def talk(beta: Process, alpha: Process) -> None:
@@ -134,41 +105,31 @@ def talk(beta: Process, alpha: Process) -> None:
     with attach(beta.data) as local:
         taken: list[int] = []
         while len(taken) < 18:
-            found = local.call("receive", queue=r"private$\ledger", count=100, wait_ms=10_000)["messages"]
+            found = local.call("receive", queue=LEDGER, count=100, wait_ms=10_000)["messages"]
             assert found, f"only {len(taken)} messages have come"
             taken += [one["receipt"] for one in found]
             local.call("end", done=[one["receipt"] for one in found])
-    until_empty(alpha.data, forwarded.upper().replace("BETA", "beta"))
+    until_empty(alpha.data, r"DIRECT=OS:beta\PRIVATE$\ledger")
 
 
 def test_what_two_servers_and_a_client_send_breaks_no_rule(tmp_path: Path) -> None:
     capture = tmp_path / "loopback.pcap"
-    with captured(capture, (ALPHA, BETA)):
-        beta = Process(
-            tmp_path / "beta",
-            "beta",
-            BETA,
-            "--queue",
-            r"private$\orders",
-            "--queue",
-            r"private$\ledger;transactional",
-        )
-        alpha = Process(tmp_path / "alpha", "alpha", ALPHA, "--host", f"beta={BETA}:{beta.port}")
-        talk(beta, alpha)
-        alpha.stop()
-        alpha = Process(tmp_path / "alpha", "alpha", ALPHA, "--host", f"beta={BETA}:{beta.port}")
-        with attach(alpha.data) as local:
-            local.call(
-                "send", to=r"DIRECT=OS:beta\private$\orders", messages=[{"delivery": "recoverable"}] * 3
-            )
-        until_empty(alpha.data, r"DIRECT=OS:beta\PRIVATE$\orders")
-        alpha.stop()
-        beta.stop()
-    command = [sys.executable, "-m", "msmqwire", "dissect", "--json", "--port", str(beta.port), str(capture)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
-    items = [json.loads(line) for line in run.stdout.splitlines()]
-    broken = [(one["packet"], f) for one in items for f in one["findings"] if f["severity"] == "MUST"]
+    queues = ("--queue", ORDERS, "--queue", f"{LEDGER};transactional")
+    with (
+        captured(capture, (ALPHA, BETA)),
+        process(tmp_path / "beta", *queues, address=BETA, name="beta") as beta,
+    ):
+        way = ("--host", f"beta={BETA}:{beta.port}")
+        with process(tmp_path / "alpha", *way, address=ALPHA) as alpha:
+            talk(beta, alpha)
+        with process(tmp_path / "alpha", *way, address=ALPHA) as alpha:
+            with attach(alpha.data) as local:
+                local.call("send", to=rf"DIRECT=OS:beta\{ORDERS}", messages=[{"delivery": "recoverable"}] * 3)
+            until_empty(alpha.data, r"DIRECT=OS:beta\PRIVATE$\orders")
+    items = command("dissect", "--json", "--port", str(beta.port), capture).lines
+    broken = [
+        (one["packet"], found) for one in items for found in one["findings"] if found["severity"] == "MUST"
+    ]
     assert broken == []
     kinds = Counter(one["packet"] for one in items)
     assert set(kinds) == {
