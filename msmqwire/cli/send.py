@@ -16,7 +16,7 @@ from msmqwire.errors import Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
 from msmqwire.qm.client.plain import PlainSent
-from msmqwire.qm.client.queue import VT_BSTR, Properties
+from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
 from msmqwire.qm.service.local import attach
 from msmqwire.qm.service.messages import ACKNOWLEDGEMENTS
 from msmqwire.qm.service.network import TCP_PORT
@@ -152,13 +152,7 @@ def _by_folder(
     count: int,
     as_json: bool,
 ) -> None:
-    message: dict[str, Any] = {**given, "body": b64encode(body).decode()}
-    if message.pop("recoverable", False):
-        message["delivery"] = "recoverable"
-    if transactional:
-        message["delivery"] = "transactional"
-    if "message_class" in message:
-        message["class"] = message.pop("message_class")
+    message = {**as_request(given, transactional=transactional), "body": b64encode(body).decode()}
     with attach(data) as local:
         for identifier in local.call("send", to=format_name, messages=[message] * count)["sent"]:
             _print(identifier, [], as_json)

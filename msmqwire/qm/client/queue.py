@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypedDict
@@ -10,7 +11,7 @@ from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.service.messages import message_from
+from msmqwire.qm.service.messages import RECOVERABLE, TRANSACTIONAL, message_from
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -56,20 +57,26 @@ class Properties(TypedDict, total=False):
     time_to_be_received: int
 
 
-def to_message(body: bytes | str, properties: Properties) -> Message:
-    """The message that is meant. Raises InvalidValue and InvalidName with the name of the property."""
+def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
+    """The same in the names of `msmqwire.qm.service.messages.message_from`, which go over a control channel."""
     given: dict[str, Any] = dict(properties)
-    if given.pop("recoverable", False):
-        given["delivery"] = "recoverable"
+    recoverable = given.pop("recoverable", False)
+    if transactional or recoverable:
+        given["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
     if isinstance(given.get("correlation"), bytes):
         given["correlation"] = given["correlation"].hex()
     if not isinstance(given.get("acknowledge", ""), str):
         given["acknowledge"] = list(given["acknowledge"])
     if "message_class" in given:
         given["class"] = given.pop("message_class")
-    extension = given.pop("extension", b"")
-    message = message_from(given)
-    message.extension = extension
+    if "extension" in given:
+        given["extension"] = b64encode(given["extension"]).decode()
+    return given
+
+
+def to_message(body: bytes | str, properties: Properties) -> Message:
+    """The message that is meant. Raises InvalidValue and InvalidName with the name of the property."""
+    message = message_from(as_request(properties))
     if isinstance(body, str):
         message.body = body.encode("utf-16-le", "surrogatepass")
         message.body_type = properties.get("body_type", VT_BSTR)
