@@ -58,7 +58,7 @@ class Properties(TypedDict, total=False):
 
 
 def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
-    """The same in the names of `msmqwire.qm.service.messages.message_from`, which go over a control channel."""
+    """The same in the names of `service.messages.message_from`, which go over a control channel."""
     given: dict[str, Any] = dict(properties)
     recoverable = given.pop("recoverable", False)
     if transactional or recoverable:
