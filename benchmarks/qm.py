@@ -1,0 +1,202 @@
+"""The queue manager, side by side with the brokers that a user would pick instead on one machine.
+
+    python benchmarks/qm.py [--seconds S] [--only msmqwire,RabbitMQ,Redis] [--queued N] [--folder FOLDER]
+
+Each server is a process of its own in a temporary folder on one disk, each sender is a process, over TCP on the
+loopback; messages of 1 KiB. Ours: ``python -m msmqwire serve``, `msmqwire.connect`, and the control channel
+for receiving. RabbitMQ: a durable queue, persistent messages and publisher confirms through pika. Redis: a
+stream with ``appendfsync always`` through redis-py. What is not installed is named and left out.
+
+``one by one`` is a message awaited until the other side has it on disk, then the next one; ``64 under way``
+has so many of one sender that are not acknowledged yet, on every side: tasks with `Sent.transferred` here,
+asynchronous confirms there, a pipeline with Redis. Express ones are RabbitMQ's transient messages without
+confirms, timed until the queue has them; ours are timed until their session acknowledgement.
+
+With ``--queued 1000000`` also: memory, start and rates with so many recoverable messages queued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from qm_clients import BATCH, RECEIVERS, SENDERS, WINDOW, Sample
+from qm_daemons import Daemon, Msmqwire, Rabbit, Redis, missing
+
+SIDES: Final[tuple[type[Daemon], ...]] = (Msmqwire, Rabbit, Redis)
+OURS: Final = Msmqwire.side
+THEIRS: Final = Rabbit.side
+_PROCESS_S: Final = 300.0
+
+Measured = dict[tuple[str, str], Sample]
+"""By line and side."""
+
+SENDING: Final = (
+    # line, kind, senders, under way
+    ("recoverable, 1 sender, one by one", "recoverable", 1, 1),
+    (f"recoverable, 1 sender, {WINDOW} under way", "recoverable", 1, WINDOW),
+    ("recoverable, 8 senders, one by one", "recoverable", 8, 1),
+    (f"recoverable, 8 senders, {WINDOW} under way", "recoverable", 8, WINDOW),
+    ("transactional, 1 sender, one by one", "transactional", 1, 1),
+    (f"transactional, 1 sender, {WINDOW} under way", "transactional", 1, WINDOW),
+    ("transactional, 8 senders, one by one", "transactional", 8, 1),
+    (f"transactional, 8 senders, {WINDOW} under way", "transactional", 8, WINDOW),
+    (f"express, 1 sender, {WINDOW} under way", "express", 1, WINDOW),
+    (f"express, 8 senders, {WINDOW} under way", "express", 8, WINDOW),
+)
+RECEIVING: Final = (("receive, one by one", 1), (f"receive, {BATCH} at once", BATCH))
+AIMS: Final = (
+    # what, times, our line, their line
+    ("recoverable, 1 sender", 3.0, SENDING[1][0], SENDING[0][0]),
+    ("the same, each awaited on both sides", 3.0, SENDING[0][0], SENDING[0][0]),
+    ("the same, under way on both sides", 3.0, SENDING[1][0], SENDING[1][0]),
+    ("recoverable, 8 senders", 2.0, SENDING[3][0], SENDING[2][0]),
+    ("the same, each awaited on both sides", 2.0, SENDING[2][0], SENDING[2][0]),
+    ("the same, under way on both sides", 2.0, SENDING[3][0], SENDING[3][0]),
+    ("transactional, 1 sender", 2.0, SENDING[5][0], SENDING[0][0]),
+    ("the same, each awaited on both sides", 2.0, SENDING[4][0], SENDING[0][0]),
+    ("the same, under way on both sides", 2.0, SENDING[5][0], SENDING[1][0]),
+    ("express against transient, 1 sender", 0.5, SENDING[8][0], SENDING[8][0]),
+    ("the same, 8 senders", 0.5, SENDING[9][0], SENDING[9][0]),
+    ("receive against get and acknowledge", 2.0, RECEIVING[1][0], RECEIVING[0][0]),
+    ("the same, one by one on both sides", 2.0, RECEIVING[0][0], RECEIVING[0][0]),
+    ("the same, many at once on both sides", 2.0, RECEIVING[1][0], RECEIVING[1][0]),
+)
+
+
+def together(work: str, side: str, processes: int, *arguments: Any) -> Sample:
+    """What so many processes do at once, as one sample."""
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(processes), context.SimpleQueue()
+    members = [
+        context.Process(target=_member, args=(work, side, barrier, results, arguments), daemon=True)
+        for _ in range(processes)
+    ]
+    for member in members:
+        member.start()
+    samples: list[Sample] = []
+    reader = threading.Thread(target=lambda: samples.extend(results.get() for _ in members), daemon=True)
+    reader.start()
+    reader.join(_PROCESS_S)
+    for member in members:
+        member.join(5)
+        member.kill()
+    if len(samples) < processes:
+        raise SystemExit(f"a client of {side} has failed")
+    latencies = sorted(latency for sample in samples for latency in sample.latencies)
+    begin, end = min(sample.begin for sample in samples), max(sample.end for sample in samples)
+    return Sample(begin, end, sum(sample.count for sample in samples), latencies)
+
+
+def _member(work: str, side: str, barrier: Any, results: Any, arguments: tuple[Any, ...]) -> None:
+    functions: dict[str, Any] = {"send": SENDERS, "receive": RECEIVERS}[work]
+    try:
+        results.put(functions[side](*arguments, barrier.wait))
+    except BaseException:
+        barrier.abort()
+        raise
+
+
+def rate(sample: Sample) -> float:
+    """Messages a second."""
+    return sample.count / (sample.end - sample.begin)
+
+
+def percentile(sample: Sample, part: float) -> float:
+    """Milliseconds."""
+    return 1000 * sample.latencies[min(len(sample.latencies) - 1, int(part * len(sample.latencies)))]
+
+
+def show(line: str, measured: dict[str, Sample]) -> None:
+    """One line of the table: rate, p50 and p99 of each side."""
+    cells = []
+    for kind in SIDES:
+        sample = measured.get(kind.side)
+        if sample is None:
+            cells.append(f"{'-':>27}")
+        elif not sample.latencies:
+            cells.append(f"{rate(sample):>10,.0f}{'-':>8}{'-':>9}")
+        else:
+            p50, p99 = percentile(sample, 0.5), percentile(sample, 0.99)
+            cells.append(f"{rate(sample):>10,.0f}{p50:>8.2f}{p99:>9.2f}")
+    print(f"{line:42}{''.join(cells)}", flush=True)
+
+
+def measure(daemons: list[Daemon], seconds: float, pattern: str) -> Measured:
+    """All lines; on each one the sides follow one another."""
+    print(f"{'':42}" + "".join(f"{kind.side:>27}" for kind in SIDES))
+    print(f"{'messages/s, and p50 and p99 in ms':42}" + f"{'/s':>10}{'p50':>8}{'p99':>9}" * len(SIDES))
+    found: Measured = {}
+    for line, kind, senders, window in SENDING:
+        if pattern not in line:
+            continue
+        row = {}
+        for daemon in daemons:
+            if daemon.side == OURS or kind == "recoverable" or (kind == "express" and daemon.side == THEIRS):
+                sample = together("send", daemon.side, senders, daemon.where, kind, window, seconds)
+                row[daemon.side] = found[line, daemon.side] = sample
+        show(line, row)
+    for line, batch in RECEIVING:
+        if pattern not in line:
+            continue
+        row = {}
+        for daemon in daemons:
+            sample = together("receive", daemon.side, 1, daemon.where, batch, seconds)
+            row[daemon.side] = found[line, daemon.side] = sample
+        show(line, row)
+    return found
+
+
+def judge(measured: Measured) -> None:
+    """The aims, each with what it compares."""
+    print(f"\n{'against RabbitMQ':40}{'aim':>5}{'is':>7}   our line against its line")
+    for what, times, ours, theirs in AIMS:
+        a, b = measured.get((ours, OURS)), measured.get((theirs, THEIRS))
+        if a is not None and b is not None:
+            ratio = rate(a) / rate(b)
+            told = "reached" if ratio >= times else "missed"
+            lines = ours if ours == theirs else f"{ours} / {theirs}"
+            print(f"{what:40}{times:>5.1f}{ratio:>7.2f}   {told}: {lines}")
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--only", default=",".join(kind.side for kind in SIDES), help="sides")
+    parser.add_argument("--lines", default="", help="only lines that contain this")
+    parser.add_argument("--queued", type=int, default=0, help="also measure with so many messages queued")
+    parser.add_argument("--folder", help="where the temporary folder is made, which says which disk is used")
+    given = parser.parse_args()
+    lacking = missing()
+    wanted = [one.lower() for one in given.only.split(",")]
+    kinds = [kind for kind in SIDES if kind.side.lower() in wanted]
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, messages of 1 KiB")
+    for kind in kinds:
+        if kind.side in lacking:
+            print(f"{kind.side} is left out: {lacking[kind.side]} is missing")
+    kinds = [kind for kind in kinds if kind.side not in lacking]
+    with tempfile.TemporaryDirectory(dir=given.folder, prefix="msmqwire-bench-") as name:
+        with ExitStack() as stack:
+            daemons = [stack.enter_context(kind(Path(name) / kind.side)) for kind in kinds]
+            judge(measure(daemons, given.seconds, given.lines))
+        if given.queued:
+            from qm_depth import depths
+
+            depths([kind(Path(name) / f"{kind.side}-queued") for kind in kinds], given.queued)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,294 @@
+"""The clients of benchmarks/qm.py: each function is one process that sends to, or receives from, one server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from qm_daemons import ADDRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
+
+BODY: Final = random.Random(1801).randbytes(1024)
+WINDOW: Final = 64
+"""Messages of one sender that may be under way where not each is awaited: what a session of [MS-MQQB] allows."""
+BATCH: Final = 100
+"""Messages taken at once where not each is."""
+PROFILE: Final = os.environ.get("QM_BENCHMARK_PROFILE", "")
+"""A file for the profile of a sender of ours."""
+
+
+class Sample(NamedTuple):
+    """What one process has done.
+
+    Attributes:
+        begin, end: by the clock of the machine: the first send, and when the last is known to be there.
+        count: messages.
+        latencies: seconds of each one that was awaited.
+    """
+
+    begin: float
+    end: float
+    count: int
+    latencies: list[float]
+
+
+Start = Callable[[], None]
+"""Returns when all processes are ready."""
+
+
+def clock() -> float:
+    """Seconds, the same in all processes of the machine."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+# -- sending: one by one, each awaited until the other side has it; or many under way ------------------------
+
+
+def msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+    """By `msmqwire.connect`: so many tasks, each of which sends one message and awaits its transfer."""
+    return asyncio.run(_msmqwire_sends(where, kind, window, seconds, start))
+
+
+async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+    import msmqwire
+
+    latencies: list[float] = []
+    transactional = kind == "transactional"
+    name = f"DIRECT=TCP:{ADDRESS}\\private$\\{TRANSACTIONAL if transactional else QUEUE}"
+    async with msmqwire.connect(name, port=where["port"]) as queue:
+
+        async def one() -> None:
+            begin = clock()
+            if transactional:
+                sent = await queue.send(BODY, transactional=True)
+            else:
+                sent = await queue.send(BODY, recoverable=kind == "recoverable")
+            await sent.transferred(60)
+            latencies.append(clock() - begin)
+
+        async def many() -> None:
+            while clock() < until:
+                await one()
+
+        await one()  # the session is there
+        latencies.clear()
+        start()
+        begin = clock()
+        until = begin + seconds
+        if PROFILE:
+            import cProfile
+
+            profile = cProfile.Profile()
+            profile.enable()
+        await asyncio.gather(*(many() for _ in range(window)))
+        end = clock()
+        if PROFILE:
+            profile.disable()
+            profile.dump_stats(PROFILE)
+    return Sample(begin, end, len(latencies), latencies)
+
+
+def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+    """By pika: persistent and confirmed, or for ``express`` neither, and then until the queue has them all."""
+    if kind != "express" and window > 1:
+        return _rabbit_sends_many(where, window, seconds, start)
+    import pika
+
+    latencies = []
+    with pika.BlockingConnection(rabbit_parameters(where)) as connection:
+        channel = connection.channel()
+        properties = pika.BasicProperties(delivery_mode=1 if kind == "express" else 2)
+        if kind != "express":
+            channel.confirm_delivery()
+        channel.basic_publish("", QUEUE, BODY, properties)
+        start()
+        before = channel.queue_declare(QUEUE, passive=True).method.message_count
+        begin = clock()
+        until, count = begin + seconds, 0
+        while (now := clock()) < until:
+            channel.basic_publish("", QUEUE, BODY, properties)
+            count += 1
+            latencies.append(clock() - now)
+        while kind == "express":
+            if channel.queue_declare(QUEUE, passive=True).method.message_count >= before + count:
+                break
+        end = clock()
+    return Sample(begin, end, count, [] if kind == "express" else latencies)
+
+
+def _rabbit_sends_many(where: Where, window: int, seconds: float, start: Start) -> Sample:
+    """Persistent messages, with so many that have no confirm yet."""
+    import pika
+
+    latencies: list[float] = []
+    under_way: deque[float] = deque()
+    properties = pika.BasicProperties(delivery_mode=2)
+    state: dict[str, Any] = {"first": 1, "until": 0.0, "begin": 0.0, "end": 0.0}
+
+    def publish(channel: Any) -> None:
+        while len(under_way) < window and clock() < state["until"]:
+            under_way.append(clock())
+            channel.basic_publish("", QUEUE, BODY, properties)
+        if not under_way:
+            state["end"] = clock()
+            connection.close()
+
+    def confirmed(channel: Any, frame: Any) -> None:
+        assert isinstance(frame.method, pika.spec.Basic.Ack), "nothing is refused"
+        now, tag = clock(), frame.method.delivery_tag
+        last = tag if not frame.method.multiple else state["first"] + len(under_way) - 1
+        # Confirms of one queue come in order, so that one of a tag covers all before it.
+        for _ in range(min(tag, last) - state["first"] + 1):
+            latencies.append(now - under_way.popleft())
+            state["first"] += 1
+        publish(channel)
+
+    def opened(channel: Any) -> None:
+        def selected(_: Any) -> None:
+            start()
+            state["begin"] = clock()
+            state["until"] = state["begin"] + seconds
+            publish(channel)
+
+        channel.confirm_delivery(lambda frame: confirmed(channel, frame), selected)
+
+    connection = pika.SelectConnection(
+        rabbit_parameters(where),
+        on_open_callback=lambda made: made.channel(on_open_callback=opened),
+        on_close_callback=lambda made, _: made.ioloop.stop(),
+    )
+    connection.ioloop.start()
+    return Sample(state["begin"], state["end"], len(latencies), latencies)
+
+
+def redis_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+    """By redis-py: XADD, one by one or so many in a pipeline."""
+    import redis
+
+    latencies: list[float] = []
+    client = redis.Redis(ADDRESS, where["port"])
+    client.xadd(QUEUE, {"body": BODY})
+    start()
+    begin = clock()
+    count = 0
+    while (now := clock()) < begin + seconds:
+        if window == 1:
+            client.xadd(QUEUE, {"body": BODY})
+        else:
+            pipeline = client.pipeline(transaction=False)
+            for _ in range(window):
+                pipeline.xadd(QUEUE, {"body": BODY})
+            pipeline.execute()
+        count += window
+        latencies += [clock() - now] * window
+    return Sample(begin, clock(), count, latencies)
+
+
+SENDERS: Final = {"msmqwire": msmqwire_sends, "RabbitMQ": rabbit_sends, "Redis": redis_sends}
+
+
+# -- receiving: one by one, or many at once -------------------------------------------------------------------
+
+
+def msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
+    """By the control channel: each request ends what the one before has taken, durably."""
+    from base64 import b64decode
+
+    from msmqwire.qm.service.local import attach
+
+    with attach(where["data"]) as local:
+
+        def some() -> Iterator[int]:
+            done: list[int] = []
+            while True:
+                found = local.call("receive", queue=f"private$\\{QUEUE}", count=batch, done=done)["messages"]
+                for message in found:
+                    assert b64decode(message["body"]) == BODY
+                done = [message["receipt"] for message in found]
+                yield len(done)
+                if not done:
+                    return
+
+        sample = _received(some(), seconds, start)
+    return sample
+
+
+def rabbit_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
+    """By pika: basic_get and basic_ack, or basic_consume with a prefetch and one ack for half of it."""
+    import pika
+
+    with pika.BlockingConnection(rabbit_parameters(where)) as connection:
+        channel = connection.channel()
+
+        def single() -> Iterator[int]:
+            while True:
+                method, _, body = channel.basic_get(QUEUE)
+                if method is None:
+                    return
+                assert body == BODY
+                channel.basic_ack(method.delivery_tag)
+                yield 1
+
+        def consumed() -> Iterator[int]:
+            channel.basic_qos(prefetch_count=2 * batch)
+            taken = 0
+            for method, _, body in channel.consume(QUEUE, inactivity_timeout=2):
+                if method is None:
+                    return
+                assert body == BODY
+                taken += 1
+                if taken % batch == 0:
+                    channel.basic_ack(method.delivery_tag, multiple=True)
+                    yield batch
+
+        sample = _received(single() if batch == 1 else consumed(), seconds, start)
+        channel.queue_declare(QUEUE, passive=True)  # what was sent before has been taken
+    return sample
+
+
+def redis_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
+    """By redis-py: XREADGROUP, then XACK and XDEL in one request."""
+    import redis
+
+    client = redis.Redis(ADDRESS, where["port"])
+    group = f"group{batch}"
+    client.xgroup_create(QUEUE, group, id="0")
+
+    def some() -> Iterator[int]:
+        while found := client.xreadgroup(group, "one", {QUEUE: ">"}, count=batch):
+            entries: list[tuple[bytes, dict[bytes, bytes]]] = found[0][1]  # type: ignore[index]
+            assert all(content[b"body"] == BODY for _, content in entries)
+            numbers = [number for number, _ in entries]
+            pipeline = client.pipeline(transaction=False)
+            pipeline.xack(QUEUE, group, *numbers)
+            pipeline.xdel(QUEUE, *numbers)
+            pipeline.execute()
+            yield len(numbers)
+
+    return _received(some(), seconds, start)
+
+
+def _received(steps: Iterator[int], seconds: float, start: Start) -> Sample:
+    next(steps)
+    start()
+    latencies = []
+    begin = now = clock()
+    count = 0
+    for taken in steps:
+        count += taken
+        before, now = now, clock()
+        latencies.append(now - before)
+        if now - begin > seconds:
+            break
+    return Sample(begin, now, count, latencies)
+
+
+RECEIVERS: Final = {"msmqwire": msmqwire_receives, "RabbitMQ": rabbit_receives, "Redis": redis_receives}

@@ -1,0 +1,254 @@
+"""The servers that benchmarks/qm.py compares: each started in a folder of its own, and ended."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+ADDRESS: Final = "127.0.0.1"
+QUEUE: Final = "bench"
+"""A durable queue, a stream, or ``private$\\bench``; ours has a transactional one beside it."""
+TRANSACTIONAL: Final = "exact"
+_START_S: Final = 120.0
+_RABBIT_SCRIPTS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
+"""Debian's ``/usr/sbin/rabbitmq-server`` sets folders of its own: this is what it calls."""
+
+Where = dict[str, Any]
+"""How a client reaches a server: name of the side, port, folder."""
+
+
+class Daemon:
+    """A server as a process; ``with`` ends it.
+
+    Attributes:
+        side: its name in tables.
+        where: what clients need.
+        started_s: seconds from its start until it could be used.
+    """
+
+    side = ""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.where: Where = {}
+        self.started_s = 0.0
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Ask it to end, and wait for that."""
+        process, self.process = self.process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def __enter__(self) -> Daemon:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self._begun = time.perf_counter()
+        with (self.folder / "log").open("w") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE if self.side == "msmqwire" else log,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                env=None if environment is None else {**os.environ, **environment},
+            )
+
+    def _wait_until_there(self) -> None:
+        """Until a client can use it."""
+        while True:
+            assert self.process is not None, "it was started"
+            if self.process.poll() is not None:
+                raise SystemExit(f"{self.side} does not start: see {self.folder / 'log'}")
+            try:
+                self.ready()
+                break
+            except OSError:
+                if time.perf_counter() - self._begun > _START_S:
+                    raise SystemExit(f"{self.side} is not ready after {_START_S} s") from None
+                time.sleep(0.05)
+        self.started_s = time.perf_counter() - self._begun
+
+    def ready(self) -> None:
+        """Raises OSError while it can't be used."""
+        socket.create_connection((ADDRESS, self.where["port"]), 5).close()
+
+    def resident(self) -> int:
+        """Bytes in memory of the process, and of those that it has started."""
+        assert self.process is not None, "it was started"
+        return sum(_resident(number) for number in _family(self.process.pid))
+
+
+class Msmqwire(Daemon):
+    """``python -m msmqwire serve``."""
+
+    side = "msmqwire"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "msmqwire", "serve", "--data", str(self.folder / "data")]
+        command += ["--listen", f"{ADDRESS}:0", "--ping", "off", "--name", "bench", "--log", "warning"]
+        command += ["--queue", f"private$\\{QUEUE}", "--queue", f"private$\\{TRANSACTIONAL};transactional"]
+        self._run(command, {"PYTHONPATH": str(ROOT)})
+        assert self.process is not None, "it was started"
+        assert self.process.stdout is not None, "it tells when it is ready"
+        line = self.process.stdout.readline()
+        self.started_s = time.perf_counter() - self._begun
+        if not line.startswith("ready "):
+            raise SystemExit(f"msmqwire does not start: see {self.folder / 'log'}")
+        port = int(line.split("tcp=")[1].split()[0].rpartition(":")[2])
+        self.where = {"side": self.side, "port": port, "data": str(self.folder / "data")}
+
+
+class Rabbit(Daemon):
+    """rabbitmq-server with a node name, folders and ports of its own."""
+
+    side = "RabbitMQ"
+
+    def start(self) -> None:
+        port, distribution, self._epmd = free_port(), free_port(), free_port()
+        self.where = {"side": self.side, "port": port}
+        self.folder.mkdir(exist_ok=True)
+        plugins = self.folder / "plugins"
+        plugins.write_text("[].\n")
+        self._environment = {
+            "HOME": str(self.folder),
+            "ERL_EPMD_PORT": str(self._epmd),
+            "ERL_EPMD_ADDRESS": ADDRESS,
+            "RABBITMQ_NODENAME": f"bench{port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": ADDRESS,
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(self.folder / "logs"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(plugins),
+            "RABBITMQ_CONFIG_FILE": str(self.folder / "none"),
+            "RABBITMQ_CONF_ENV_FILE": str(self.folder / "none"),
+        }
+        script = rabbit_script()
+        assert script is not None, "it was looked for"
+        self._run([script], self._environment)
+        self._wait_until_there()
+
+    def ready(self) -> None:
+        import pika
+
+        try:
+            with pika.BlockingConnection(rabbit_parameters(self.where)) as connection:
+                connection.channel().queue_declare(QUEUE, durable=True)
+        except pika.exceptions.AMQPError as exc:
+            raise ConnectionRefusedError(str(exc)) from exc
+
+    def stop(self) -> None:
+        was_started = self.process is not None
+        super().stop()
+        if was_started:  # the port mapper of Erlang goes on to run: this one is of this folder only
+            environment = {**os.environ, **self._environment}
+            subprocess.run(["epmd", "-kill"], env=environment, capture_output=True, check=False)
+
+
+class Redis(Daemon):
+    """redis-server that writes and syncs every command before it answers."""
+
+    side = "Redis"
+
+    def start(self) -> None:
+        port = free_port()
+        self.where = {"side": self.side, "port": port}
+        self.folder.mkdir(exist_ok=True)
+        self._run(
+            ["redis-server", "--bind", ADDRESS, "--port", str(port), "--dir", str(self.folder), "--save", "",
+             "--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"],
+        )  # fmt: skip
+        self._wait_until_there()
+
+    def ready(self) -> None:
+        import redis
+
+        try:
+            redis.Redis(ADDRESS, self.where["port"]).ping()
+        except redis.exceptions.RedisError as exc:
+            raise ConnectionRefusedError(str(exc)) from exc
+
+
+def rabbit_script() -> str | None:
+    """What starts RabbitMQ; None where it is not installed."""
+    return next((one for one in _RABBIT_SCRIPTS if Path(one).exists()), shutil.which("rabbitmq-server"))
+
+
+def rabbit_parameters(where: Where) -> Any:
+    """Of a connection of pika."""
+    import pika
+
+    return pika.ConnectionParameters(ADDRESS, where["port"], heartbeat=0, blocked_connection_timeout=None)
+
+
+def missing() -> dict[str, str]:
+    """The sides that can't be compared with, and what has to be installed for them."""
+    found = {}
+    for side, program, module in (
+        (Rabbit.side, rabbit_script(), "pika"),
+        (Redis.side, shutil.which("redis-server"), "redis"),
+    ):
+        lacking = [] if program else [f"{side.lower()}-server (apt-get install {side.lower()}-server)"]
+        if importlib.util.find_spec(module) is None:
+            lacking.append(f"the Python package {module}")
+        if lacking:
+            found[side] = " and ".join(lacking)
+    return found
+
+
+def free_port() -> int:
+    """A TCP port that nobody has."""
+    with socket.create_server((ADDRESS, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _family(number: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                stat = Path(f"/proc/{name}/stat").read_text()
+            except OSError:
+                continue
+            parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(name))
+    found = [number]
+    for one in found:
+        found += parents.get(one, [])
+    return found
+
+
+def _resident(number: int) -> int:
+    try:
+        lines = Path(f"/proc/{number}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:")), 0)
