@@ -41,7 +41,7 @@ def alpha(
     data: Path, listener: Listener | None = None, *, limits: Limits | None = None, **settings: Any
 ) -> Iterator[InThread]:
     """A server with two queues, settings of its own, and a way to a listening peer."""
-    hosts = {} if listener is None else {name: listener.at for name in ("peer", listener.at[0])}
+    hosts = {} if listener is None else dict.fromkeys(("peer", listener.at[0]), listener.at)
     settings = {"session_retry_connect_ms": 20, **settings}
     made = options(
         data, ORDERS, f"{LEDGER};transactional", address=SERVER,

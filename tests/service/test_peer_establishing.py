@@ -253,10 +253,13 @@ def test_who_does_not_go_on_is_cut_off(tmp_path: Path, packets: bytes) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.2.1-02")
 def test_an_open_session_is_not_cut_off_so_soon(tmp_path: Path) -> None:
-    with alpha(tmp_path / "alpha", session_initialization_ms=2_000) as server:
-        with Session.opened(at(server)) as peer, Session.connect(at(server)) as silent:
-            assert silent.ended() == [], "the time is over for the one that came later"
-            assert peer.fence() == []
+    with (
+        alpha(tmp_path / "alpha", session_initialization_ms=2_000) as server,
+        Session.opened(at(server)) as peer,
+        Session.connect(at(server)) as silent,
+    ):
+        assert silent.ended() == [], "the time is over for the one that came later"
+        assert peer.fence() == []
 
 
 def test_who_falls_silent_in_a_packet_is_cut_off_as_idle(tmp_path: Path) -> None:
