@@ -26,7 +26,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "127.0.0.31"
-PATIENCE_S = 120.0
+PATIENCE_S = float(os.environ.get("MSMQWIRE_PATIENCE", "120"))
 """How long a test waits for what has to happen; the machine may have much else to do."""
 ORDERS = r"private$\orders"
 LEDGER = r"private$\ledger"

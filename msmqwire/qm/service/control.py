@@ -76,6 +76,7 @@ class ControlServer:
             self._socket.unlink(missing_ok=True)
         if self._own_folder is not None:
             self._own_folder.rmdir()
+            self._own_folder = None
 
     @property
     def users(self) -> int:
@@ -120,7 +121,8 @@ class _User(asyncio.Protocol):
         self.end()
 
     def end(self) -> None:
-        """Nothing more is answered; what was not ended goes back."""
+        """Nothing more is done and answered; what was not ended goes back."""
+        self._buffer.clear()
         for task in self._tasks:
             task.cancel()
         if self._hand is not None:
@@ -174,6 +176,9 @@ class _User(asyncio.Protocol):
             answer: dict[str, Any] = {"answer": await self._hand.run(request)}
         except (LocatedError, QueueError) as exc:
             answer = {"error": error_json(exc)}
+        except Exception as exc:
+            log.exception("a request on the control channel failed")
+            answer = {"error": {"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None}}
         self._answer(number, answer)
 
     def _answer(self, number: object, answer: dict[str, Any]) -> None:

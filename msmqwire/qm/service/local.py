@@ -95,7 +95,11 @@ def _served(folder: DataFolder) -> Served | None:
     try:
         if address.path:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.connect(address.path)
+            try:
+                connection.connect(address.path)
+            except OSError:
+                connection.close()
+                raise
         else:
             connection = socket.create_connection(("127.0.0.1", address.port))
     except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -175,7 +174,7 @@ def _label(value: object, path: str) -> str:
 def _bytes(value: object, path: str) -> bytes:
     try:
         return b64decode(_text(value, path), validate=True)
-    except binascii.Error as exc:
+    except ValueError as exc:
         raise InvalidValue(f"not base64: {exc}", path=path) from None
 
 

@@ -75,11 +75,10 @@ class Hand:
 
     async def run(self, request: Request) -> Answer:
         """Do what a request asks for, and answer when that is durable."""
-        operation = self._operations.get(request.get("op", ""))
+        name = request.get("op")
+        operation = self._operations.get(name) if isinstance(name, str) else None
         if operation is None:
-            raise InvalidValue(
-                f"{request.get('op')!r:.100} is none of {', '.join(self._operations)}", path="op"
-            )
+            raise InvalidValue(f"{name!r:.100} is none of {', '.join(self._operations)}", path="op")
         return await operation(request)
 
     def close(self) -> None:
@@ -184,6 +183,8 @@ class Hand:
             reader = descriptor.waiting.get(read.request)
             if reader is not None:
                 carrier.call(self._core.messages.stop_waiting, reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            elif future.done() and not future.cancelled():  # it came in the turn in which the user went
+                self._completed(future, descriptor, future.result())
             raise
 
     def _completed(
@@ -204,9 +205,12 @@ class Hand:
 
     def _ended(self, request: Request) -> int:
         done, back = _receipts(request, "done"), _receipts(request, "back")
-        for receipt in (*done, *back):
-            if receipt not in self._held:
-                raise InvalidValue(f"no message with the receipt {receipt} is taken", path="done")
+        for path, receipts in (("done", done), ("back", back)):
+            for receipt in receipts:
+                if receipt not in self._held:
+                    raise InvalidValue(f"no message with the receipt {receipt} is taken", path=path)
+        if len({*done, *back}) < len(done) + len(back):
+            raise InvalidValue("a receipt is there twice", path="done")
         if done or back:
             self._carrier.call(self._finish, done, back)
         return len(done) + len(back)

@@ -1,0 +1,82 @@
+"""The control channel from outside: lines written and read, as a program of any other language would."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msmqwire.qm.service.folder import DataFolder
+from tests.service.running import PATIENCE_S
+
+
+class Lines:
+    """One connection to the control channel of the server of a folder.
+
+    Attributes:
+        token: what the folder says is to be told over TCP; empty at a Unix socket.
+    """
+
+    def __init__(self, data: Path) -> None:
+        address = DataFolder(data).control()
+        assert address is not None, "no server has written down where it is"
+        self.token = address.token
+        if address.path:
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.socket.settimeout(PATIENCE_S)
+            self.socket.connect(address.path)
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", address.port), PATIENCE_S)
+        self._file = self.socket.makefile("rb")
+
+    def write(self, *requests: object) -> None:
+        """Send requests without waiting for answers."""
+        self.raw(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+
+    def raw(self, data: bytes) -> None:
+        """Send bytes."""
+        self.socket.sendall(data)
+
+    def read(self) -> dict[str, Any]:
+        """The next answer."""
+        line = self._file.readline()
+        assert line.endswith(b"\n"), "the server has ended the connection"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self, request: object) -> dict[str, Any]:
+        """Send a request and read one answer."""
+        self.write(request)
+        return self.read()
+
+    def error(self, request: object) -> dict[str, Any]:
+        """The error that a request is answered with."""
+        answer = self.ask(request)
+        assert set(answer) == {"id", "error"}, answer
+        error: dict[str, Any] = answer["error"]
+        assert isinstance(error["error"], str)
+        assert error["error"]
+        assert {"path", "offset"} <= set(error)
+        return error
+
+    def is_ended(self) -> bool:
+        """Wait for what comes next: whether that is the end of the connection."""
+        try:
+            return self._file.readline() == b""
+        except ConnectionResetError:
+            return True
+
+    def close(self) -> None:
+        """End the connection."""
+        self._file.close()
+        self.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
