@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests import handmade as h
@@ -432,5 +432,5 @@ def answer(request: Got, *, guid: bytes = GUID, **wrong: Any) -> bytes:
 __all__ = [
     "ACK_ARRIVAL", "ACK_RECEIVE", "GUID", "JN", "JP", "NACK_ARRIVAL", "NACK_RECEIVE", "OTHER", "PEER",
     "QUEUE", "RECOVERABLE", "TIME_STAMP", "TX_QUEUE", "Got", "Listener", "Message", "Session", "answer",
-    "direct", "establish", "new_id", "parameters", "read", "replace",
+    "direct", "establish", "new_id", "parameters", "read",
 ]  # fmt: skip

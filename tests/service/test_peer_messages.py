@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,16 @@ ORDER_QUEUE = f"TCP:{PEER}\\PRIVATE$\\order_queue$"
 def server(tmp_path: Path) -> Iterator[InThread]:
     with alpha(tmp_path / "alpha") as found:
         yield found
+
+
+@contextmanager
+def late(tmp_path: Path, *, window: int) -> Iterator[Session]:
+    """A session with a server that acknowledges late, so that only the window can be why it does."""
+    with (
+        alpha(tmp_path / "alpha", ack_delay_ms=LATE, recoverable_ack_delay_ms=LATE) as server,
+        Session.opened(at(server), window=window, ack=120_000, recoverable=120_000) as peer,
+    ):
+        yield peer
 
 
 def transactional(*numbers: int, ordinal: int = 1, stamp: int = 1_000) -> list[Message]:
@@ -63,27 +75,21 @@ def test_a_recoverable_message_is_acknowledged_by_a_bit(server: InThread) -> Non
 @pytest.mark.requirement("MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-04", "MQQB-3.1.1.6.1-02", "MQQB-3.1.1.6.1-04")
 def test_recoverable_messages_are_numbered_among_themselves(tmp_path: Path) -> None:
     """The acknowledgement is awaited from the window, so that one tells of them all."""
-    with alpha(tmp_path / "alpha", ack_delay_ms=LATE, recoverable_ack_delay_ms=LATE) as server:
-        with Session.opened(at(server), window=10, ack=120_000, recoverable=120_000) as peer:
-            kinds = (False, True, False, False, True)
-            peer.push(*(Message(b"%d" % at, recoverable=kind) for at, kind in enumerate(kinds)))
-            assert peer.packet() == h.session_ack(
-                h.session_header(ack=5, recoverable_ack=1, recoverable_flags=0b11)
-            )
-            peer.push(*(Message(b"x", recoverable=kind) for kind in kinds))
-            assert peer.packet() == h.session_ack(
-                h.session_header(ack=10, recoverable_ack=3, recoverable_flags=0b11)
-            )
+    with late(tmp_path, window=10) as peer:
+        kinds = (False, True, False, False, True)
+        for turn in (1, 2):
+            peer.push(*(Message(recoverable=kind) for kind in kinds))
+            fields = h.session_header(ack=5 * turn, recoverable_ack=2 * turn - 1, recoverable_flags=0b11)
+            assert peer.packet() == h.session_ack(fields)
 
 
 @pytest.mark.requirement("MQQB-3.1.1.6.1-07", "MQQB-3.1.5.4.1-01")
 @pytest.mark.parametrize(("window", "told"), [(4, 2), (9, 4), (64, 32), (1_000, 32), (1, 1), (0, 1)])
 def test_half_a_window_is_acknowledged_at_once(tmp_path: Path, window: int, told: int) -> None:
-    with alpha(tmp_path / "alpha", ack_delay_ms=LATE, recoverable_ack_delay_ms=LATE) as server:
-        with Session.opened(at(server), window=window, ack=120_000, recoverable=120_000) as peer:
-            for turn in (1, 2, 3):
-                peer.push(*(Message() for _ in range(told)))
-                assert peer.packet() == h.session_ack(h.session_header(ack=turn * told))
+    with late(tmp_path, window=window) as peer:
+        for turn in (1, 2, 3):
+            peer.push(*(Message() for _ in range(told)))
+            assert peer.packet() == h.session_ack(h.session_header(ack=turn * told))
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.7-01", "MQQB-3.1.5.8.7-02", "MQQB-3.1.5.8.7-03")
