@@ -82,10 +82,12 @@ class TcpNetwork:
         self._of_one: Counter[str] = Counter()
         self._dirty: dict[int, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._alive: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
         self._listens_at = ""
         self._pings: asyncio.DatagramTransport | None = None
-        self._requests: dict[int, asyncio.DatagramTransport] = {}  # by version of IP
+        self._requests: dict[str, asyncio.DatagramTransport] = {}  # by the address that they go out from
+        self._requesting = asyncio.Lock()
 
     # -- listening ----------------------------------------------------------------------------------------
 
@@ -118,15 +120,17 @@ class TcpNetwork:
     async def close(self) -> None:
         """End all connections, once their peers have what was sent, or after `Limits.close_s`."""
         self.stop_listening()
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
         for transport in self._requests.values():
             transport.close()
-        open_ones = list(self.connections.values())
-        for connection in open_ones:
+        for connection in self._alive:
             connection.close()
-        if open_ones:
-            await asyncio.wait([connection.gone for connection in open_ones], timeout=self.limits.close_s + 1)
+        ends = [*tasks, *(connection.gone for connection in self._alive)]
+        if ends:
+            await asyncio.wait(ends, timeout=self.limits.close_s + 1)
+        await asyncio.sleep(0)  # transports close their sockets in the next turn
 
     # -- what comes in ------------------------------------------------------------------------------------
 
@@ -151,8 +155,13 @@ class TcpNetwork:
         self.traffic.bytes_received += len(data)
         self._carrier.call(self._engine.received, connection.number, data)
 
+    def made(self, connection: Connection) -> None:
+        """A connection is there."""
+        self._alive.add(connection)
+
     def lost(self, connection: Connection, reason: Exception | None) -> None:
         """A connection is gone."""
+        self._alive.discard(connection)
         if connection.incoming:
             self._of_one[connection.address] -= 1
             if not self._of_one[connection.address]:
@@ -193,19 +202,23 @@ class TcpNetwork:
         return list(dict.fromkeys(str(one[4][0]) for one in found))
 
     def connect(self, connection: int, address: str, host: str) -> None:
-        self._begin(self._connect(connection, address, host))
+        made = self.connections[connection] = Connection(self, connection)
+        self._begin(self._connect(made, address, host))
 
-    async def _connect(self, number: int, address: str, host: str) -> None:
+    async def _connect(self, made: Connection, address: str, host: str) -> None:
         loop = asyncio.get_running_loop()
+        number = made.number
         port = self._ways.hosts.get(host.lower(), ("", None))[1] or self._ways.port
-        made = Connection(self, number)
-        self.connections[number] = made
+        if number not in self.connections:
+            return  # given up already
         try:
             async with asyncio.timeout(self.limits.connect_s):
                 await loop.create_connection(
                     lambda: made, address, port, local_addr=self._own_address(address)
                 )
         except (OSError, TimeoutError) as exc:
+            if made.address:
+                return  # it came at the last moment and was told; its end is told as well
             self.traffic.connect_failed += 1
             log.info("can't connect", extra={"peer": address, "port": port, "error": str(exc) or "no answer"})
             if self.connections.pop(number, None) is not None:
@@ -253,13 +266,18 @@ class TcpNetwork:
             self._pings.sendto(data, (address, port))
 
     async def _ping(self, address: str, data: bytes) -> None:
-        version = ip_address(address).version
-        if version not in self._requests:
-            transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
-                lambda: _Pings(self, request=False), local_addr=("::" if version == 6 else "0.0.0.0", 0)
-            )
-            self._requests.setdefault(version, transport)
-        self._requests[version].sendto(data, (address, self._ways.ping_port))
+        any_address = "::" if isinstance(ip_address(address), IPv6Address) else "0.0.0.0"
+        local = self._own_address(address) or (any_address, 0)
+        try:
+            async with self._requesting:
+                if local[0] not in self._requests:
+                    self._requests[local[0]], _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                        lambda: _Pings(self, request=False), local_addr=local
+                    )
+        except OSError as exc:
+            log.info("can't ping", extra={"peer": address, "error": str(exc)})
+            return
+        self._requests[local[0]].sendto(data, (address, self._ways.ping_port))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -287,10 +305,12 @@ class Connection(asyncio.Protocol):
         self.parts: list[bytes] = []
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "TCP goes both ways"
         self._transport = transport
+        self._network.made(self)
         self.address = _plain(transport.get_extra_info("peername")[0])
         found = transport.get_extra_info("socket")
         if found is not None:
@@ -307,6 +327,8 @@ class Connection(asyncio.Protocol):
             self._network.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
         if not self.gone.done():
             self.gone.set_result(None)
         self._network.lost(self, exc)
@@ -315,7 +337,7 @@ class Connection(asyncio.Protocol):
         """Hand what is to be sent to the system; gives the number of bytes."""
         parts, self.parts = self.parts, []
         transport = self._transport
-        if transport is None or not parts:
+        if transport is None or not parts or self._deadline is not None:
             return 0
         data = b"".join(parts)
         transport.write(data)
@@ -327,12 +349,20 @@ class Connection(asyncio.Protocol):
         return len(data)
 
     def close(self) -> None:
-        """End the connection once the peer has what was sent."""
+        """End the connection once the peer has what was sent, and has ended it as well.
+
+        What it still sends is read: were the socket closed before, the system would reset the connection, and
+        what the peer has not read would be lost.
+        """
         transport = self._transport
-        if transport is None:
+        if transport is None or self._deadline is not None:
             return
-        transport.close()
-        asyncio.get_running_loop().call_later(self._network.limits.close_s, transport.abort)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._network.limits.close_s, transport.abort)
+        try:
+            transport.write_eof()
+        except OSError:  # the peer has reset it
+            transport.abort()
 
 
 class _Pings(asyncio.DatagramProtocol):

@@ -156,6 +156,7 @@ class Network:
         self.world = world
         self.connections: dict[Connection, None] = {}
         self._by_end: dict[tuple[str, int, int], Connection] = {}
+        self._connecting: dict[tuple[str, int, int], End] = {}
         self._partitions: dict[frozenset[str], int] = {}
 
     def blocked_until(self, one: Node, other: Node) -> int:
@@ -190,17 +191,21 @@ class Network:
                 node.name, "closes the connection", connection.ends[1 - connection.side(node)].node.name
             )
             connection.close(connection.side(node))
+        elif (end := self._connecting.get((node.name, node.epoch, number))) is not None:
+            end.open = False
 
     def connect(self, node: Node, number: int, address: str) -> None:
         """`Connect`."""
         target = self._at(address)
         delay = self.world.rng.choice((0, 1, 10, 100))
         end = End(node, number)
+        self._connecting[node.name, node.epoch, number] = end
         self.world.after(delay, lambda: self._reach(end, target, self.world.now))
 
     def _reach(self, end: End, target: Node | None, since: int) -> None:
         world = self.world
-        if not end.alive:
+        if not (end.alive and end.open):
+            self._ended(end)
             return
         if target is not None and (until := self.blocked_until(end.node, target)) > world.now:
             if until - since > _CONNECT_TIMEOUT_MS:
@@ -211,6 +216,7 @@ class Network:
         if target is None or target.core is None or world.now < target.refuses_until:
             self._refuse(end)
             return
+        self._ended(end)
         number = target.core.engine.next_connection()
         accepting = End(target, number)
         connection = Connection(self, end, accepting)
@@ -222,8 +228,13 @@ class Network:
         connection.put(1, _CONNECTED)
         target.call(lambda core: core.engine.accepted(number, end.node.address))
 
+    def _ended(self, end: End) -> None:
+        """An attempt to connect has come to its end."""
+        self._connecting.pop((end.node.name, end.epoch, end.number), None)
+
     def _refuse(self, end: End) -> None:
-        if end.alive:
+        self._ended(end)
+        if end.alive and end.open:
             self.world.counts["refused connections"] += 1
             self.world.tell(end.node.name, "can't connect")
             status = ConnectionStatus.SOCKET_CONNECT_FAILURE

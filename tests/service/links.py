@@ -1,0 +1,345 @@
+"""Stations at the ends of a network that tell what they are told: simulated ones, and with real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import permutations
+from typing import Any, Final, Protocol
+from unittest.mock import patch
+
+from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.model.effects import Connect, Effect, Send
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.network import Connection, Limits, TcpNetwork, Ways
+from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.plan import Plan
+from msmqwire.qm.sim.world import World
+from msmqwire.qm.store.memory import MemoryStore
+
+NAMES: Final = ("alpha", "beta", "gamma")
+PATIENCE_S: Final = 120.0
+PATIENCE_MS: Final = 600_000
+"""The same in virtual time."""
+FENCE: Final = 1_000_000
+UNKNOWN: Final = "nowhere.invalid"
+
+
+class Recorder:
+    """What stands in the place of the engine: all that it is told, in order.
+
+    Attributes:
+        told: name of the event and its arguments.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+        self._numbers = 0
+
+    def next_connection(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def accepted(self, connection: int, address: str) -> None:
+        self.told.append(("accepted", connection, address))
+
+    def connected(self, connection: int) -> None:
+        self.told.append(("connected", connection))
+
+    def connect_failed(self, connection: int, status: object) -> None:
+        self.told.append(("connect_failed", connection, status))
+
+    def received(self, connection: int, data: bytes) -> None:
+        self.told.append(("received", connection, data))
+
+    def disconnected(self, connection: int) -> None:
+        self.told.append(("disconnected", connection))
+
+    def resolved(self, request: int, addresses: list[str]) -> None:
+        self.told.append(("resolved", request, list(addresses)))
+
+    def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
+        self.told.append(("datagram", data, address, port, request))
+
+    # -- what tests ask for -------------------------------------------------------------------------------
+
+    def all(self, event: str) -> list[tuple[Any, ...]]:
+        """The arguments of each event of a kind."""
+        return [one[1:] for one in self.told if one[0] == event]
+
+    def of(self, connection: int) -> list[str]:
+        """What was told of a connection, bytes in a row as one."""
+        names: list[str] = []
+        for event, number, *_ in self.told:
+            of_it = event not in ("resolved", "datagram") and number == connection
+            if of_it and not (event == "received" and names[-1:] == ["received"]):
+                names.append(event)
+        return names
+
+    def having(self, data: bytes) -> list[int]:
+        """The connections over which this and nothing else has come."""
+        return [number for number, _ in self.all("accepted") if self.data(number) == data]
+
+    def data(self, connection: int) -> bytes:
+        """All bytes of a connection."""
+        return b"".join(data for number, data in self.all("received") if number == connection)
+
+
+class Core:
+    """As much of a core as carriers and the simulated network want of one."""
+
+    deadline = None
+
+    def __init__(self) -> None:
+        self.engine = Recorder()
+        self.effects: list[Effect] = []
+
+    def at(self, now_ms: int, utc: int) -> None:
+        """No timers."""
+
+    def take(self) -> tuple[Changes, list[Effect]]:
+        effects, self.effects = self.effects, []
+        return Changes(), effects
+
+    def committed(self) -> None:
+        """Nothing to know."""
+
+
+class Station(Protocol):
+    """One computer.
+
+    Attributes:
+        name, address: of it.
+        engine: what it was told.
+        ping_port: where requests go.
+    """
+
+    name: str
+    address: str
+    engine: Recorder
+
+    def perform(self, *effects: Effect) -> None:
+        """Carry out effects."""
+
+    def die(self) -> None:
+        """Be gone, without a word."""
+
+
+class Links:
+    """Three stations and what is between them."""
+
+    stations: Mapping[str, Any]
+    ping_port: int
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Let time pass until a condition holds."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Let pass what is on its way."""
+        raise NotImplementedError
+
+    def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
+        """Have several stations carry out effects at the same time."""
+        raise NotImplementedError
+
+    def connect(self, first: Any, second: Any) -> tuple[int, int]:
+        """A connection from one to the other; gives its number at each of them."""
+        number, seen = first.engine.next_connection(), len(second.engine.all("accepted"))
+        first.perform(Connect(number, second.address, second.name))
+        self.until(lambda: len(second.engine.all("accepted")) > seen, "a connection is accepted")
+        self.until(lambda: (number,) in first.engine.all("connected"), "a connection is told")
+        return number, second.engine.all("accepted")[seen][0]
+
+
+# -- simulated ------------------------------------------------------------------------------------------
+
+
+class SimStation(Node):
+    """A node that has a recorder."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name, 0)
+        self.core = Core()  # type: ignore[assignment]
+        self.engine: Recorder = self.core.engine  # type: ignore[union-attr, assignment]
+
+    def call(self, action: Callable[[Any], Any]) -> Any:
+        return None if self.core is None else action(self.core)
+
+    def perform(self, *effects: Effect) -> None:
+        for effect in effects:
+            self._perform(effect)
+
+    def die(self) -> None:
+        self.core = None
+        self.world.network.down(self)
+
+
+class SimLinks(Links):
+    """The network of simulations, in virtual time."""
+
+    ping_port = 3527
+
+    def __init__(self, seed: int) -> None:
+        self._world = World(Plan(seed, NAMES, Settings(), (0, 0, 0), None, 0.5, 0.0, ()))
+        self.stations = {name: SimStation(self._world, name) for name in NAMES}
+        self._world.nodes = dict(self.stations)
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        end = self._world.now + PATIENCE_MS
+        while not condition():
+            assert self._world.now < end, f"in vain: {what}"
+            self._world._until(self._world.now + 1)
+
+    def settle(self) -> None:
+        self._world._until(self._world.now + 2 * 60_000)
+
+    def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
+        for station, effects in work:
+            station.perform(*effects)
+
+
+# -- sockets --------------------------------------------------------------------------------------------
+
+
+class TcpStation:
+    """A carrier and its sockets, with a recorder in the place of the queue manager."""
+
+    def __init__(self, name: str, address: str, loop: asyncio.AbstractEventLoop, ways: Ways) -> None:
+        self.name, self.address, self._loop = name, address, loop
+        self.core = Core()
+        self.engine = self.core.engine
+        self.carrier = Carrier(self.core, MemoryStore())  # type: ignore[arg-type]
+        self.network = TcpNetwork(self.carrier, ways=ways, limits=Limits(connect_s=60.0))
+        self.carrier.network = self.network
+
+    def order(self, *effects: Effect) -> None:
+        """Have effects carried out at the end of this turn."""
+        self.carrier.call(self.core.effects.extend, effects)
+
+    def perform(self, *effects: Effect) -> None:
+        async def act() -> None:
+            self.order(*effects)
+            await self.carrier.durable()
+
+        self._loop.run_until_complete(act())
+
+    def die(self) -> None:
+        async def act() -> None:
+            self.network.stop_listening()
+            for one in list(self.network.connections.values()):
+                transport = one._transport
+                assert transport is not None
+                transport.abort()
+
+        self._loop.run_until_complete(act())
+
+
+class TcpLinks(Links):
+    """Real sockets, all in one loop."""
+
+    def __init__(self, addresses: tuple[str, ...] = ("127.0.0.41", "127.0.0.42", "127.0.0.43")) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.errors: list[Any] = []
+        self._fences = 0
+        self.loop.set_exception_handler(lambda _, context: self.errors.append(context))
+        self._addresses = addresses
+        self.loop.run_until_complete(self._start())
+
+    async def _start(self) -> None:
+        hosts: dict[str, tuple[str, int | None]] = {}
+        while True:
+            self.ping_port = 0
+            self.stations = {}
+            try:
+                for name, address in zip(NAMES, self._addresses, strict=True):
+                    await self._add(name, address, hosts)
+            except OSError:  # the port of the first is not free at another address
+                await self._end()
+            else:
+                return
+
+    async def _add(self, name: str, address: str, hosts: dict[str, tuple[str, int | None]]) -> None:
+        station = TcpStation(name, address, self.loop, Ways(hosts=hosts, ping_port=self.ping_port))
+        self.stations = {**self.stations, name: station}
+        port = await station.network.listen(address, 0)
+        hosts[name] = address, port
+        found = await station.network.answer_pings(address, self.ping_port)
+        if not self.ping_port:
+            self.ping_port = found
+            station.network._ways = Ways(hosts=hosts, ping_port=found)
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        async def wait() -> None:
+            end = time.monotonic() + PATIENCE_S
+            while not condition():
+                assert time.monotonic() < end, f"in vain: {what}"
+                await asyncio.sleep(0.002)
+
+        self.loop.run_until_complete(wait())
+
+    def settle(self) -> None:
+        """Bytes there and back between all of them: what was on its way before comes before that."""
+        alive = [one for one in self.stations.values() if one.network._servers]
+        for first, second in permutations(alive, 2):
+            self._fences += 1
+            number, text = FENCE + self._fences, b"fence %d" % self._fences
+            first.perform(Connect(number, second.address, second.name))
+            self.until(lambda f=first, n=number: f.engine.of(n), "the way of a fence is told")
+            first.perform(Send(number, text))
+            self.until(lambda s=second, t=text: s.engine.having(t), "a fence comes")
+            second.perform(Send(second.engine.having(text)[0], text))
+            self.until(lambda f=first, n=number, t=text: f.engine.data(n) == t, "a fence comes back")
+        self.until(lambda: not any(one.network._tasks for one in self.stations.values()), "attempts end")
+
+    def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
+        async def act() -> None:
+            for station, effects in work:
+                station.order(*effects)
+            for station, _ in work:
+                await station.carrier.durable()
+
+        self.loop.run_until_complete(act())
+
+    async def _end(self) -> None:
+        for station in self.stations.values():
+            await station.network.close()
+
+    def close(self) -> None:
+        """End all of it."""
+        self.loop.run_until_complete(self._end())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        assert self.errors == []
+
+
+class Deaf:
+    """Listens to nothing: what these stations send are no packets."""
+
+    def __init__(self, source: Node, target: Node) -> None:
+        pass
+
+    def sent(self, data: bytes, opposite: Deaf) -> None:
+        pass
+
+
+@contextmanager
+def simulated(seed: int = 1) -> Iterator[Links]:
+    """Links of a simulation."""
+    with patch("msmqwire.qm.sim.network.Listener", Deaf):
+        yield SimLinks(seed)
+
+
+@contextmanager
+def sockets() -> Iterator[Links]:
+    """Links of TCP and UDP."""
+    links = TcpLinks()
+    with contextlib.closing(links):
+        yield links
+
+
+__all__ = ["UNKNOWN", "Connection", "Links", "Recorder", "Station", "TcpLinks", "simulated", "sockets"]
