@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.service import operations
 from msmqwire.qm.service.operations import Hand
 from tests.service.control_lines import Lines
-from tests.service.running import (
-    ORDERS,
-    InThread,
-    bodies,
-    message,
-    peeked,
-    recoverable,
-    until,
-)
+from tests.service.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
 
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 
@@ -28,18 +20,6 @@ TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 def lines(server: InThread) -> Iterator[Lines]:
     with Lines(server.data) as found:
         yield found
-
-
-def is_well(data: Path) -> None:
-    """The server takes and gives messages."""
-    with Lines(data) as other:
-        assert (
-            len(other.ask({"op": "send", "to": TO_ORDERS, "messages": [message(b"well")]})["answer"]["sent"])
-            == 1
-        )
-        found = other.ask({"op": "receive", "queue": ORDERS})["answer"]["messages"]
-        assert bodies(found) == [b"well"]
-        assert other.ask({"op": "end", "done": [found[0]["receipt"]]})["answer"] == {"ended": 1}
 
 
 # -- requests and answers -------------------------------------------------------------------------------

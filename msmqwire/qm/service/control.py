@@ -97,7 +97,9 @@ class ControlServer:
         if not self._token:
             return True
         given = request.get("token")
-        return isinstance(given, str) and hmac.compare_digest(given.encode(), self._token.encode())
+        if not isinstance(given, str):
+            return False
+        return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token.encode())
 
 
 class _User(asyncio.Protocol):

@@ -1,0 +1,381 @@
+"""The control channel: what is not a request, or one with wrong values, is answered and harms nobody."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msmqwire.qm.service import control
+from msmqwire.qm.service.folder import DataFolder
+from tests.service.control_lines import Lines
+from tests.service.running import (
+    LEDGER,
+    ORDERS,
+    InThread,
+    bodies,
+    listed,
+    message,
+    options,
+    peeked,
+    recoverable,
+    served,
+    until,
+)
+
+TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
+OPERATIONS = [
+    "status",
+    "create",
+    "delete",
+    "set",
+    "purge",
+    "list",
+    "show",
+    "peek",
+    "receive",
+    "end",
+    "move",
+    "send",
+]
+
+
+@pytest.fixture
+def lines(server: InThread) -> Iterator[Lines]:
+    with Lines(server.data) as found:
+        yield found
+
+
+def is_well(lines: Lines) -> None:
+    """The server takes and gives messages."""
+    lines.ask({"op": "create", "queue": r"private$\wellbeing", "missing": True})
+    to = r"DIRECT=OS:alpha\private$\wellbeing"
+    assert len(lines.ask({"op": "send", "to": to, "messages": [message(b"well")]})["answer"]["sent"]) == 1
+    found = lines.ask({"op": "receive", "queue": r"private$\wellbeing"})["answer"]["messages"]
+    assert bodies(found) == [b"well"]
+    assert lines.ask({"op": "end", "done": [found[0]["receipt"]]})["answer"] == {"ended": 1}
+
+
+# -- lines ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"GET / HTTP/1.1\r",
+        b"{",
+        b'{"op": "status"} {"op": "status"}',
+        b"\x00\xff\xfe",
+        b'{"op": "\xff"}',
+        b"[" * 200_000,
+        b'{"a":' * 100_000,
+        b"1" * 10_000,
+        b'{"id": ' + b"9" * 5_000 + b"}",
+    ],
+    ids=["empty", "http", "open", "two", "bytes", "not utf-8", "arrays", "objects", "digits", "long id"],
+)
+def test_a_line_that_is_no_json_is_answered_so(lines: Lines, line: bytes) -> None:
+    lines.raw(line + b"\n")
+    answer = lines.read()
+    assert answer["id"] is None
+    assert answer["error"]["error"].startswith("not JSON: ")
+    is_well(lines)
+
+
+@pytest.mark.parametrize("value", [[], [{"op": "status"}], "status", 7, None, True, 1.5])
+def test_json_that_is_no_object_is_answered_so(lines: Lines, value: object) -> None:
+    assert lines.error(value) == {"error": "not an object", "path": "", "offset": None}
+    is_well(lines)
+
+
+def test_a_line_beyond_the_limit_ends_its_connection_alone(server: InThread, lines: Lines) -> None:
+    other = lines
+    with Lines(server.data) as hostile:
+        hostile.ask({"op": "send", "to": TO_ORDERS, "messages": recoverable(b"1")})
+        hostile.ask({"op": "receive", "queue": ORDERS})
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            hostile.raw(b"x" * (3 * control.REQUEST_MAX))
+        assert hostile.is_ended()
+    is_well(other)
+    assert peeked(server.data, ORDERS) == [b"1"]  # what it had taken is back
+
+
+def test_a_line_just_within_the_limit_is_read(lines: Lines) -> None:
+    line = json.dumps({"id": 1, "op": "status"}).encode()
+    lines.raw(line + b" " * (control.REQUEST_MAX - len(line) - 1) + b"\n")
+    assert lines.read()["answer"]["name"] == "alpha"
+
+
+def test_connections_that_say_nothing_or_half_a_line_harm_nobody(server: InThread) -> None:
+    silent = [Lines(server.data) for _ in range(50)]
+    for one in silent[::2]:
+        one.raw(b'{"op": "status"')
+    with Lines(server.data) as other:
+        is_well(other)
+    for one in silent:
+        one.close()
+
+
+def test_a_reader_that_takes_no_answers_harms_nobody(server: InThread) -> None:
+    with Lines(server.data) as other:
+        other.ask({"op": "send", "to": TO_ORDERS, "messages": [message(b"x" * 1_000_000)]})
+        with Lines(server.data) as hostile:
+            hostile.write(*({"op": "peek", "queue": ORDERS} for _ in range(100)))
+            is_well(other)
+        is_well(other)
+
+
+# -- requests -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "op", [None, "", "nothing", "Status", 1, 1.5, True, [], ["status"], {}, {"op": "status"}]
+)
+def test_an_unknown_operation_is_named(lines: Lines, op: object) -> None:
+    error = lines.error({"op": op})
+    assert error["path"] == "op"
+    assert error["error"] == f"{op!r} is none of {', '.join(OPERATIONS)}"
+
+
+@pytest.mark.parametrize("op", ["create", "delete", "set", "purge", "show", "peek", "receive", "move"])
+@pytest.mark.parametrize("queue", [None, "", 7, [], {}, True])
+def test_a_queue_that_is_not_named_is_missed(lines: Lines, op: str, queue: object) -> None:
+    assert lines.error({"op": op, "queue": queue, "to": ORDERS})["path"] == "queue"
+
+
+@pytest.mark.parametrize("op", ["delete", "purge", "show", "peek", "receive", "set", "move"])
+def test_a_queue_that_is_not_there_is_told(lines: Lines, op: str) -> None:
+    error = lines.error({"op": op, "queue": r"private$\nothing", "to": r"private$\nothing;sub", "label": "x"})
+    assert error["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
+    assert error["hresult"] == "0xC00E0003"
+    assert error["error"] == r"private$\nothing: there is no such queue"
+
+
+WRONG = [
+    ("body", "not base64!"),
+    ("body", "\N{SNOWMAN}"),
+    ("body", "YQ"),
+    ("body", 7),
+    ("body", ["YQ=="]),
+    ("extension", "*"),
+    ("body_type", -1),
+    ("body_type", 1 << 32),
+    ("body_type", 1.0),
+    ("body_type", True),
+    ("label", 7),
+    ("label", "x" * 250),
+    ("label", "\N{GRINNING FACE}" * 125),
+    ("priority", 8),
+    ("priority", -1),
+    ("priority", "3"),
+    ("delivery", "fast"),
+    ("delivery", ["express"]),
+    ("delivery", {}),
+    ("class", 0x1234),
+    ("class", -1),
+    ("class", "ack"),
+    ("correlation", "zz" * 20),
+    ("correlation", "00" * 19),
+    ("correlation", "not-a-guid\\1"),
+    ("correlation", "629d266e-11e0-40fb-b8c0-a27078dc2fb7\\4294967296"),
+    ("correlation", 7),
+    ("acknowledge", "everything"),
+    ("acknowledge", ["full_receive", 7]),
+    ("acknowledge", {"full_receive": True}),
+    ("admin_queue", "private$\\x"),
+    ("admin_queue", 7),
+    ("response_queue", "DIRECT="),
+    ("application", -1),
+    ("journal", 1),
+    ("dead_letter", "yes"),
+    ("time_to_reach_queue", -1),
+    ("time_to_be_received", 1 << 32),
+    ("nothing", 1),
+    ("identifier", "x"),
+]
+
+
+@pytest.mark.parametrize("name, value", WRONG)
+def test_a_wrong_property_of_a_message_is_named_and_nothing_is_sent(
+    lines: Lines, server: InThread, name: str, value: object
+) -> None:
+    wrong = {"op": "send", "to": TO_ORDERS, "messages": [message(b"right"), {name: value}]}
+    assert lines.error(wrong)["path"].endswith(name)
+    assert peeked(server.data, ORDERS) == []
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("label", "x" * 125),
+        ("label", 7),
+        ("quota", -1),
+        ("quota", "1"),
+        ("quota", 1.5),
+        ("journal", 1),
+        ("journal_quota", 1 << 32),
+        ("authenticated", None),
+        ("privacy", "all"),
+        ("privacy", ["none"]),
+        ("base_priority", 1 << 15),
+        ("type", "x"),
+        ("type", None),
+        ("multicast", "234.1.1.1"),
+        ("multicast", 7),
+        ("transactional", True),
+        ("identifier", "629d266e-11e0-40fb-b8c0-a27078dc2fb7"),
+        ("nothing", 1),
+    ],
+)
+def test_a_wrong_property_of_a_queue_is_named_and_nothing_is_set(
+    lines: Lines, name: str, value: object
+) -> None:
+    before = lines.ask({"op": "show", "queue": ORDERS})["answer"]
+    assert lines.error({"op": "set", "queue": ORDERS, "label": "new", name: value})["path"] == name
+    assert lines.ask({"op": "show", "queue": ORDERS})["answer"] == before
+
+
+@pytest.mark.parametrize(
+    "request_, path",
+    [
+        ({"op": "receive", "queue": ORDERS, "count": 0}, "count"),
+        ({"op": "receive", "queue": ORDERS, "count": 1001}, "count"),
+        ({"op": "peek", "queue": ORDERS, "count": "1"}, "count"),
+        ({"op": "peek", "queue": ORDERS, "wait_ms": -1}, "wait_ms"),
+        ({"op": "peek", "queue": ORDERS, "after": "x"}, "after"),
+        ({"op": "peek", "queue": ORDERS, "after": 1 << 64}, "after"),
+        ({"op": "end", "done": 1}, "done"),
+        ({"op": "end", "back": [0]}, "back"),
+        ({"op": "end", "back": [None]}, "back"),
+        ({"op": "end", "done": [[]]}, "done"),
+        ({"op": "move", "queue": ORDERS}, "to"),
+        ({"op": "move", "queue": ORDERS, "to": f"{ORDERS};a", "identifier": "x"}, "identifier"),
+        ({"op": "move", "queue": ORDERS, "to": f"{ORDERS};a", "identifier": 7}, "identifier"),
+        ({"op": "send", "to": TO_ORDERS}, "messages"),
+        ({"op": "send", "to": TO_ORDERS, "messages": []}, "messages"),
+        ({"op": "send", "to": TO_ORDERS, "messages": [{}] * 1001}, "messages"),
+        ({"op": "send", "to": TO_ORDERS, "messages": {"0": {}}}, "messages"),
+        ({"op": "send", "to": TO_ORDERS, "messages": [[]]}, "messages[0]"),
+        ({"op": "send", "messages": [{}]}, "to"),
+        ({"op": "send", "to": 7, "messages": [{}]}, "to"),
+        ({"op": "send", "to": TO_ORDERS, "messages": [{}, {"delivery": "transactional"}]}, "messages"),
+        ({"op": "create", "queue": r"private$\new", "transactional": "yes"}, "transactional"),
+        ({"op": "set", "queue": ORDERS, "paused": True}, "paused"),
+        ({"op": "set", "queue": ORDERS}, "queue"),
+    ],
+)
+def test_a_wrong_argument_is_named(lines: Lines, request_: dict, path: str) -> None:
+    assert lines.error(request_)["path"] == path
+    is_well(lines)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+QUEUES = st.sampled_from(
+    [
+        *(ORDERS, LEDGER, f"{ORDERS};sub", f"{LEDGER};journal", "system$;deadletter", "system$;journal"),
+        *(r"private$\other", "public", r"elsewhere\private$\x", TO_ORDERS, r"DIRECT=OS:away\private$\x"),
+        *("MACHINE=629d266e-11e0-40fb-b8c0-a27078dc2fb7;CONNECTOR", "MULTICAST=234.1.1.1:8001"),
+        *(f"{TO_ORDERS},DIRECT=OS:away\\private$\\x", "private$\\\ud800", r"private$\orders;\n", ";", "\\"),
+    ]
+)
+NAMES = (
+    *("acknowledge", "admin_queue", "after", "application", "authenticated", "back", "base_priority", "body"),
+    *("body_type", "class", "correlation", "count", "dead_letter", "delivery", "done", "extension"),
+    *("identifier", "journal", "journal_quota", "label", "messages", "missing", "multicast", "paused"),
+    *("priority", "privacy", "queue", "quota", "response_queue", "time_to_be_received"),
+    *("time_to_reach_queue", "to", "transactional", "type"),
+)
+LIKELY = (
+    JSON
+    | QUEUES
+    | st.integers(-1, 1001)
+    | st.sampled_from(["express", "recoverable", "transactional", "full_receive", "YQ==", "none", "optional"])
+)
+VALUES = LIKELY | st.lists(st.dictionaries(st.sampled_from(NAMES), LIKELY, max_size=4), max_size=3)
+REQUESTS = st.builds(
+    lambda op, named, other: {**named, **other, "op": op},
+    st.sampled_from(OPERATIONS),
+    st.fixed_dictionaries({"queue": QUEUES, "to": QUEUES}),
+    st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=8), VALUES, max_size=5),
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
+    path = tmp_path_factory.mktemp("hostile") / "alpha"
+    with served(options(path, ORDERS, f"{LEDGER};transactional")) as found:
+        yield found
+    listed(path)  # nothing of it keeps the store from being opened again
+
+
+@given(st.lists(REQUESTS, min_size=1, max_size=6))
+@settings(max_examples=300)
+def test_any_values_are_answered(shared: InThread, requests: list[dict]) -> None:
+    with Lines(shared.data) as lines:
+        for number, request in enumerate(requests):
+            answer = lines.ask({**request, "id": number})
+            assert answer["id"] == number
+            assert set(answer) in ({"id", "answer"}, {"id", "error"})
+            if "error" in answer:
+                assert "a fault of msmqwire itself" not in answer["error"]["error"], answer
+        is_well(lines)
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100)
+def test_any_bytes_are_answered_line_by_line(shared: InThread, data: bytes) -> None:
+    with Lines(shared.data) as lines:
+        lines.raw(data + b"\n")
+        for _ in range(data.count(b"\n") + 1):
+            assert set(lines.read()) == {"id", "error"}
+        is_well(lines)
+
+
+# -- over TCP -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def over_tcp(data: Path) -> Iterator[InThread]:
+    with served(options(data, ORDERS, control_tcp=True)) as found:
+        yield found
+
+
+def test_over_tcp_who_can_read_the_folder_is_let_in(over_tcp: InThread) -> None:
+    assert (over_tcp.data / "control").stat().st_mode & 0o777 == 0o600
+    assert not (over_tcp.data / "control.sock").exists()
+    with Lines(over_tcp.data) as lines:
+        assert len(lines.token) >= 40
+        assert lines.ask({"op": "status", "token": lines.token})["answer"]["name"] == "alpha"
+        assert lines.ask({"op": "status"})["answer"]["name"] == "alpha"  # once is enough
+    assert peeked(over_tcp.data, ORDERS) == []
+
+
+@pytest.mark.parametrize("token", ["", "wrong", None, 7, ["x"], "\N{SNOWMAN}", "\ud800"])
+def test_over_tcp_a_wrong_token_ends_the_connection(over_tcp: InThread, token: object) -> None:
+    with Lines(over_tcp.data) as lines:
+        right = lines.token
+        lines.write({"op": "status", "token": token}, {"op": "status", "token": right})
+        assert lines.is_ended()
+    with Lines(over_tcp.data) as lines:
+        lines.write({"op": "status"})
+        assert lines.is_ended()
+    with Lines(over_tcp.data) as lines:
+        assert "answer" in lines.ask({"op": "status", "token": lines.token})
+
+
+def test_over_tcp_it_listens_at_the_loopback_alone(over_tcp: InThread) -> None:
+    address = DataFolder(over_tcp.data).control()
+    assert address is not None
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", address.port), 20)
+    until(lambda: peeked(over_tcp.data, ORDERS) == [], "commands come in")
