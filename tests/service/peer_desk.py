@@ -77,7 +77,8 @@ def send(server: InThread, *messages: dict[str, Any], to: str = TO_PEER) -> list
 def outgoing(server: InThread, queue: str = TO_PEER) -> int:
     """How many messages wait in an outgoing queue or are not acknowledged."""
     with attach(server.data) as local:
-        return sum(one["messages"] for one in local.call("list")["queues"] if one["queue"] == queue)
+        queues = local.call("list")["queues"]
+    return sum(one["messages"] for one in queues if one["queue"].lower() == queue.lower())
 
 
 def sessions(server: InThread) -> int:

@@ -234,6 +234,7 @@ class Session:
     Attributes:
         sent, recoverable_sent: messages that the peer has sent.
         received, recoverable_received: messages that have come.
+        window: WindowSize that the peer tells.
         acked: AckSequenceNumber that came last.
         saved: recoverable sequence numbers that the other side has said to be saved.
     """
@@ -244,7 +245,7 @@ class Session:
         self.socket = sock
         self._buffer = bytearray()
         self.sent = self.recoverable_sent = self.received = self.recoverable_received = 0
-        self.acked = 0
+        self.window, self.acked = 64, 0
         self.saved: set[int] = set()
         self._unacknowledged = 0  # recoverable ones that came since the last SessionAck of the peer
 
@@ -298,20 +299,28 @@ class Session:
         self.recoverable_sent += sum(one.saved for one in messages)
 
     def header(self, **wrong: int) -> bytes:
-        """A SessionHeader that acknowledges all that has come, but for what is to be wrong in it."""
-        count, self._unacknowledged = self._unacknowledged, 0
+        """A SessionHeader that acknowledges what has come, but for what is to be wrong in it.
+
+        It has room for 32 recoverable messages.
+        """
+        first = self.recoverable_received - self._unacknowledged + 1
+        count = min(self._unacknowledged, 32)
+        self._unacknowledged -= count
         told = {
             "ack": self.received,
-            "recoverable_ack": self.recoverable_received - count + 1 if count else 0,
+            "recoverable_ack": first if count else 0,
             "recoverable_flags": (1 << count) - 1,
             "sent": self.sent,
             "recoverable_sent": self.recoverable_sent,
+            "window": self.window,
         }
         return h.session_header(**{**told, **wrong})
 
     def acknowledge(self, **wrong: int) -> None:
-        """Send a SessionAck."""
+        """Send a SessionAck, or several if one does not have room for all that has come."""
         self.send(h.session_ack(self.header(**wrong)))
+        while self._unacknowledged:
+            self.send(h.session_ack(self.header(**wrong)))
 
     # -- receiving
 
@@ -414,6 +423,7 @@ class Listener:
         found.send(answer(request, guid=guid))
         asked = found.take()
         assert asked.kind == "ConnectionParameters"
+        found.window = window
         found.send(parameters(window=window, ack=asked.AckTimeout, recoverable=asked.RecoverableAckTimeout))
         return found
 

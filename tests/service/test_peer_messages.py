@@ -150,9 +150,7 @@ def test_a_message_sent_again_is_there_once(server: InThread, recoverable: bool)
 def test_a_number_of_another_queue_manager_is_no_duplicate(server: InThread) -> None:
     message = Message(b"of one", recoverable=True)
     with Session.opened(at(server)) as peer:
-        peer.push(
-            message, Message(b"of two", recoverable=True, message_id=message.message_id, source=h.SERVER)
-        )
+        peer.push(message, replace(message, body=b"of two", source=h.SERVER))
         peer.until_acknowledged()
     assert in_queue(server) == [b"of one", b"of two"]
 

@@ -1,4 +1,4 @@
-"""Messages from a hand-written peer that a server does not take, and what it says of them: [MS-MQQB] 3.1.5.8.2.
+"""Messages from a hand-written peer that a server does not take, and what it says: [MS-MQQB] 3.1.5.8.2.
 
 Each is counted and acknowledged in the session, which goes on.
 """
