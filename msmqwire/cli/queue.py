@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from msmqwire.cli.common import dumps, safe
 from msmqwire.cli.errors import ended_well
@@ -75,17 +76,39 @@ def _print(found: list[dict[str, Any]], as_json: bool) -> None:
         return
     if len(found) == 1:
         for name, value in found[0].items():
-            print(f"{name:18} {safe(str(value)) if value is not None else '-'}")
+            print(f"{name:18} {_shown(value)}")
         return
-    table = Table("queue", "kind", "messages", "bytes", "notes", box=None, pad_edge=False)
+    table = Table("queue", "kind", box=None, pad_edge=False)
+    table.columns[0].overflow = "fold"
+    for name in ("messages", "bytes"):
+        table.add_column(name, justify="right")
+    table.add_column("notes", overflow="fold")
     for one in found:
         notes = [word for word in ("transactional", "journal", "authenticated") if one.get(word)]
         notes += [one["state"]] if "state" in one else []
         notes += [one["label"]] if one.get("label") else []
-        table.add_row(
-            safe(one["queue"]), one["kind"], str(one["messages"]), str(one["bytes"]), safe(", ".join(notes))
-        )
+        row = (one["queue"], one["kind"], str(one["messages"]), str(one["bytes"]), ", ".join(notes))
+        table.add_row(*(Text(safe(cell)) for cell in row))
     Console().print(table)
+
+
+def _shown(value: Any) -> str:
+    """A property of a queue for people."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return ", ".join(f"{safe(name)}: {_shown(one)}" for name, one in value.items()) or "-"
+        case list():
+            return ", ".join(map(_shown, value)) or "-"
+        case None | "":
+            return "-"
+    return safe(str(value))
+
+
+def _print_done(found: dict[str, Any], what: str, as_json: bool) -> None:
+    """What was done, in words on a terminal."""
+    print(dumps(found) if as_json or not sys.stdout.isatty() else f"{safe(found['queue'])}: {what}")
 
 
 @app.command("create")
@@ -176,7 +199,8 @@ def purge(queue: Name, data: Data, as_json: AsJson = False) -> None:
 
     def run() -> None:
         with attach(data) as local:
-            _print([local.call("purge", queue=queue)], as_json)
+            found = local.call("purge", queue=queue)
+            _print_done(found, f"messages deleted: {found['purged']}", as_json)
 
     ended_well(run)
 
@@ -187,6 +211,7 @@ def delete(queue: Name, data: Data, as_json: AsJson = False) -> None:
 
     def run() -> None:
         with attach(data) as local:
-            _print([local.call("delete", queue=queue)], as_json)
+            found = local.call("delete", queue=queue)
+            _print_done(found, f"deleted, messages in it: {found['deleted']}", as_json)
 
     ended_well(run)

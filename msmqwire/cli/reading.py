@@ -42,7 +42,10 @@ def show(message: dict[str, Any], as_json: bool) -> None:
         return
     body = b64decode(message["body"])
     text = decode_body(body, message["body_type"]).text
-    shown = safe(text[:_TEXT_SHOWN]) if text is not None else f"{len(body)} bytes"
+    if text is None:
+        shown = f"{len(body)} bytes"
+    else:
+        shown = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
     kind = "" if message["class"] == 0 else f" {message['class_name']}"
     print(f"{message['identifier']}  {message['sent'] or '-'}  {message['delivery']}{kind}")
     print(f"  {safe(message['label']) or '(no label)'}: {shown}", flush=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from base64 import b64encode
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from msmqwire.cli.common import dumps, read_input
+from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import ended_well
 from msmqwire.cli.serve import endpoint, ways
-from msmqwire.errors import Unreachable
+from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
 from msmqwire.qm.client.plain import PlainSent
@@ -21,6 +22,9 @@ from msmqwire.qm.service.local import attach
 from msmqwire.qm.service.messages import ACKNOWLEDGEMENTS
 from msmqwire.qm.service.network import TCP_PORT
 from msmqwire.qm.service.operations import BATCH_MAX
+
+_REQUEST_BYTES: Final = 8 << 20
+"""The messages of one request to a folder have about so many bytes at most."""
 
 
 def command(
@@ -32,7 +36,7 @@ def command(
     bstr: Annotated[
         bool, typer.Option("--bstr", help="Send the text as VT_BSTR, UTF-16, not as UTF-8.")
     ] = False,
-    body_type: Annotated[int | None, typer.Option(min=0, help="VARENUM of the body.")] = None,
+    body_type: Annotated[int | None, typer.Option(help="VARENUM of the body.")] = None,
     label: Annotated[str, typer.Option(help="A text of up to 249 characters.")] = "",
     recoverable: Annotated[bool, typer.Option("--recoverable", help="It survives failures.")] = False,
     transactional: Annotated[bool, typer.Option("--transactional", help="It comes exactly once.")] = False,
@@ -49,7 +53,7 @@ def command(
     correlation: Annotated[
         str | None, typer.Option(metavar=r"GUID\NUMBER", help="The message that this one answers.")
     ] = None,
-    priority: Annotated[int | None, typer.Option(min=0, max=7, help="0 to 7.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 7.")] = None,
     message_class: Annotated[int | None, typer.Option("--class", help="A class of the application.")] = None,
     application: Annotated[int | None, typer.Option(help="A number of the application.")] = None,
     journal: Annotated[
@@ -110,20 +114,17 @@ def command(
     }
     given.update({name: value for name, value in options.items() if value is not None})  # type: ignore[typeddict-item]
 
-    def content() -> bytes:
-        if file is not None:
-            found = read_input(file)
-            return found.decode("utf-8").encode("utf-16-le") if bstr else found
-        return (body or "").encode("utf-16-le" if bstr else "utf-8")
-
     def run() -> None:
+        content = os.fsencode(body or "") if file is None else read_input(file)
+        if bstr:
+            content = _utf16(content)
         if data is not None:
-            _by_folder(data, format_name, content(), given, transactional, count, as_json)
+            _by_folder(data, format_name, content, given, transactional, count, as_json)
             return
         places = ways(host or [], port, PING_PORT).hosts
         at = None if listen is None else endpoint(listen, 0)
         with connect(format_name, port=port, hosts=places, listen=at, drain=timeout) as queue:
-            sent = [queue.send(content(), transactional=transactional, **given) for _ in range(count)]
+            sent = [queue.send(content, transactional=transactional, **given) for _ in range(count)]
             if recoverable or transactional or ack:
                 for one in sent:
                     _print(one.identifier, _awaited(one, timeout, bool(ack) and admin_queue is None), as_json)
@@ -132,6 +133,14 @@ def command(
                 _print(one.identifier, [], as_json)
 
     ended_well(run)
+
+
+def _utf16(text: bytes) -> bytes:
+    """The same text in UTF-16. Raises InvalidValue."""
+    try:
+        return text.decode("utf-8").encode("utf-16-le")
+    except UnicodeDecodeError as exc:
+        raise InvalidValue("not a text in UTF-8", path="body", offset=exc.start) from None
 
 
 def _awaited(sent: PlainSent, timeout: float, acknowledged: bool) -> list[str]:
@@ -153,9 +162,15 @@ def _by_folder(
     as_json: bool,
 ) -> None:
     message = {**as_request(given, transactional=transactional), "body": b64encode(body).decode()}
+    most = max(1, _REQUEST_BYTES // (len(message["body"]) + _REQUEST_BYTES // BATCH_MAX))
     with attach(data) as local:
-        for identifier in local.call("send", to=format_name, messages=[message] * count)["sent"]:
-            _print(identifier, [], as_json)
+        for sent in range(0, count, most):
+            answer = local.call("send", to=format_name, messages=[message] * min(most, count - sent))
+            for identifier in answer["sent"]:
+                _print(identifier, [], as_json)
+            if "refused" in answer:
+                say(answer["refused"])
+                raise typer.Exit(EX_UNAVAILABLE)
 
 
 def _print(identifier: str, classes: list[str], as_json: bool) -> None:

@@ -37,7 +37,10 @@ def ways(hosts: list[str], port: int, ping_port: int) -> Ways:
         name, equals, rest = text.partition("=")
         if not (name and equals and rest):
             raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]")
-        address, number = endpoint(rest, 0)
+        try:
+            address, number = endpoint(rest, 0)
+        except typer.BadParameter:
+            raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
         found[name.lower()] = address, number or None
     return Ways(port, ping_port, found)
 

@@ -258,7 +258,8 @@ def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse(status: int | DirectoryOperationResult, name: str) -> None:
     if isinstance(status, DirectoryOperationResult):
-        raise QueueError(f"{name}: the directory answers {status.value}", HResult.MQ_ERROR_NO_DS)
+        why = f"the directory, which queues without private$ are in, answers {status.value}"
+        raise QueueError(f"{name}: {why}", HResult.MQ_ERROR_NO_DS)
     raise QueueError(reason(status, name), status)
 
 
@@ -276,7 +277,8 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         queue = find(core, request)
         if not isinstance(queue, OutgoingQueue):
             raise InvalidValue("only an outgoing queue can be paused", path="paused")
-        _settings({name: value for name, value in request.items() if name != "paused"})
+        for name in _settings(request, "paused"):
+            raise InvalidValue(f"of an outgoing queue nothing but paused can be set, not {name}", path=name)
         if _flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
         return queue_json(core, queue)
