@@ -7,7 +7,7 @@ import os
 from types import TracebackType
 from typing import Final
 
-from msmqwire.errors import Unreachable
+from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.plain import Plain, PlainQueue
 from msmqwire.qm.client.queue import Queue
@@ -36,23 +36,53 @@ class Connection:
         self._given = state, ways, listen
         self._manager: ClientManager | None = None
         self._plain: Plain | None = None
+        self._entered = False
+
+    def _enter(self) -> None:
+        if self._entered:
+            raise InvalidValue("it was entered before: make another one", path="connection")
+        self._entered = True
 
     async def __aenter__(self) -> Queue:
-        self._manager = manager = ClientManager(*self._given)
-        try:
-            await manager.start()
-            return Queue(manager, manager.open(self._format_name))
-        except BaseException:
-            manager.close_store()
-            raise
+        self._enter()
+        return await self.open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.leave(wait=kind is None)
+
+    def __enter__(self) -> PlainQueue:
+        self._enter()
+        self._plain = plain = Plain()
+        return plain.start(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._plain is not None, "it was entered"
+        self._plain.stop(self, wait=kind is None)
+
+    # -- in the loop --------------------------------------------------------------------------------------
+
+    async def open(self) -> Queue:
+        """Start the queue manager inside, and open the queue."""
+        manager = ClientManager(*self._given)
+        try:
+            await manager.start()
+            found = Queue(manager, manager.open(self._format_name))
+        except BaseException:
+            await manager.stop()
+            raise
+        self._manager = manager
+        return found
+
+    async def leave(self, *, wait: bool) -> None:
+        """End it, once all is transferred if that is to be waited for."""
         manager = self._manager
         assert manager is not None, "it was entered"
         try:
-            if kind is None:
+            if wait:
                 await self._transferred(manager)
         finally:
             await manager.stop()
@@ -60,21 +90,12 @@ class Connection:
     async def _transferred(self, manager: ClientManager) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        while waiting := manager.waiting():
+        while manager.transfers():
             waited = loop.time() - begun
-            if waited > self._drain or (waited > _GRACE_S and all(one.gone for one in waiting)):
+            if waited > self._drain or (waited > _GRACE_S and all(one.gone for one in manager.waiting())):
                 break
             await asyncio.sleep(_LOOK_S)
-        lost = sum(not (one.kept or one.gone) for one in waiting)
+        lost = sum(not (one.kept or one.gone) for one in manager.waiting())
         if lost:
-            raise Unreachable(f"{lost} messages were not transferred{manager.obstacle()}")
-
-    def __enter__(self) -> PlainQueue:
-        self._plain = Plain(self)
-        return self._plain.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._plain is not None, "it was entered"
-        self._plain.stop(kind, value, trace)
+            what = "a message was" if lost == 1 else f"{lost} messages were"
+            raise Unreachable(f"{what} not transferred{manager.obstacle()}")

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
 
 from msmqwire.constants import MQ_OK, HResult
-from msmqwire.errors import InvalidValue, QueueError, Unreachable
-from msmqwire.names import DirectName, FormatName, PrivateName, parse_format_name
+from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
+from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
 from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.engines.transfer import Transfer
+from msmqwire.qm.manager.queues import is_http
 from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import ConnectionStatus, EnqueueStatus, QueueAccessType
+from msmqwire.qm.model.values import (
+    AcknowledgementsRequested,
+    ConnectionStatus,
+    EnqueueStatus,
+    QueueAccessType,
+)
 from msmqwire.qm.service import queues
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.folder import open_core, stored_name
@@ -27,12 +37,14 @@ from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
+_STOP_S: Final = 10.0
+"""How long leaving waits for a disk that refuses commits."""
 _ACKNOWLEDGEMENTS: Final = "private$\\acknowledgements"
 _SETTINGS: Final = Settings(
     session_retry_connect_ms=1_000,
-    recoverable_ack_delay_ms=1,
+    recoverable_ack_delay_ms=0,
     ack_delay_ms=20,
-    order_ack_timeout_ms=20,
+    order_ack_timeout_ms=0,
     maximum_order_ack_delay_s=1,
 )
 
@@ -64,43 +76,65 @@ class ClientManager:
         self.stored = state is not None
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
         self._ways, self._listen = ways, listen
-        self._sent: dict[ObjectId, Sent] = {}
+        # Of those alone that the program still holds: nobody else can ask what became of them.
+        self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self._acknowledged: OpenQueueDescriptor | None = None
-        self.carrier: Carrier
-        self._network: TcpNetwork
+        self._left = False
+        self._carrier: Carrier
+        self._network: TcpNetwork | None = None
 
     async def start(self) -> None:
         """Start, in the running loop. Raises OSError where it can't listen."""
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
         core = open_core(self._store, name, settings=_SETTINGS)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
-        self.carrier = Carrier(core, self._store)
-        self._network = self.carrier.network = TcpNetwork(self.carrier, ways=self._ways)
+        self._carrier = carrier = Carrier(core, self._store)
+        self._network = carrier.network = network = TcpNetwork(carrier, ways=self._ways)
         core.engine.when_sent = self._told
-        self.carrier.start()
+        carrier.start()
         if self._listen is not None:
-            self._listen = self._listen[0], await self._network.listen(*self._listen)
+            self._listen = self._listen[0], await network.listen(*self._listen)
             core.queues.lookup.addresses.add(self._listen[0])
+
+    @property
+    def carrier(self) -> Carrier:
+        """What runs it. Raises InvalidValue when it does not run any more."""
+        if self._left:
+            raise InvalidValue("it was left, and can't be used any more", path="connection")
+        return self._carrier
 
     async def stop(self) -> None:
         """Stop in good order. What is recoverable and not transferred stays in the file, if there is one."""
-        for sent in self._sent.values():
-            sent.end(Unreachable("the connection was left"))
-        self.carrier.call(self.carrier.core.engine.acknowledge_received)
-        await self.carrier.durable()
-        await self.carrier.stop()
-        await self._network.close()
-        self.close_store()
+        self._left = True
+        for sent in list(self._sent.values()):
+            sent.end(_left)
+        try:
+            if self._network is not None:
+                await self._end(self._carrier, self._network)
+        finally:
+            self._store.close()
 
-    def close_store(self) -> None:
-        """Let others have the file."""
-        self._store.close()
+    async def _end(self, carrier: Carrier, network: TcpNetwork) -> None:
+        try:
+            async with asyncio.timeout(_STOP_S):
+                carrier.call(carrier.core.engine.acknowledge_received)
+                await carrier.durable()
+                await carrier.stop()
+        except TimeoutError:  # the disk takes nothing; what was durable before is
+            raise Unreachable("the file does not take what has changed last") from None
+        finally:
+            carrier.abandon()
+            await network.close()
 
     # -- sending --------------------------------------------------------------------------------------------
 
     def open(self, format_name: str) -> OpenQueueDescriptor:
         """A queue to send to. Raises InvalidName and QueueError."""
         name = parse_format_name(format_name)
+        for one in name.elements if isinstance(name, MultipleElementName) else (name,):
+            if is_http(one):
+                code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+                raise QueueError(f"{one}: HTTP is another protocol than this one", code)
         status, found = self.carrier.core.queues.open(name, QueueAccessType.SEND_ACCESS)
         if found is None:
             raise QueueError(reason(status, format_name), status)
@@ -111,7 +145,8 @@ class ClientManager:
     ) -> Sent:
         """Send a message; it is durable after `Carrier.durable`. Raises InvalidValue and QueueError."""
         core = self.carrier.core
-        if message.acknowledgements_requested and message.administration is None:
+        wished, elsewhere = message.acknowledgements_requested, message.administration is not None
+        if wished and not elsewhere:
             message.administration = self._acknowledgements()
         status = self.carrier.call(core.send, descriptor, message, transaction)
         if status == EnqueueStatus.TIMED_OUT:
@@ -122,15 +157,19 @@ class ClientManager:
             code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
             raise QueueError("no room for it: too much waits to be transferred, or the disk is full", code)
         copies = max(1, len(descriptor.children))
-        wished = message.acknowledgements_requested
-        sent = Sent(identifier_text(message.identifier), wished, copies, self.obstacle)
+        sent = Sent(
+            identifier_text(message.identifier),
+            AcknowledgementsRequested.NONE if elsewhere else wished,
+            copies,
+            self.obstacle,
+        )
         self._sent[message.identifier] = sent
         return sent
 
     def begin(self) -> Transaction:
         """A transaction."""
         core = self.carrier.core
-        return core.transactions.create(core.context.new_guid())
+        return self.carrier.call(core.transactions.create, core.context.new_guid())
 
     def commit(self, transaction: Transaction) -> None:
         """Send what the transaction has, all or nothing, in this order."""
@@ -141,25 +180,28 @@ class ClientManager:
     def abort(self, transaction: Transaction) -> None:
         """Send nothing of it."""
         for operation in transaction.operations:
-            self._sent.pop(operation.position.message.identifier, None)
-        self.carrier.call(self.carrier.core.transactions.abort, transaction.identifier)
+            sent = self._sent.get(operation.position.message.identifier)
+            if sent is not None:
+                sent.end(partial(NotDelivered, "its transaction was aborted", identifier=sent.identifier))
+        if not self._left:  # what had not been committed then is gone
+            self.carrier.call(self.carrier.core.transactions.abort, transaction.identifier)
 
     def waiting(self) -> list[Waiting]:
         """What is not transferred yet."""
-        core = self.carrier.core
-        found: list[Waiting] = []
-        for queue in core.queue_manager.queues.values():
-            transfer = core.engine.transfers.get(queue.number)
-            if transfer is None or transfer.queue.acknowledged_peer is not None:
-                continue
-            for one in transfer.table.values():
-                kept = self.stored and one.position.recoverable
-                found.append(Waiting(kept, one.transmitted and not one.recoverable))
-        return found
+        return [
+            Waiting(self.stored and one.position.recoverable, one.transmitted and not one.recoverable)
+            for transfer in self.transfers()
+            for one in transfer.table.values()
+        ]
+
+    def transfers(self) -> list[Transfer]:
+        """Those that have messages of the program, and not only acknowledgements of this queue manager."""
+        transfers = self._carrier.core.engine.transfers.values()
+        return [one for one in transfers if one.table and one.queue.acknowledged_peer is None]
 
     def obstacle(self) -> str:
         """What became of the last attempt to connect: `` (SocketConnectFailure at 10.0.0.5)``, or nothing."""
-        for queue in self.carrier.core.queue_manager.queues.values():
+        for queue in self._carrier.core.queue_manager.queues.values():
             if isinstance(queue, OutgoingQueue) and queue.connection_history:
                 last = queue.connection_history[-1]
                 if last.status is not ConnectionStatus.ESTABLISHED:
@@ -169,23 +211,25 @@ class ClientManager:
 
     def _told(self, identifier: ObjectId, delivered: bool) -> None:
         sent = self._sent.get(identifier)
-        if sent is not None:
-            sent.told(delivered)
-            self._forget(identifier, sent)
+        if sent is None:
+            return
+        if delivered and sent.copies > 1 and self._waits(identifier):
+            return  # a copy for another queue is still to go
+        sent.told(delivered)
 
-    def _forget(self, identifier: ObjectId, sent: Sent) -> None:
-        """What is settled is known to the program, if it wants to know."""
-        if sent.settled:
-            self._sent.pop(identifier, None)
+    def _waits(self, identifier: ObjectId) -> bool:
+        """Whether a copy of a message is not transferred yet."""
+        found = (one.position for transfer in self.transfers() for one in transfer.table.values())
+        return any(position.message.identifier == identifier for position in found)
 
     # -- acknowledgements --------------------------------------------------------------------------------
 
     def _acknowledgements(self) -> FormatName:
         """The name of the queue of acknowledgements, which is made and read from now on."""
-        core = self.carrier.core
+        core = self._carrier.core
         if self._acknowledged is None:
             own = core.queue_manager
-            self.carrier.call(queues.create, core, {"queue": _ACKNOWLEDGEMENTS, "missing": True})
+            self._carrier.call(queues.create, core, {"queue": _ACKNOWLEDGEMENTS, "missing": True})
             found = core.queues.lookup.path(path_of(_ACKNOWLEDGEMENTS, own.computer_name))
             assert found is not None, "it is made"
             name = PrivateName(own.identifier, found.private_queue_number)
@@ -198,12 +242,12 @@ class ClientManager:
 
     def _read(self) -> None:
         """Take what has come, and wait for more."""
-        messages, descriptor = self.carrier.core.messages, self._acknowledged
+        messages, descriptor = self._carrier.core.messages, self._acknowledged
         assert descriptor is not None, "it is open"
         while True:
-            read = self.carrier.call(lambda: messages.dequeue(descriptor))
+            read = self._carrier.call(lambda: messages.dequeue(descriptor))
             if read.status == PENDING:
-                self.carrier.on_read(read.request, self._has_come)
+                self._carrier.on_read(read.request, self._has_come)
                 return
             if read.message is None:
                 return
@@ -220,4 +264,7 @@ class ClientManager:
         sent = self._sent.get(identifier)
         if sent is not None:
             sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
-            self._forget(identifier, sent)
+
+
+def _left() -> MsmqError:
+    return Unreachable("the connection was left")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.queue import Properties, Queue, Transactional
 from msmqwire.qm.client.sent import Acknowledgement, Sent
 
@@ -18,48 +19,79 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Entered(Protocol):
-    async def __aenter__(self) -> Queue: ...
+class _Connection(Protocol):
+    async def open(self) -> Queue: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def leave(self, *, wait: bool) -> None: ...
 
 
 class Plain:
-    """An event loop on a thread, in which a connection is entered and left."""
+    """An event loop on a thread, in which a connection is opened and left. Any thread may use it."""
 
-    def __init__(self, connection: _Entered) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="msmqwire", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="msmqwire", daemon=True)
+        self._lock = threading.Lock()
+        self._ended = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something in the loop, and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        with self._lock:  # what is given to the loop before it is told to end is done, or cancelled
+            future = None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
+        if future is None:
+            return _at_once(work)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise _left() from None
 
-    def start(self) -> PlainQueue:
-        """Enter the connection."""
+    def start(self, connection: _Connection) -> PlainQueue:
+        """Open the connection."""
         self._thread.start()
         try:
-            return PlainQueue(self, self.run(self._connection.__aenter__()))
+            return PlainQueue(self, self.run(connection.open()))
         except BaseException:
             self._end()
             raise
 
-    def stop(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def stop(self, connection: _Connection, *, wait: bool) -> None:
         """Leave the connection."""
         try:
-            self.run(self._connection.__aexit__(kind, value, trace))
+            self.run(connection.leave(wait=wait))
         finally:
             self._end()
 
+    def _serve(self) -> None:
+        loop = self._loop
+        loop.run_forever()
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
     def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._lock:
+            self._ended = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+
+
+def _at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What can be told, or is refused, without waiting for anything: the connection was left."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        found: T = done.value
+        return found
+    work.close()
+    raise _left()
+
+
+def _left() -> InvalidValue:
+    return InvalidValue("it was left, and can't be used any more", path="connection")
 
 
 class PlainSent:

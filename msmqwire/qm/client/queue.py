@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 VT_BSTR: Final = 8
+_BYTES: Final = (bytes, bytearray, memoryview)
 
 
 class Properties(TypedDict, total=False):
@@ -61,16 +63,21 @@ def as_request(properties: Properties, *, transactional: bool = False) -> dict[s
     """The same in the names of `service.messages.message_from`, which go over a control channel."""
     given: dict[str, Any] = dict(properties)
     recoverable = given.pop("recoverable", False)
+    if not isinstance(recoverable, bool):
+        raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")
     if transactional or recoverable:
         given["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
     if isinstance(given.get("correlation"), bytes):
         given["correlation"] = given["correlation"].hex()
-    if not isinstance(given.get("acknowledge", ""), str):
+    if isinstance(given.get("acknowledge"), Iterable) and not isinstance(given["acknowledge"], str):
         given["acknowledge"] = list(given["acknowledge"])
     if "message_class" in given:
         given["class"] = given.pop("message_class")
-    if "extension" in given:
-        given["extension"] = b64encode(given["extension"]).decode()
+    extension = given.get("extension")
+    if extension is not None:
+        if not isinstance(extension, _BYTES):
+            raise InvalidValue(f"{extension!r:.100} is no bytes", path="extension")
+        given["extension"] = b64encode(extension).decode()
     return given
 
 
@@ -79,22 +86,32 @@ def to_message(body: bytes | str, properties: Properties) -> Message:
     message = message_from(as_request(properties))
     if isinstance(body, str):
         message.body = body.encode("utf-16-le", "surrogatepass")
-        message.body_type = properties.get("body_type", VT_BSTR)
-    else:
+        if properties.get("body_type") is None:
+            message.body_type = VT_BSTR
+    elif isinstance(body, _BYTES):
         message.body = bytes(body)
+    else:
+        raise InvalidValue(f"{body!r:.100} is neither bytes nor a text", path="body")
     return message
 
 
 class Transactional:
-    """Messages of one transaction, which are sent when it is left."""
+    """Messages of one transaction, which are sent when it is left.
+
+    Attributes:
+        ended: whether it was left.
+    """
 
     def __init__(
         self, manager: ClientManager, descriptor: OpenQueueDescriptor, transaction: Transaction
     ) -> None:
         self._manager, self._descriptor, self._transaction = manager, descriptor, transaction
+        self.ended = False
 
     def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> Sent:
         """One more message. Raises what `Queue.send` raises."""
+        if self.ended:
+            raise InvalidValue("it has ended: begin another one", path="transaction")
         return self._manager.send(self._descriptor, to_message(body, properties), self._transaction)
 
 
@@ -135,10 +152,13 @@ class Queue:
         """Several messages that arrive all or not at all, in this order; an exception inside sends none."""
         manager = self._manager
         transaction = manager.begin()
+        transactional = Transactional(manager, self._descriptor, transaction)
         try:
-            yield Transactional(manager, self._descriptor, transaction)
+            yield transactional
         except BaseException:
             manager.abort(transaction)
             raise
+        finally:
+            transactional.ended = True
         manager.commit(transaction)
         await manager.carrier.durable()

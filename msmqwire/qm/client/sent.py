@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from msmqwire.constants import class_name, is_about_receive, is_negative
-from msmqwire.errors import InvalidValue, NotDelivered
+from msmqwire.errors import InvalidValue, MsmqError, NotDelivered
 from msmqwire.qm.model.values import AcknowledgementsRequested
 
 
@@ -44,19 +44,19 @@ class Sent:
 
     Attributes:
         identifier: its identifier, ``guid\number``.
+        copies: how many queues it goes to, each of which is asked for the acknowledgements.
         acknowledgements: those that have come, in their order.
     """
 
     def __init__(
         self, identifier: str, wished: AcknowledgementsRequested, copies: int, obstacle: Callable[[], str]
     ) -> None:
-        self.identifier, self._obstacle = identifier, obstacle
-        self._copies = copies
+        self.identifier, self.copies, self._obstacle = identifier, copies, obstacle
         self.acknowledgements: list[Acknowledgement] = []
         self._wished = wished
         self._delivered: bool | None = None
-        self._ended: Exception | None = None
-        self._changed = asyncio.Event()
+        self._ended: Callable[[], MsmqError] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def __repr__(self) -> str:
         return f"<Sent {self.identifier}>"
@@ -64,34 +64,21 @@ class Sent:
     # -- what its owner is told -----------------------------------------------------------------------------
 
     def told(self, delivered: bool) -> None:
-        """It, or one of its copies for several queues, has gone to the other side or is given up."""
-        self._copies -= 1
-        if self._delivered is None and not (delivered and self._copies > 0):
+        """It has gone to the other side, with all its copies; or it, or one of them, is given up."""
+        if self._delivered is None:
             self._delivered = delivered
-            self._changed.set()
+            self._wake()
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """An acknowledgement has come."""
         self.acknowledgements.append(acknowledgement)
-        self._changed.set()
+        self._wake()
 
-    def end(self, why: Exception) -> None:
-        """Nothing more will be heard of it."""
-        self._ended = why
-        self._changed.set()
-
-    @property
-    def settled(self) -> bool:
-        """Whether all is known that was asked for."""
-        if any(one.negative for one in self.acknowledgements):
-            return True
-        wants_arrival = bool(self._wished & AcknowledgementsRequested.ACK_POS_ARRIVAL)
-        wants_receive = bool(self._wished & AcknowledgementsRequested.ACK_POS_RECEIVE)
-        arrived = any(not one.about_receive for one in self.acknowledgements)
-        received = any(one.about_receive for one in self.acknowledgements)
-        wants_refusal = bool(self._wished) and not (wants_arrival or wants_receive)
-        answered = (arrived or not wants_arrival) and (received or not wants_receive) and not wants_refusal
-        return self._delivered is not None and (answered or self._delivered is False)
+    def end(self, why: Callable[[], MsmqError]) -> None:
+        """Nothing more will be heard of it; `why` makes the exception for those who ask."""
+        if self._ended is None:
+            self._ended = why
+            self._wake()
 
     # -- what a program asks --------------------------------------------------------------------------------
 
@@ -110,14 +97,14 @@ class Sent:
             raise self._not_delivered("it was given up", None)
 
     async def arrived(self, timeout: float | None = None) -> Acknowledgement:
-        """Wait for the acknowledgement that it has reached its queue.
+        """Wait for the acknowledgement that it has reached its queue, or the last of its queues.
 
         Raises what `acknowledged` raises, and NotDelivered for a negative one.
         """
         return await self._positive(AcknowledgementsRequested.ACK_POS_ARRIVAL, "pos_arrival", False, timeout)
 
     async def received(self, timeout: float | None = None) -> Acknowledgement:
-        """Wait for the acknowledgement that somebody has received it.
+        """Wait for the acknowledgement that somebody has received it, from the last of its queues.
 
         Raises what `acknowledged` raises, and NotDelivered for a negative one.
         """
@@ -130,7 +117,7 @@ class Sent:
         left before.
         """
         if not self._wished:
-            raise InvalidValue("no acknowledgement was asked for", path="acknowledge")
+            raise InvalidValue("no acknowledgement was asked for, to come here", path="acknowledge")
 
         def matching() -> list[Acknowledgement]:
             return [one for one in self.acknowledgements if not classes or one.message_class in classes]
@@ -142,11 +129,12 @@ class Sent:
         self, wish: AcknowledgementsRequested, name: str, about_receive: bool, timeout: float | None
     ) -> Acknowledgement:
         if not self._wished & wish:
-            raise InvalidValue(f"{name} was not asked for", path="acknowledge")
+            raise InvalidValue(f"{name} was not asked for, to come here", path="acknowledge")
 
         def matching() -> list[Acknowledgement]:
             found = [one for one in self.acknowledgements if one.negative]
-            return found or [one for one in self.acknowledgements if one.about_receive == about_receive]
+            positive = [one for one in self.acknowledgements if one.about_receive == about_receive]
+            return found or positive[self.copies - 1 :]
 
         await self._until(lambda: bool(matching()) or self._delivered is False, timeout)
         if not matching():
@@ -160,14 +148,31 @@ class Sent:
         return NotDelivered(why, identifier=self.identifier, message_class=message_class)
 
     async def _until(self, holds: Callable[[], bool], timeout: float | None) -> None:
+        if (
+            timeout is None or holds() or self._ended is not None
+        ):  # most of them: without what a time limit costs
+            await self._changes_until(holds)
+            return
         try:
             async with asyncio.timeout(timeout):
-                while not holds():
-                    if self._ended is not None:
-                        raise self._ended
-                    self._changed.clear()
-                    await self._changed.wait()
+                await self._changes_until(holds)
         except TimeoutError:
             what = "no acknowledgement" if self._delivered else "not transferred"
             why = "" if self._delivered else self._obstacle()
             raise TimeoutError(f"{self.identifier}: {what} within {timeout:g} s{why}") from None
+
+    async def _changes_until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            if self._ended is not None:
+                raise self._ended()
+            change = asyncio.get_running_loop().create_future()
+            self._waiting.add(change)
+            try:
+                await change
+            finally:
+                self._waiting.discard(change)
+
+    def _wake(self) -> None:
+        for change in self._waiting:
+            if not change.done():
+                change.set_result(None)
