@@ -277,6 +277,17 @@ class Session:
         """End the connection."""
         self.socket.close()
 
+    def finish(self) -> None:
+        """Send no more, and take in whatever comes until the other side has ended the connection as well."""
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+            while self.socket.recv(1 << 16):
+                pass
+        except TimeoutError:
+            raise
+        except OSError:
+            return  # it is reset, or has been before
+
     def reset(self) -> None:
         """End the connection by a RST."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -41,7 +41,7 @@ class Receiving:
             message = wire.deserialize(packet, data)
         except MalformedPacket:
             message = None
-        if message is None or message.destination is None:
+        if message is None or message.destination is None or _has_no_place(message):
             self._engine.close(session)  # MQQB-3.1.5.1.3-01
             return
         engine = self._engine
@@ -203,3 +203,8 @@ class Receiving:
             Timer.ORDER_ACK_SEND, session.number, context.settings.order_ack_timeout_ms,
             lambda: engine.order_ack_send_expired(session),
         )  # fmt: skip
+
+
+def _has_no_place(message: Message) -> bool:
+    """Whether a transactional message has the number 0, which is not valid: MQMQ-2.2.20.5-13."""
+    return message.transactional and not message.transaction_sequence_number
