@@ -64,10 +64,7 @@ class Plain:
     def _serve(self) -> None:
         loop = self._loop
         loop.run_forever()
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(_cancel_all())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
@@ -77,6 +74,13 @@ class Plain:
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _at_once(work: Coroutine[Any, Any, T]) -> T:

@@ -62,6 +62,9 @@ class Properties(TypedDict, total=False):
 def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
     """The same in the names of `service.messages.message_from`, which go over a control channel."""
     given: dict[str, Any] = dict(properties)
+    for name in given:
+        if name not in Properties.__annotations__:
+            raise InvalidValue("not a property of a message that is sent", path=name)
     recoverable = given.pop("recoverable", False)
     if not isinstance(recoverable, bool):
         raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")
@@ -83,7 +86,12 @@ def as_request(properties: Properties, *, transactional: bool = False) -> dict[s
 
 def to_message(body: bytes | str, properties: Properties) -> Message:
     """The message that is meant. Raises InvalidValue and InvalidName with the name of the property."""
-    message = message_from(as_request(properties))
+    try:
+        message = message_from(as_request(properties))
+    except InvalidValue as exc:
+        if exc.path != "class":
+            raise
+        raise InvalidValue(exc.why, path="message_class") from None
     if isinstance(body, str):
         message.body = body.encode("utf-16-le", "surrogatepass")
         if properties.get("body_type") is None:
