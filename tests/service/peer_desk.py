@@ -11,7 +11,7 @@ from typing import Any
 
 from msmqwire.qm.service.local import attach
 from msmqwire.qm.service.network import Limits, Ways
-from msmqwire.qm.service.server import SETTINGS
+from msmqwire.qm.service.server import SETTINGS, ServerOptions
 from tests.service.raw_peer import OTHER, Listener, Message, Session
 from tests.service.running import (
     LEDGER,
@@ -31,23 +31,29 @@ HONEST = "127.0.0.79"
 TO_PEER = r"DIRECT=OS:peer\private$\inbox"
 
 __all__ = [
-    "LEDGER", "ORDERS", "SERVER", "TO_PEER", "alpha", "at", "bodies", "identity", "in_queue", "message",
-    "outgoing", "recoverable", "rung", "send", "serves", "sessions", "until",
+    "LEDGER", "ORDERS", "SERVER", "TO_PEER", "alpha", "at", "bodies", "desk_options", "identity", "in_queue",
+    "message", "outgoing", "recoverable", "rung", "send", "serves", "sessions", "until",
 ]  # fmt: skip
+
+
+def desk_options(
+    data: Path, listener: Listener | None = None, *, limits: Limits | None = None, **settings: Any
+) -> ServerOptions:
+    """Of a server with two queues, settings of its own, and a way to a listening peer."""
+    hosts = {} if listener is None else dict.fromkeys(("peer", listener.at[0]), listener.at)
+    settings = {"session_retry_connect_ms": 20, **settings}
+    return options(
+        data, ORDERS, f"{LEDGER};transactional", address=SERVER,
+        settings=replace(SETTINGS, **settings), limits=limits or Limits(), ways=Ways(hosts=hosts),
+    )  # fmt: skip
 
 
 @contextmanager
 def alpha(
     data: Path, listener: Listener | None = None, *, limits: Limits | None = None, **settings: Any
 ) -> Iterator[InThread]:
-    """A server with two queues, settings of its own, and a way to a listening peer."""
-    hosts = {} if listener is None else dict.fromkeys(("peer", listener.at[0]), listener.at)
-    settings = {"session_retry_connect_ms": 20, **settings}
-    made = options(
-        data, ORDERS, f"{LEDGER};transactional", address=SERVER,
-        settings=replace(SETTINGS, **settings), limits=limits or Limits(), ways=Ways(hosts=hosts),
-    )  # fmt: skip
-    with served(made) as found:
+    """A server in a thread, see `desk_options`."""
+    with served(desk_options(data, listener, limits=limits, **settings)) as found:
         yield found
 
 
