@@ -1,0 +1,267 @@
+"""What becomes of a message, told to the client that sent it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.constants import MessageClass
+from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
+from msmqwire.qm.client import Sent
+from msmqwire.qm.service.local import attach
+from msmqwire.qm.service.network import Ways
+from msmqwire.qm.service.server import SETTINGS
+from tests.service.running import InThread, options, served
+from tests.service.sending import LEDGER, ORDERS, arrived, messages, run, taken, way
+
+NOWHERE = r"private$\nothing"
+
+
+@pytest.fixture
+def outspoken(tmp_path: Path) -> Iterator[InThread]:
+    """A server that tells strangers why it refuses a message."""
+    settings = replace(SETTINGS, send_insecure_nacks=True)
+    with served(options(tmp_path / "alpha", ORDERS, f"{LEDGER};transactional", settings=settings)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("how", [{}, {"recoverable": True}, {"transactional": True}], ids=str)
+def test_arrived_and_received(server: InThread, how: dict[str, Any]) -> None:
+    queue = LEDGER if "transactional" in how else ORDERS
+    wished = ("pos_arrival", "pos_receive")
+    with way(server, queue) as there:
+        sent = there.send(b"x", acknowledge=wished, **how)
+        reached = sent.arrived()
+        assert (reached.class_name, reached.negative, reached.about_receive) == (
+            "ACK_REACH_QUEUE", False, False,
+        )  # fmt: skip
+        taken(server, queue)
+        received = sent.received()
+        assert (received.class_name, received.negative, received.about_receive) == (
+            "ACK_RECEIVE", False, True,
+        )  # fmt: skip
+        assert sent.acknowledgements == [reached, received]
+        assert 0 <= received.time - reached.time < 3600
+
+
+def test_each_message_has_its_own(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server) as there:
+            sent = [await there.send(b"%d" % n, acknowledge="full_reach_queue") for n in range(100)]
+            await asyncio.gather(*(one.arrived() for one in sent))
+            assert [len(one.acknowledgements) for one in sent] == [1] * 100
+
+    run(send())
+
+
+def test_many_may_wait_for_the_same(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server) as there:
+            sent = await there.send(b"x", acknowledge=["full_reach_queue", "pos_receive"])
+            waiting = [asyncio.ensure_future(sent.received()) for _ in range(5)]
+            waiting += [asyncio.ensure_future(sent.acknowledged(MessageClass.MQMSG_CLASS_ACK_RECEIVE))]
+            await sent.arrived()
+            await asyncio.get_running_loop().run_in_executor(None, taken, server)
+            assert len(set(await asyncio.gather(*waiting))) == 1
+            assert (await sent.acknowledged()).class_name == "ACK_REACH_QUEUE"
+
+    run(send())
+
+
+def test_acknowledged_waits_for_one_of_the_classes(server: InThread) -> None:
+    with way(server) as there:
+        sent = there.send(b"x", acknowledge="full_receive")
+        classes = (MessageClass.MQMSG_CLASS_NACK_Q_PURGED, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        arrived(server, 1)
+        taken(server)
+        assert sent.acknowledged(*classes).message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE
+
+
+# -- negative ---------------------------------------------------------------------------------------------
+
+
+def refused(caught: Any, sent: Any, name: str) -> None:
+    """It was not delivered, by an acknowledgement of this class."""
+    wanted = MessageClass[f"MQMSG_CLASS_{name}"]
+    assert (caught.value.message_class, caught.value.why) == (wanted, name)
+    assert caught.value.identifier == sent.identifier
+    assert sent.identifier in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "queue, how, name",
+    [
+        (NOWHERE, {}, "NACK_BAD_DST_Q"),
+        (NOWHERE, {"recoverable": True}, "NACK_BAD_DST_Q"),
+        (NOWHERE, {"transactional": True}, "NACK_BAD_DST_Q"),
+        (ORDERS, {"transactional": True}, "NACK_NOT_TRANSACTIONAL_Q"),
+        (LEDGER, {"recoverable": True}, "NACK_NOT_TRANSACTIONAL_MSG"),
+    ],
+)
+def test_refused(outspoken: InThread, queue: str, how: dict[str, Any], name: str) -> None:
+    with way(outspoken, queue) as there:
+        sent = there.send(b"x", acknowledge="full_reach_queue", **how)
+        with pytest.raises(NotDelivered) as caught:
+            sent.arrived()
+        refused(caught, sent, name)
+        with pytest.raises(NotDelivered):
+            sent.arrived()
+        assert [one.class_name for one in sent.acknowledgements] == [name]
+
+
+def test_a_silent_server_says_nothing(server: InThread) -> None:
+    with way(server, NOWHERE) as there:
+        sent = there.send(b"x", acknowledge="full_reach_queue")
+        sent.transferred()
+        with pytest.raises(TimeoutError, match=r"no acknowledgement within 0\.2 s"):
+            sent.arrived(timeout=0.2)
+
+
+@pytest.mark.parametrize("end, name", [("purge", "NACK_Q_PURGED"), ("delete", "NACK_Q_DELETED")])
+def test_purged_and_deleted(server: InThread, end: str, name: str) -> None:
+    with way(server) as there:
+        sent = there.send(b"x", acknowledge="full_receive")
+        arrived(server, 1)
+        with attach(server.data) as local:
+            local.call(end, queue=ORDERS)
+        with pytest.raises(NotDelivered) as caught:
+            sent.received()
+        refused(caught, sent, name)
+
+
+def test_not_received_in_time(server: InThread) -> None:
+    with way(server) as there:
+        sent = there.send(b"x", acknowledge="full_receive", time_to_be_received=1)
+        with pytest.raises(NotDelivered) as caught:
+            sent.received()
+        refused(caught, sent, "NACK_RECEIVE_TIMEOUT")
+    assert messages(server) == []
+
+
+@pytest.mark.parametrize("how", [{}, {"recoverable": True}, {"transactional": True}], ids=str)
+def test_not_there_in_time(server: InThread, how: dict[str, Any]) -> None:
+    with way(server, port=1) as there:
+        sent = there.send(b"x", acknowledge="full_reach_queue", time_to_reach_queue=1, **how)
+        with pytest.raises(NotDelivered) as caught:
+            sent.arrived()
+        refused(caught, sent, "NACK_REACH_QUEUE_TIMEOUT")
+        with pytest.raises(NotDelivered, match="it was given up"):
+            sent.transferred()
+
+
+def test_given_up_without_an_acknowledgement(server: InThread) -> None:
+    with way(server, port=1) as there:
+        sent = there.send(b"x", acknowledge="pos_arrival", time_to_reach_queue=1)
+        with pytest.raises(NotDelivered, match="it was given up") as caught:
+            sent.arrived()
+        assert caught.value.message_class is None
+
+
+def test_one_of_several_queues_refuses(outspoken: InThread) -> None:
+    with way(outspoken, rf"{ORDERS},DIRECT=TCP:{outspoken.address}\{NOWHERE}") as there:
+        sent = there.send(b"x", acknowledge="full_reach_queue")
+        with pytest.raises(NotDelivered) as caught:
+            sent.arrived()
+        refused(caught, sent, "NACK_BAD_DST_Q")
+    assert len(messages(outspoken)) == 1
+
+
+# -- not asked for, and where they go -----------------------------------------------------------------------
+
+
+def test_what_was_not_asked_for_is_not_waited_for(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server) as there:
+            none: Sent = await there.send(b"x")
+            arrival = await there.send(b"x", acknowledge="full_reach_queue")
+            elsewhere = await there.send(b"x", acknowledge="full_receive", admin_queue="DIRECT=OS:x\\a")
+            asked = (
+                none.arrived, none.received, none.acknowledged, arrival.received, elsewhere.received,
+                elsewhere.acknowledged,
+            )  # fmt: skip
+            for ask in asked:
+                with pytest.raises(InvalidValue, match=r"not asked for|no acknowledgement") as caught:
+                    await ask()
+                assert caught.value.path == "acknowledge"
+
+    run(send())
+
+
+def test_they_go_to_the_queue_that_is_named(server: InThread) -> None:
+    with attach(server.data) as local:
+        local.call("create", queue=r"private$\answers")
+    with way(server) as there:
+        sent = there.send(
+            b"x", acknowledge="full_reach_queue", admin_queue=r"DIRECT=OS:alpha\private$\answers"
+        )
+        arrived(server, 1, r"private$\answers")
+    (found,) = messages(server, r"private$\answers")
+    assert (found["class_name"], found["correlation"]) == ("ACK_REACH_QUEUE", sent.identifier)
+
+
+def test_they_come_to_where_the_client_listens(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.33", 0)) as held:
+        port = held.getsockname()[1]
+    ways = Ways(hosts={"127.0.0.33": ("127.0.0.33", port)})
+    place = ("127.0.0.33", port)
+    with served(options(tmp_path / "alpha", ORDERS, ways=ways)) as server, way(server, listen=place) as there:
+        sent = there.send(b"x", acknowledge="full_receive", recoverable=True)
+        sent.transferred()
+        taken(server)
+        assert sent.received().class_name == "ACK_RECEIVE"
+        assert server.do(lambda one: one.network.traffic.connected if one.network else 0) == 1
+
+
+# -- the end of waiting -----------------------------------------------------------------------------------
+
+
+def test_those_who_wait_are_told_when_it_is_left(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server) as there:
+            sent = await there.send(b"x", acknowledge="full_receive")
+            waiting = [asyncio.ensure_future(ask()) for ask in (sent.received, sent.acknowledged)]
+            await sent.transferred()
+        for one in waiting:
+            with pytest.raises(Unreachable, match="the connection was left"):
+                await one
+        await sent.transferred()  # that is known
+        with pytest.raises(Unreachable, match="the connection was left"):
+            await sent.received(timeout=60)
+
+    run(send())
+
+
+def test_an_aborted_transaction_tells_its_messages(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server, LEDGER) as there:
+            try:
+                async with there.transaction() as transaction:
+                    sent = transaction.send(b"x", acknowledge="full_receive")
+                    _ = 1 // 0
+            except ZeroDivisionError:
+                with pytest.raises(NotDelivered, match="its transaction was aborted"):
+                    await sent.transferred()
+
+    run(send())
+
+
+def test_a_cancelled_wait_leaves_the_others(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server) as there:
+            sent = await there.send(b"x", acknowledge=["full_reach_queue", "full_receive"])
+            await sent.arrived()
+            first, second = (asyncio.ensure_future(sent.received()) for _ in range(2))
+            await asyncio.sleep(0)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            await asyncio.get_running_loop().run_in_executor(None, taken, server)
+            assert (await second).class_name == "ACK_RECEIVE"
+
+    run(send())
