@@ -43,6 +43,7 @@ ADDRESSES: Final = {ALPHA: "127.0.0.41", BETA: "127.0.0.42"}
 QUEUES: Final = {ALPHA: ("orders", "ledger", "parcels"), BETA: ("distant", "far")}
 TRANSACTIONAL: Final = ("ledger", "parcels", "far")
 MOVED: Final = ("parcels",)
+SHARED: Final = ("orders",)
 _READY: Final = re.compile(r"ready \S+ tcp=[^:]+:(\d+) .*\n")
 _LOOK_S: Final = 0.05
 _CALM_S: Final = 3.0
@@ -228,7 +229,8 @@ class Torture:
             for life in (*self._servers.values(), *self._clients.values()):
                 if life.process is not None and life.status is None:
                     life.kill()
-        balance = Balance(read_books(self._books), moved=MOVED, drained=drained)
+        entries = read_books(self._books)
+        balance = Balance(entries, moved=MOVED, shared=SHARED, drained=drained)
         balance.wrong[:0] = self._wrong
         balance.figures.update(self._figures)
         balance.figures["seconds"] = round(time.monotonic() - begun)

@@ -173,15 +173,23 @@ class Balance:
         figures: counts.
     """
 
-    def __init__(self, entries: Iterable[Entry], *, moved: Iterable[str] = (), drained: bool = True) -> None:
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        *,
+        moved: Iterable[str] = (),
+        shared: Iterable[str] = (),
+        drained: bool = True,
+    ) -> None:
         """Balance the books.
 
         Args:
             entries: of all books, by time.
             moved: the queues in which messages are moved, so that their places change.
+            shared: the queues with several receivers: what one gives back comes to another one late.
             drained: whether nothing can be on its way any more, so that what is missing is lost.
         """
-        self._entries, self._moved = list(entries), frozenset(moved)
+        self._entries, self._moved, self._shared = list(entries), frozenset(moved), frozenset(shared)
         self.fates: dict[str, Fate] = {}
         self.wrong: list[Wrong] = []
         self.figures: Counter[str] = Counter()
@@ -226,7 +234,7 @@ class Balance:
         self._killed[entry["who"]].append(entry["at"])
 
     def _on_taken(self, entry: Entry) -> None:
-        before: dict[str, tuple[int, str]] = {}
+        last, other = -1, ""
         for message, place, sound, _ in entry["messages"]:
             reading = Reading(entry["by"], entry["asked"], entry["at"], place)
             self._hands[entry["by"], message, place] = reading
@@ -239,10 +247,9 @@ class Balance:
             fate.readings.append(reading)
             if fate.queue != entry["queue"]:
                 self._add("unknown", message, f"was sent to {fate.queue} and read in {entry['queue']}")
-            last, other = before.get(fate.kind, (-1, ""))
-            if place <= last:
+            if place <= last and fate.queue not in self._shared:
                 self._add("order", message, f"was handed out after {other}, which is behind it in the queue")
-            before[fate.kind] = place, message
+            last, other = place, message
 
     def _on_ending(self, entry: Entry) -> None:
         for message, place in entry["messages"]:

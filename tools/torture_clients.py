@@ -33,7 +33,7 @@ from msmqwire.qm.service.local import Local, Served  # noqa: E402
 from tools import torture_books as books  # noqa: E402
 from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL, Book  # noqa: E402
 
-PATIENCE_S: Final = 600.0
+PATIENCE_S: Final = 400.0
 """How long anything may take at the end: the machine may have much else to do."""
 _LOOK_S: Final = 0.05
 _WAIT_MS: Final = 300

@@ -14,6 +14,7 @@ from tools.torture import Options, Torture, report
 from tools.torture_books import KINDS, Balance, Book, Entry, body_of, message_of, read_books
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.2-12", "DMPR-3.1.1.12-17")
 def test_after_kills_every_message_is_accounted_for(tmp_path: Path) -> None:
     run = Torture(Options(kills=8, seed=20_261, folder=tmp_path, between=(0.2, 1.5)))
     balance = run.run()
@@ -78,7 +79,7 @@ class Day:
         self.add("killed", who=who)
 
     def balance(self) -> Balance:
-        return Balance(self.entries, moved=["parcels"])
+        return Balance(self.entries, moved=["parcels"], shared=["orders"])
 
 
 T1, T2, T3 = "s1-ledger/1", "s1-ledger/2", "s1-ledger/3"
@@ -253,6 +254,15 @@ def test_a_wrong_order_in_an_answer_is_caught() -> None:
     day.send(T1, T2, kind="transactional")
     day.read((T2, 8), (T1, 7))
     assert whats(day) == [("order", T1)]
+
+
+def test_what_another_receiver_gave_back_may_come_late() -> None:
+    day = Day()
+    day.send(R1, R2, kind="recoverable")
+    day.take((R1, 7), by="r2")
+    day.add("back", "r2", messages=[R1])
+    day.read((R2, 8), (R1, 7))
+    assert whats(day) == []
 
 
 def test_a_damaged_body_is_caught() -> None:
