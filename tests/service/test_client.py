@@ -262,3 +262,10 @@ def test_a_name_that_only_hosts_knows(server: InThread) -> None:
     with msmqwire.connect(rf"DIRECT=OS:alpha.example\{ORDERS}", port=1, hosts=hosts) as there:
         there.send(b"by name", recoverable=True)
     assert arrived(server, 1) == [b"by name"]
+
+
+def test_the_computer_itself(tmp_path: Path) -> None:
+    with served(options(tmp_path / "alpha", ORDERS, address="127.0.0.1")) as here:
+        with msmqwire.connect(rf"DIRECT=OS:.\{ORDERS}", port=here.port) as there:
+            there.send(b"to this computer")
+        assert bodies(messages(here)) == [b"to this computer"]

@@ -37,6 +37,7 @@ def connect(
 
     Args:
         format_name: the queue, ``DIRECT=TCP:10.0.0.5\private$\orders`` for one; several with commas between.
+            The computer ``.`` is this one.
         state: a file for what is recoverable and not transferred yet, made if it is missing: it is sent when
             the same file is used again. Without one it is kept in memory, and gone with the process.
         port: the TCP port of the other side.
@@ -55,7 +56,7 @@ def connect(
     if state is not None and not isinstance(state, str | os.PathLike):
         raise InvalidValue(f"{state!r:.100} is not the name of a file", path="state")
     _check_port(port, "port")
-    places: dict[str, tuple[str, int | None]] = {}
+    places: dict[str, tuple[str, int | None]] = {".": ("127.0.0.1", None)}
     for name, place in (hosts or {}).items():
         places[name.lower()] = _place(place, f"hosts[{name}]")
     if listen is not None:

@@ -17,7 +17,7 @@ from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.manager.queues import is_http
 from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
+from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import (
@@ -37,6 +37,7 @@ from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
+_NO_FAILURE: Final = (ConnectionStatus.ESTABLISHED, ConnectionStatus.IN_PROCESS)
 _STOP_S: Final = 10.0
 """How long leaving waits for a disk that refuses commits."""
 _ACKNOWLEDGEMENTS: Final = "private$\\acknowledgements"
@@ -132,9 +133,10 @@ class ClientManager:
         """A queue to send to. Raises InvalidName and QueueError."""
         name = parse_format_name(format_name)
         for one in name.elements if isinstance(name, MultipleElementName) else (name,):
-            if is_http(one):
+            if is_http(one) or one.is_read_only:
                 code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
-                raise QueueError(f"{one}: HTTP is another protocol than this one", code)
+                why = "HTTP is another protocol than this one" if is_http(one) else "it can be read only"
+                raise QueueError(f"{one}: {why}", code)
         status, found = self.carrier.core.queues.open(name, QueueAccessType.SEND_ACCESS)
         if found is None:
             raise QueueError(reason(status, format_name), status)
@@ -200,13 +202,16 @@ class ClientManager:
         return [one for one in transfers if one.table and one.queue.acknowledged_peer is None]
 
     def obstacle(self) -> str:
-        """What became of the last attempt to connect: `` (SocketConnectFailure at 10.0.0.5)``, or nothing."""
-        for queue in self._carrier.core.queue_manager.queues.values():
-            if isinstance(queue, OutgoingQueue) and queue.connection_history:
-                last = queue.connection_history[-1]
-                if last.status is not ConnectionStatus.ESTABLISHED:
-                    places = ", ".join(one.partition("=")[2] for one in last.addresses)
-                    return f" ({last.status.value}{f' at {places}' if places else ''})"
+        """Why something waits to be transferred, in parentheses; nothing if nothing waits."""
+        for transfer in self.transfers():
+            history, session = transfer.queue.connection_history, transfer.session
+            peer = session.remote_address if session is not None else ""
+            if session is not None and session.is_open:
+                return f" (not acknowledged by {peer})"
+            if history and history[-1].status not in _NO_FAILURE:
+                last = history[-1]
+                return f" ({last.status.value} at {', '.join(last.addresses) or transfer.host})"
+            return f" (no answer from {peer or transfer.host})"
         return ""
 
     def _told(self, identifier: ObjectId, delivered: bool) -> None:

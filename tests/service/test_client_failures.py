@@ -1,0 +1,262 @@
+"""The client when things fail: unreachable peers, restarts, what is kept in a file, being killed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import msmqwire
+from msmqwire.errors import QueueError, StoreDamaged, StoreForeign, StoreInUse, StoreRefused, Unreachable
+from msmqwire.qm.client import Connection
+from msmqwire.qm.service.local import attach
+from tests.service.running import PATIENCE_S, InThread, Process, bodies, environment, options, served, until
+from tests.service.sending import LEDGER, ORDERS, messages, run, way
+
+ADDRESS = "127.0.0.34"
+THERE = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"
+UNKNOWN = rf"DIRECT=OS:nowhere.invalid\{ORDERS}"
+
+
+@contextmanager
+def silent() -> Iterator[int]:
+    """A port that takes connections and never says anything."""
+    with socket.create_server((ADDRESS, 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def free_port() -> int:
+    """A port at which nobody listens now."""
+    with socket.create_server((ADDRESS, 0)) as held:
+        found: int = held.getsockname()[1]
+        return found
+
+
+def lossy(queue: str = ORDERS, **more: Any) -> Connection:
+    """A way to where nobody is, which is left soon."""
+    given = {"port": free_port(), "drain": 0.1, **more}
+    return msmqwire.connect(rf"DIRECT=TCP:{ADDRESS}\{queue}", **given)
+
+
+def all_of(server: InThread | Process, queue: str = LEDGER) -> list[dict[str, Any]]:
+    """Take all messages of a queue, also if they are more than one answer has."""
+    with attach(server.data) as local:
+        found: list[dict[str, Any]] = []
+        while some := local.call("receive", queue=queue, count=1000)["messages"]:
+            local.call("end", done=[one["receipt"] for one in some])
+            found += some
+    return found
+
+
+# -- what can't be reached ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, obstacle",
+    [(THERE, f"(SocketConnectFailure at {ADDRESS})"), (UNKNOWN, "(DnsFailure at nowhere.invalid)")],
+)
+def test_leaving_says_what_is_lost_and_why(name: str, obstacle: str) -> None:
+    async def send(count: int) -> None:
+        async with msmqwire.connect(name, port=free_port(), drain=0.1) as there:
+            for _ in range(count):
+                sent = await there.send(b"x", recoverable=True)
+            with pytest.raises(TimeoutError) as caught:
+                await sent.transferred(timeout=0.5)
+            assert str(caught.value) == f"{sent.identifier}: not transferred within 0.5 s {obstacle}"
+
+    with pytest.raises(Unreachable) as left:
+        run(send(1))
+    assert str(left.value) == f"a message was not transferred {obstacle}"
+    with pytest.raises(Unreachable) as left:
+        run(send(3))
+    assert str(left.value) == f"3 messages were not transferred {obstacle}"
+
+
+def test_a_peer_that_says_nothing() -> None:
+    with silent() as port, pytest.raises(Unreachable) as left, lossy(port=port) as there:
+        there.send(b"x")
+    assert str(left.value) == f"a message was not transferred (no answer from {ADDRESS})"
+
+
+def test_what_goes_nowhere_is_refused_at_once() -> None:
+    with pytest.raises(QueueError, match="HTTP"):
+        msmqwire.connect(rf"{THERE},DIRECT=HTTP://x/msmq/{ORDERS}").__enter__()
+    with pytest.raises(QueueError, match="read only"):
+        msmqwire.connect(rf"{THERE};journal").__enter__()
+
+
+def test_an_exception_in_the_block_does_not_wait() -> None:
+    def send() -> None:
+        with lossy(drain=10_000) as there:
+            there.send(b"x")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        send()
+
+
+# -- the file -------------------------------------------------------------------------------------------
+
+
+def test_what_is_recoverable_is_sent_at_the_next_use(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def send() -> None:
+        with lossy(state=state) as there:
+            there.send(b"lost: nobody wanted it to be kept")
+            there.send(b"1", recoverable=True, label="one")
+            there.send(b"2", recoverable=True)
+
+    with pytest.raises(Unreachable, match="a message was not"):
+        send()
+    with lossy(state=state) as there:
+        there.send(b"3", recoverable=True)
+    with served(options(tmp_path / "alpha", ORDERS, address=ADDRESS)) as server:
+        with way(server, state=state) as there:
+            there.send(b"4", recoverable=True)
+        found = messages(server)
+        assert bodies(found) == [b"1", b"2", b"3", b"4"]
+        assert found[0]["label"] == "one"
+        with way(server, state=state):
+            pass
+        assert len(messages(server)) == 4
+
+
+def test_transactions_are_kept_as_well(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    wanted = [b"%d" % number for number in range(20)]
+    with msmqwire.connect(
+        rf"DIRECT=TCP:{ADDRESS}\{LEDGER}", state=state, port=free_port(), drain=0.1
+    ) as there:
+        with there.transaction() as transaction:
+            for body in wanted[:10]:
+                transaction.send(body)
+        for body in wanted[10:]:
+            there.send(body, transactional=True)
+    with served(options(tmp_path / "alpha", f"{LEDGER};transactional", address=ADDRESS)) as server:
+        with way(server, LEDGER, state=state):
+            pass
+        assert bodies(messages(server, LEDGER)) == wanted
+
+
+def test_what_is_kept_for_another_queue_is_sent_too(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with lossy(state=state) as there:
+        there.send(b"for orders", recoverable=True)
+    with served(options(tmp_path / "alpha", ORDERS, r"private$\other", address=ADDRESS)) as server:
+        with way(server, r"private$\other", state=state) as there:
+            there.send(b"for the other")
+        assert bodies(messages(server)) == [b"for orders"]
+        assert bodies(messages(server, r"private$\other")) == [b"for the other"]
+
+
+SENDER = """
+import sys
+import msmqwire
+name, port, state = sys.argv[1:]
+with msmqwire.connect(name, port=int(port), state=state, drain=1000) as there:
+    for number in range(1000000):
+        there.send(b"%d" % number, transactional=True)
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_a_process_that_is_killed_loses_nothing_that_it_was_told(tmp_path: Path, up: bool) -> None:
+    state = tmp_path / "state"
+    with served(options(tmp_path / "alpha", f"{LEDGER};transactional", address=ADDRESS)) as server:
+        port = server.port if up else free_port()
+        name = rf"DIRECT=TCP:{ADDRESS}\{LEDGER}"
+        sender = subprocess.Popen(
+            [sys.executable, "-c", SENDER, name, str(port), str(state)],
+            stdout=subprocess.PIPE,
+            env=environment(),
+        )
+        assert sender.stdout is not None
+        for _ in range(100):
+            last = int(sender.stdout.readline())
+        sender.kill()
+        last = max([last, *map(int, sender.stdout.read().split(b"\n")[:-1])])
+        sender.wait(PATIENCE_S)
+        sender.stdout.close()
+        with way(server, LEDGER, state=state):
+            pass
+        found = [int(body) for body in bodies(all_of(server))]
+        assert found == list(range(len(found)))
+        assert len(found) in (last + 1, last + 2)  # the last may have been kept and not been told
+
+
+def test_a_file_that_is_in_use_is_refused(tmp_path: Path, server: InThread) -> None:
+    state = tmp_path / "state"
+    with way(server, state=state) as there:
+        with pytest.raises(StoreInUse):
+            way(server, state=state).__enter__()
+        with pytest.raises(StoreInUse):
+            run(way(server, state=state).__aenter__())
+        there.send(b"x", recoverable=True)
+    with way(server, state=state):
+        pass
+    assert len(messages(server)) == 1
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path, server: InThread) -> None:
+    text = tmp_path / "text"
+    text.write_text("no store " * 100)
+    with pytest.raises(StoreForeign):
+        way(server, state=text).__enter__()
+    assert text.read_text() == "no store " * 100
+    with pytest.raises((StoreRefused, StoreDamaged)):
+        way(server, state=tmp_path / "no folder" / "state").__enter__()
+
+
+# -- the other side restarts ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("queue", [ORDERS, LEDGER])
+def test_a_server_restarts_while_the_client_sends(tmp_path: Path, queue: str, kill: bool) -> None:
+    data, stop = tmp_path / "alpha", threading.Event()
+    sent: list[bytes] = []
+    queues = ("--queue", ORDERS, "--queue", f"{LEDGER};transactional")
+    how: dict[str, Any] = {"transactional": True} if queue == LEDGER else {"recoverable": True}
+
+    async def send(port: int) -> None:
+        name = rf"DIRECT=TCP:{ADDRESS}\{queue}"
+        async with msmqwire.connect(name, port=port, drain=PATIENCE_S) as there:
+            while not stop.is_set():
+                await there.send(b"%d" % len(sent), **how)
+                sent.append(b"%d" % len(sent))
+                await asyncio.sleep(0.002)
+
+    port = free_port()
+    listen = ("--listen", f"{ADDRESS}:{port}", "--ping", "off")
+    sender = threading.Thread(target=lambda: run(send(port)))
+    servers = [Process(data, *listen, *queues)]
+    sender.start()
+    try:
+        for _ in range(2):
+            begun = len(sent)
+            until(lambda b=begun: len(sent) > b + 50 and len(messages(servers[-1], queue)) > 50, "it sends")
+            servers[-1].kill() if kill else servers[-1].stop()
+            begun = len(sent)
+            until(lambda b=begun: len(sent) > b + 50, "it goes on sending")
+            servers.append(Process(data, *listen))
+        stop.set()
+        sender.join(2 * PATIENCE_S)
+        found = bodies(all_of(servers[-1], queue))
+    finally:
+        stop.set()
+        for server in servers:
+            server.close()
+        sender.join()
+    if queue == LEDGER:
+        assert found == sent
+    assert sorted(found, key=int) == sent
