@@ -34,9 +34,8 @@ sys.path.insert(0, str(ROOT))
 
 from msmqwire.errors import StoreError, Unreachable  # noqa: E402
 from msmqwire.qm.service.local import attach  # noqa: E402
-from tools import torture_clients as clients  # noqa: E402
 from tools.torture_books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
-from tools.torture_clients import PATIENCE_S, Desk, Plan  # noqa: E402
+from tools.torture_clients import PATIENCE_S, Desk, Plan, send_here  # noqa: E402
 
 ALPHA, BETA = "alpha", "beta"
 ADDRESSES: Final = {ALPHA: "127.0.0.41", BETA: "127.0.0.42"}
@@ -44,8 +43,10 @@ QUEUES: Final = {ALPHA: ("orders", "ledger", "parcels"), BETA: ("distant", "far"
 TRANSACTIONAL: Final = ("ledger", "parcels", "far")
 MOVED: Final = ("parcels",)
 SHARED: Final = ("orders",)
+_SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "l1", "l2"), ("r1", "r2", "r3"), ("m1",)
 _READY: Final = re.compile(r"ready \S+ tcp=[^:]+:(\d+) .*\n")
 _LOOK_S: Final = 0.05
+_KILLED_S: Final = 60.0
 _CALM_S: Final = 3.0
 """How long all go on after the last kill: none of what is begun then may be lost."""
 
@@ -114,7 +115,7 @@ class Life:
         """Wait for its end; gives its status. Raises Broken if that does not come."""
         assert self.process is not None, "it was started"
         try:
-            status = self.process.wait(PATIENCE_S)
+            status = self.process.wait(_KILLED_S)
         except subprocess.TimeoutExpired:
             raise Broken(f"{self.name} does not end") from None
         assert self.process.stdout is not None
@@ -265,7 +266,13 @@ class Torture:
         self._book.write("ready", who=server.name)
         return int(found[1])
 
-    def _expect(self, life: Life) -> None:
+    def _expect(self, life: Life, *others: Life) -> None:
+        """It ends in good order, and the others do not end meanwhile."""
+        until = time.monotonic() + PATIENCE_S
+        while life.status is None and time.monotonic() < until:
+            for other in others:
+                other.check()
+            time.sleep(_LOOK_S)
         status = life.ended()
         if status != 0:
             raise Broken(f"{life.name} ended with {status}: {life.last_words()}")
@@ -326,7 +333,7 @@ class Torture:
             with attach(self._data(ALPHA)) as local:
                 if local.served:
                     raise Broken("a server answers after it was killed")
-                clients.send_here(self._keeper, local, queue, self._keeper_rng, lasting=False)
+                send_here(self._keeper, local, queue, self._keeper_rng, lasting=False)
         except (StoreError, Unreachable) as exc:
             raise Broken(f"the store of a killed server: {exc}") from exc
         self._figures["sent while none runs"] += 1
@@ -337,24 +344,24 @@ class Torture:
         """No more kills: the senders stop, all drains, the receivers and the servers stop."""
         self._wait(_CALM_S)
         self._book.write("drain")
-        for names in (("s1", "s2", "l1", "l2"), ("m1",)):
+        servers, clients = list(self._servers.values()), self._clients
+        receivers = [clients[name] for name in _RECEIVERS]
+        for names in (_SENDERS, _MOVERS):
             for name in names:
-                self._clients[name].send(signal.SIGTERM)
+                clients[name].send(signal.SIGTERM)
             for name in names:
-                self._expect(self._clients[name])
+                self._expect(clients[name], *servers, *receivers)
         begun = time.monotonic()
         while left := self._left():
+            for life in (*servers, *receivers):
+                life.check()
             if time.monotonic() > begun + PATIENCE_S:
                 self._wrong.append(Wrong("left", "", f"these queues are not empty: {json.dumps(left)}"))
                 break
             time.sleep(0.2)
-        for name in ("r1", "r2", "r3"):
-            self._clients[name].send(signal.SIGTERM)
-        for name in ("r1", "r2", "r3"):
-            self._expect(self._clients[name])
-        for server in self._servers.values():
-            server.send(signal.SIGTERM)
-            self._expect(server)
+        for life in (*receivers, *servers):
+            life.send(signal.SIGTERM)
+            self._expect(life)
 
     def _left(self) -> dict[str, int]:
         """The queues that have messages."""

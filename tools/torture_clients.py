@@ -331,8 +331,16 @@ def _threads(desk: Desk, run: Callable[[Desk, str], None]) -> None:
         thread.join()
 
 
+def _end_with(parent: int) -> None:
+    """Nobody tells this process to end if its parent has been killed."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(4)
+
+
 def main(plan: Plan) -> None:
     """Do what a plan says until SIGTERM."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     desk = Desk(plan)
     signal.signal(signal.SIGTERM, lambda *_: desk.stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
