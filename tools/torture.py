@@ -46,6 +46,9 @@ SHARED: Final = ("orders",)
 _SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "l1", "l2"), ("r1", "r2", "r3"), ("m1",)
 _READY: Final = re.compile(r"ready \S+ tcp=[^:]+:(\d+) .*\n")
 _LOOK_S: Final = 0.05
+_STARTING: Final = ((0.0, 1.3), (0.75, 1.15))
+"""Moments at which a server is killed that has just been started, in parts of the shortest start: the second
+half of it is when the store is read."""
 _KILLED_S: Final = 60.0
 _CALM_S: Final = 3.0
 """How long all go on after the last kill: none of what is begun then may be lost."""
@@ -61,7 +64,6 @@ class Options:
         between: seconds that a server runs, from and to.
         pause: seconds between what a sender sends, from and to.
         folder: for everything; it must not have anything in it.
-        clients: whether clients are killed as well.
     """
 
     kills: int
@@ -69,7 +71,6 @@ class Options:
     folder: Path
     between: tuple[float, float] = (0.3, 2.5)
     pause: tuple[float, float] = (0.02, 0.25)
-    clients: bool = True
 
 
 class Broken(Exception):
@@ -152,6 +153,7 @@ class Torture:
         self._ports: dict[str, int] = {}
         self._servers = {name: Life(name, self._logs, self._server_command(name)) for name in QUEUES}
         self._clients: dict[str, Life] = {}
+        self._away: dict[str, int] = {}
         self._book = Book(self._books, "supervisor")
         self._keeper = Desk({"who": "keeper", "life": 1, "role": "local", **self._here(ALPHA)})
         self._keeper_rng = self._keeper.rng("store")
@@ -283,7 +285,8 @@ class Torture:
         """Let all run, and see that nobody ends."""
         until = time.monotonic() + seconds
         while True:
-            for life in (*self._servers.values(), *self._clients.values()):
+            here = [life for name, life in self._clients.items() if name not in self._away]
+            for life in (*self._servers.values(), *here):
                 life.check()
             left = until - time.monotonic()
             if left <= 0:
@@ -309,22 +312,31 @@ class Torture:
             self._figures["stops in good order"] += 1
         else:
             self._kill(server, "kills")
-        victim = self._clients[rng.choice(sorted(self._clients))] if rng.random() < 0.3 else None
-        if victim is not None and options.clients:
-            self._kill(victim, "kills of clients")
+        if rng.random() < 0.3:
+            victim = rng.choice(sorted(self._clients.keys() - self._away.keys()))
+            self._kill(self._clients[victim], "kills of clients")
+            self._away[victim] = rng.choice((0, 0, 1, 4))
         if server.name == ALPHA and rng.random() < 0.2:
             self._send_while_none_runs()
         server.start()
         while rng.random() < 0.3:
-            time.sleep(rng.uniform(0.0, 1.3) * min(self._starting))
+            time.sleep(rng.uniform(*rng.choice(_STARTING)) * min(self._starting))
             self._kill(server, "kills")
             self._figures["kills of starting servers"] += 1
             server.start()
         self._await_ready(server)
-        if victim is not None and options.clients:
-            victim.start()
+        self._bring_back()
         if self._figures["kills"] % 20 == 0:
             print(f"{self._figures['kills']} kills", file=self._out, flush=True)
+
+    def _bring_back(self, *, all_of_them: bool = False) -> None:
+        """Clients that were killed come back, some of them some rounds later."""
+        for name, rounds in list(self._away.items()):
+            if rounds and not all_of_them:
+                self._away[name] = rounds - 1
+            else:
+                del self._away[name]
+                self._clients[name].start()
 
     def _send_while_none_runs(self) -> None:
         """A command that finds no server opens the store itself."""
@@ -342,6 +354,7 @@ class Torture:
 
     def _end(self) -> None:
         """No more kills: the senders stop, all drains, the receivers and the servers stop."""
+        self._bring_back(all_of_them=True)
         self._wait(_CALM_S)
         self._book.write("drain")
         servers, clients = list(self._servers.values()), self._clients
@@ -412,7 +425,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200, help="of servers, at least")
     parser.add_argument("--seed", type=int, default=None, help="of all chance; one of its own without it")
-    parser.add_argument("--seconds-between", type=_span, default=(0.3, 2.5), metavar="A:B")
+    parser.add_argument("--seconds-between", type=_span, default=(0.3, 2.5), metavar="A:B", help="kills")
+    parser.add_argument("--pause", type=_span, default=(0.02, 0.25), metavar="A:B", help="seconds of senders")
     parser.add_argument("--data", type=Path, help="an empty folder; without it one of the system's")
     parser.add_argument("--keep", action="store_true", help="keep the folder also when the books balance")
     given = parser.parse_args(arguments)
@@ -421,7 +435,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if folder.exists() and any(folder.iterdir()):
         parser.error(f"{folder} is not empty")
     print(f"seed {seed}, folder {folder}", file=sys.stderr, flush=True)
-    balance = Torture(Options(given.kills, seed, folder, given.seconds_between)).run()
+    balance = Torture(Options(given.kills, seed, folder, given.seconds_between, given.pause)).run()
     status = report(balance)
     if status == 0 and not given.keep:
         shutil.rmtree(folder)
