@@ -1,4 +1,4 @@
-"""The clients of benchmarks/qm.py: each function is one process that sends to, or receives from, one server."""
+"""The clients of benchmarks/qm.py: each function is a process that sends to, or receives from, one server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qm_daemons import ADDRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
 
 BODY: Final = random.Random(1801).randbytes(1024)
 WINDOW: Final = 64
-"""Messages of one sender that may be under way where not each is awaited: what a session of [MS-MQQB] allows."""
+"""Messages of one sender that may be under way where not each is awaited: as many as a session allows."""
 BATCH: Final = 100
 """Messages taken at once where not each is."""
 PROFILE: Final = os.environ.get("QM_BENCHMARK_PROFILE", "")
@@ -71,7 +71,7 @@ async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, 
                 sent = await queue.send(BODY, transactional=True)
             else:
                 sent = await queue.send(BODY, recoverable=kind == "recoverable")
-            await sent.transferred(60)
+            await sent.transferred()
             latencies.append(clock() - begin)
 
         async def many() -> None:
@@ -97,7 +97,7 @@ async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, 
 
 
 def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
-    """By pika: persistent and confirmed, or for ``express`` neither, and then until the queue has them all."""
+    """By pika: persistent and confirmed; for ``express`` neither, until the queue has them all."""
     if kind != "express" and window > 1:
         return _rabbit_sends_many(where, window, seconds, start)
     import pika
@@ -195,7 +195,7 @@ def redis_sends(where: Where, kind: str, window: int, seconds: float, start: Sta
 SENDERS: Final = {"msmqwire": msmqwire_sends, "RabbitMQ": rabbit_sends, "Redis": redis_sends}
 
 
-# -- receiving: one by one, or many at once -------------------------------------------------------------------
+# -- receiving: one by one, or many at once -----------------------------------------------------------------
 
 
 def msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
@@ -239,12 +239,11 @@ def rabbit_receives(where: Where, batch: int, seconds: float, start: Start) -> S
 
         def consumed() -> Iterator[int]:
             channel.basic_qos(prefetch_count=2 * batch)
-            taken = 0
-            for method, _, body in channel.consume(QUEUE, inactivity_timeout=2):
+            deliveries = channel.consume(QUEUE, inactivity_timeout=2)
+            for taken, (method, _, body) in enumerate(deliveries, 1):
                 if method is None:
                     return
                 assert body == BODY
-                taken += 1
                 if taken % batch == 0:
                     channel.basic_ack(method.delivery_tag, multiple=True)
                     yield batch

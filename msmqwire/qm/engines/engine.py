@@ -469,7 +469,7 @@ class BinaryEngine:
                 if outgoing is not None and outgoing.position is position:
                     self.sequences.taken_away(outgoing)
             return
-        if queue.queue_type is not QueueType.SYSTEM:
+        if queue.queue_type is not QueueType.SYSTEM and not position.silent:
             self.acknowledging.removed(position.message, reason)
 
     def queue_paused(self, queue: OutgoingQueue) -> None:

@@ -154,6 +154,16 @@ class Message:
         return self.transactional_message_sequence_identifier is not None
 
     @property
+    def followed(self) -> bool:
+        """Whether its sender may have to be told of its end, or wants a copy kept."""
+        return bool(
+            self.acknowledgements_requested
+            or self.positive_journaling_requested
+            or self.negative_journaling_requested
+            or self.final_ack_required
+        )
+
+    @property
     def queue_manager_address(self) -> UUID:
         """DestinationQueueManagerIdentifier, or the host of a private destination where it is not set.
 

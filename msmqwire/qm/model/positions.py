@@ -33,6 +33,7 @@ class MessagePosition:
         recoverable: whether it must survive.
         transaction: whether it is one of the operations of a transaction.
         expired: whether its time has run out while it was locked.
+        silent: whether nobody has to be told of its end, known once its message has been in memory.
         listed: whether it is in its list.
         pins: cursors that stand at it: while there are any, it keeps its place when it is taken out.
     """
@@ -50,6 +51,7 @@ class MessagePosition:
         "previous",
         "queue",
         "recoverable",
+        "silent",
         "size",
         "state",
         "stored",
@@ -64,7 +66,7 @@ class MessagePosition:
         self.previous: MessagePosition = self
         self.pins = 0
         self.counted = self.expired = self.listed = self.recoverable = False
-        self.stored = self.transaction = False
+        self.stored = self.transaction = self.silent = False
         self._message: Message | None = None
         self._load: Callable[[MessagePosition], Message] | None = None
 
@@ -75,11 +77,12 @@ class MessagePosition:
         if found is None:
             assert self._load is not None, "Start and End have no message"
             found = self._load(self)
+            self.silent = not found.followed
         return found
 
     def hold(self, message: Message) -> None:
         """Keep the message in memory."""
-        self._message = message
+        self._message, self.silent = message, not message.followed
 
     def keep_stored(self, load: Callable[[MessagePosition], Message]) -> None:
         """Keep the message in the store only: `load` reads it, again for each use."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable
 from enum import Enum
+from typing import Final
 
 Expired = Callable[[], None]
+_HEAP_MIN: Final = 64
 
 
 class Timer(Enum):
@@ -72,9 +74,7 @@ class Timers:
     def stop(self, timer: Timer, key: Hashable) -> None:
         """Stop a timer, if it runs."""
         self._armed.pop((timer, key), None)
-        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._armed):
-            self._heap = [entry for entry in self._heap if self._armed.get(entry[2].name) is entry[2]]
-            heapq.heapify(self._heap)
+        self._drop_stale()
 
     def active(self, timer: Timer, key: Hashable) -> bool:
         """Whether a timer runs."""
@@ -116,3 +116,11 @@ class Timers:
         armed.queued = armed.due
         self._count += 1
         heapq.heappush(self._heap, (armed.due, self._count, armed))
+        self._drop_stale()
+
+    def _drop_stale(self) -> None:
+        """Entries of timers that were stopped or brought forward go when they are most of the heap."""
+        heap = self._heap
+        if len(heap) > _HEAP_MIN and len(heap) > 4 * len(self._armed):
+            heap[:] = [entry for entry in heap if self._armed.get(entry[2].name) is entry[2]]
+            heapq.heapify(heap)

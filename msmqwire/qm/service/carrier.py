@@ -120,6 +120,7 @@ class Carrier:
         """Commit, then carry out; what that brings about is committed in the next turn."""
         if self._closed:
             return
+        self._tell_time()  # what is due at once, as the acknowledgement of all of this turn, goes with it
         changes, effects = self.core.take()
         self._changes.add(changes)
         self._effects += effects

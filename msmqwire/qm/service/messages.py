@@ -71,9 +71,7 @@ def message_json(message: Message) -> dict[str, Any]:
         "time_to_be_received": _seconds(message.time_to_be_received),
         "source": str(message.source_machine_identifier),
         "sender": sender_text(message),
-        "acknowledge": [
-            name for flag, name in _SINGLE_BITS.items() if message.acknowledgements_requested & flag
-        ],
+        "acknowledge": _wished(message.acknowledgements_requested),
         "admin_queue": _name(message.administration),
         "response_queue": _name(message.response),
         "destination": _name(message.destination),
@@ -104,6 +102,10 @@ def sender_text(message: Message) -> str | None:
         except MalformedPacket:
             return data.hex()
     return str(UUID(bytes_le=data)) if len(data) == 16 else data.hex()
+
+
+def _wished(flags: AcknowledgementsRequested) -> list[str]:
+    return [name for flag, name in _SINGLE_BITS.items() if flags & flag] if flags else []
 
 
 def _time(seconds: int) -> str | None:

@@ -27,9 +27,9 @@ LOOPBACK: Final = "127.0.0.1"
 Endpoint = tuple[str, int]
 
 SETTINGS: Final = Settings(
-    recoverable_ack_delay_ms=1,
+    recoverable_ack_delay_ms=0,
     ack_delay_ms=20,
-    order_ack_timeout_ms=20,
+    order_ack_timeout_ms=0,
     maximum_order_ack_delay_s=1,
     session_initialization_ms=20_000,
 )
