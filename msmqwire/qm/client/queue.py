@@ -86,8 +86,9 @@ def as_request(properties: Properties, *, transactional: bool = False) -> dict[s
 
 def to_message(body: bytes | str, properties: Properties) -> Message:
     """The message that is meant. Raises InvalidValue and InvalidName with the name of the property."""
+    given = as_request(properties)
     try:
-        message = message_from(as_request(properties))
+        message = message_from(given)
     except InvalidValue as exc:
         if exc.path != "class":
             raise

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PIGGY_BACK_AFTER: Final = 0.75
 """The part of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""
+_MOVES_MIN: Final = 16
 _ARRIVED: Final = (MessageState.DONE, MessageState.WAITING_FOR_FINAL_ACK)
 
 
@@ -38,6 +39,7 @@ class Sending:
     def __init__(self, engine: BinaryEngine) -> None:
         self._engine, self._context = engine, engine.context
         self._expiring: list[tuple[int, int, OutgoingMessagePosition]] = []  # by the time since the start
+        self._moves = 0
 
     def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
         """Message Position Available Event: [MS-MQQB] 3.1.7.12."""
@@ -57,9 +59,22 @@ class Sending:
         context = self._context
         left = (message.sent_time or context.utc) + message.time_to_reach_queue - context.utc
         due = context.now + (left + 1) * 1000
+        self._forget_done()
         heapq.heappush(self._expiring, (due, outgoing.position.number, outgoing))
         if self._expiring[0][2] is outgoing:
             self._await_expiry()
+
+    def _forget_done(self) -> None:
+        """What is done long before its time must not stay in memory until then: that may be days away.
+
+        Called whenever a message comes or is sent, so that little is left when all have gone.
+        """
+        expiring = self._expiring
+        self._moves += 1
+        if self._moves > max(len(expiring) // 2, _MOVES_MIN):
+            self._moves = 0
+            expiring[:] = [entry for entry in expiring if entry[2].state is not MessageState.DONE]
+            heapq.heapify(expiring)
 
     def _await_expiry(self) -> None:
         expiring = self._expiring
@@ -141,6 +156,7 @@ class Sending:
             self._engine.session_timers.start_ack_send(session)
         outgoing.state = MESSAGES[kind][outgoing.state, MessageEvent.SENT]
         outgoing.transmitted = True
+        self._forget_done()
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
             self._engine.session_timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"

@@ -1,0 +1,426 @@
+"""The client in programs: used wrongly, by threads and tasks, cancelled, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import msmqwire
+from msmqwire.errors import InvalidName, InvalidValue, LocatedError, Unreachable
+from tests.service.running import InThread, Process, bodies, environment, until
+from tests.service.sending import LEDGER, ORDERS, messages, run, way
+
+NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
+
+
+# -- used wrongly -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, path",
+    [
+        ({"port": 0}, "port"),
+        ({"port": 65_536}, "port"),
+        ({"port": "1801"}, "port"),
+        ({"port": True}, "port"),
+        ({"hosts": {"alpha": "127.0.0.1"}}, "hosts[alpha]"),
+        ({"hosts": {"alpha": ("127.0.0.1", -1)}}, "hosts[alpha]"),
+        ({"listen": "127.0.0.1:0"}, "listen"),
+        ({"listen": ("127.0.0.1", None)}, "listen"),
+        ({"drain": -1}, "drain"),
+        ({"drain": float("nan")}, "drain"),
+        ({"drain": None}, "drain"),
+        ({"state": 5}, "state"),
+        ({"format_name": None}, "format_name"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        msmqwire.connect(**{"format_name": NAME, **arguments})
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize("name", ["", "orders", r"alpha\private$\orders", "DIRECT=TCP:x", f"{NAME},"])
+def test_what_is_no_format_name_is_refused_at_once(name: str) -> None:
+    with pytest.raises(InvalidName):
+        msmqwire.connect(name)
+
+
+@pytest.mark.parametrize(
+    "given, path",
+    [
+        ({"label": "x" * 250}, "label"),
+        ({"label": b"x"}, "label"),
+        ({"priority": 8}, "priority"),
+        ({"priority": "high"}, "priority"),
+        ({"recoverable": "yes"}, "recoverable"),
+        ({"acknowledge": "everything"}, "acknowledge"),
+        ({"acknowledge": 5}, "acknowledge"),
+        ({"acknowledge": ["full_receive", 5]}, "acknowledge"),
+        ({"admin_queue": "here"}, "admin_queue"),
+        ({"response_queue": "here"}, "response_queue"),
+        ({"correlation": b"too short"}, "correlation"),
+        ({"correlation": "no identifier"}, "correlation"),
+        ({"body_type": -1}, "body_type"),
+        ({"message_class": 0x0200}, "message_class"),
+        ({"application": 1 << 32}, "application"),
+        ({"extension": "text"}, "extension"),
+        ({"journal": 1}, "journal"),
+        ({"dead_letter": None, "journal": "x"}, "journal"),
+        ({"time_to_reach_queue": 1.5}, "time_to_reach_queue"),
+        ({"time_to_be_received": -1}, "time_to_be_received"),
+        ({"delivery": "transactional"}, "delivery"),
+        ({"class": 1}, "class"),
+        ({"colour": "red"}, "colour"),
+        ({"body": 5}, "body"),
+        ({"body": None}, "body"),
+        ({"body": ["x"]}, "body"),
+    ],
+)
+def test_a_wrong_property_is_named_and_nothing_is_sent(
+    server: InThread, given: dict[str, Any], path: str
+) -> None:
+    with way(server) as there:
+        with pytest.raises(LocatedError) as caught:
+            there.send(**given)
+        assert caught.value.path == path
+        there.send(b"right")
+    assert bodies(messages(server)) == [b"right"]
+
+
+def test_more_than_a_packet_holds_is_refused(server: InThread) -> None:
+    with way(server) as there:
+        with pytest.raises(InvalidValue):
+            there.send(b"x" * (4 << 20))
+        there.send(b"right")
+    assert bodies(messages(server)) == [b"right"]
+
+
+def test_it_is_entered_once(server: InThread) -> None:
+    made = way(server)
+    with made as there:
+        with pytest.raises(InvalidValue, match="entered before"):
+            made.__enter__()
+        with pytest.raises(InvalidValue, match="entered before"):
+            run(made.__aenter__())
+        there.send(b"still")
+    with pytest.raises(InvalidValue, match="entered before") as caught:
+        made.__enter__()
+    assert caught.value.path == "connection"
+    assert bodies(messages(server)) == [b"still"]
+
+
+def test_nothing_is_sent_after_leaving(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server, LEDGER) as there:
+            pass
+        for how in ({}, {"transactional": True}):
+            with pytest.raises(InvalidValue, match="it was left") as caught:
+                await there.send(b"late", **how)  # type: ignore[arg-type]
+            assert caught.value.path == "connection"
+        with pytest.raises(InvalidValue, match="it was left"):
+            async with there.transaction():
+                pass
+
+    run(send())
+
+
+def test_nothing_is_sent_after_leaving_without_asyncio(server: InThread) -> None:
+    with way(server) as there:
+        sent = there.send(b"in time", acknowledge="full_receive")
+        sent.transferred()
+    with pytest.raises(InvalidValue, match="it was left"):
+        there.send(b"late")
+    with pytest.raises(InvalidValue, match="it was left"):
+        there.send(b"late", transactional=True)
+    with pytest.raises(InvalidValue, match="it was left"):
+        there.transaction().__enter__()
+    sent.transferred(timeout=1)  # that is known
+    for ask in (sent.received, sent.acknowledged):
+        with pytest.raises(Unreachable, match="the connection was left"):
+            ask()
+        with pytest.raises(Unreachable, match="the connection was left"):
+            ask(timeout=1)
+    assert bodies(messages(server)) == [b"in time"]
+
+
+def test_a_transaction_that_has_ended_takes_nothing(server: InThread) -> None:
+    with way(server, LEDGER) as there:
+        with there.transaction() as transaction:
+            transaction.send(b"1")
+        with pytest.raises(InvalidValue, match="it has ended") as caught:
+            transaction.send(b"2")
+        assert caught.value.path == "transaction"
+        with suppress(ZeroDivisionError), there.transaction() as transaction:
+            raise ZeroDivisionError
+        with pytest.raises(InvalidValue, match="it has ended"):
+            transaction.send(b"3")
+    assert bodies(messages(server, LEDGER)) == [b"1"]
+
+
+def test_leaving_with_a_transaction_open_sends_nothing_of_it(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server, LEDGER) as there:
+            transaction = there.transaction()
+            inside = await transaction.__aenter__()
+            inside.send(b"never")
+        with pytest.raises(InvalidValue, match="it was left"):
+            await transaction.__aexit__(None, None, None)
+
+    run(send())
+    assert messages(server, LEDGER) == []
+
+
+def test_an_address_that_is_not_of_this_computer(tmp_path: Path) -> None:
+    made = msmqwire.connect(NAME, state=tmp_path / "state", listen=("192.0.2.1", 0))
+    with pytest.raises(OSError, match=r"192\.0\.2\.1|assign"):
+        made.__enter__()
+    with msmqwire.connect(NAME, state=tmp_path / "state"):  # the file is free again
+        pass
+
+
+# -- threads and tasks ------------------------------------------------------------------------------------
+
+
+def test_several_threads_use_one_connection(server: InThread) -> None:
+    with way(server, LEDGER) as there:
+
+        def send(name: int) -> None:
+            for number in range(40):
+                if number % 2:
+                    there.send(b"%d %d" % (name, number), transactional=True)
+                else:
+                    with there.transaction() as transaction:
+                        transaction.send(b"%d %d" % (name, number)).identifier.encode()
+
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(send, range(6)))
+    found = bodies(messages(server, LEDGER))
+    assert len(found) == 240
+    for name in range(6):
+        own = [body for body in found if body.startswith(b"%d " % name)]
+        assert own == [b"%d %d" % (name, number) for number in range(40)]
+
+
+def test_threads_that_still_send_while_it_is_left(server: InThread) -> None:
+    told: list[bytes] = []
+    ends: list[Exception] = []
+
+    def send(name: int) -> None:
+        try:
+            for number in range(1_000_000):
+                there.send(b"%d %d" % (name, number), recoverable=True)
+                told.append(b"%d %d" % (name, number))
+        except (InvalidValue, Unreachable) as exc:
+            ends.append(exc)
+
+    threads = [threading.Thread(target=send, args=(name,)) for name in range(3)]
+    with suppress(Unreachable), way(server, drain=0.05) as there:
+        for thread in threads:
+            thread.start()
+        until(lambda: len(told) > 100, "they send")
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(ends) == 3
+
+
+def test_a_cancelled_task_leaves_in_good_order(server: InThread) -> None:
+    async def send() -> None:
+        inside, before = asyncio.Event(), asyncio.all_tasks()
+
+        async def body() -> None:
+            async with way(server) as there:
+                await there.send(b"x", recoverable=True)
+                inside.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(body())
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == before
+
+    run(send())
+
+
+def test_cancelled_while_it_waits_at_the_end(tmp_path: Path) -> None:
+    async def send() -> None:
+        state = tmp_path / "state"
+        leaving, before = asyncio.Event(), asyncio.all_tasks()
+
+        async def body() -> None:
+            async with msmqwire.connect(NAME, port=1, state=state, drain=10_000) as there:
+                await there.send(b"x", recoverable=True)
+                leaving.set()
+
+        task = asyncio.ensure_future(body())
+        await leaving.wait()
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == before
+        async with msmqwire.connect(NAME, port=1, state=state, drain=0):  # the file is free again
+            pass
+
+    run(send())
+
+
+def test_a_cancelled_send_is_sent_or_not_but_breaks_nothing(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server, LEDGER) as there:
+            for number in range(50):
+                task = asyncio.ensure_future(there.send(b"%d" % number, transactional=True))
+                for _ in range(number % 4):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+            await there.send(b"last", transactional=True)
+
+    run(send())
+    found = bodies(messages(server, LEDGER))
+    assert found[-1] == b"last"
+    assert [int(one) for one in found[:-1]] == sorted({int(one) for one in found[:-1]})
+
+
+def test_a_cancelled_transaction_sends_nothing(server: InThread) -> None:
+    async def send() -> None:
+        async with way(server, LEDGER) as there:
+            inside = asyncio.Event()
+
+            async def body() -> None:
+                async with there.transaction() as transaction:
+                    transaction.send(b"never")
+                    inside.set()
+                    await asyncio.Event().wait()
+
+            task = asyncio.ensure_future(body())
+            await inside.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await there.send(b"last", transactional=True)
+
+    run(send())
+    assert bodies(messages(server, LEDGER)) == [b"last"]
+
+
+# -- what is left behind ------------------------------------------------------------------------------------
+
+
+def open_files() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def use(server: InThread, number: int, state: Path) -> None:
+    """One use of each kind."""
+    with way(server, state=state if number % 2 else None) as there:
+        there.send(b"x", recoverable=True, acknowledge="full_reach_queue").arrived()
+    with suppress(Unreachable), msmqwire.connect(NAME, port=1, drain=0) as nowhere:
+        nowhere.send(b"x")
+    with suppress(Unreachable), msmqwire.connect(r"DIRECT=OS:nowhere.invalid\x", drain=0) as nowhere:
+        nowhere.send(b"x")
+
+    async def send() -> None:
+        before = asyncio.all_tasks()
+        async with way(server) as there:
+            await (await there.send(b"x")).transferred()
+        assert asyncio.all_tasks() == before
+
+    run(send())
+
+
+def test_no_threads_files_or_warnings_are_left(server: InThread, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    use(server, 1, state)
+    gc.collect()
+    threads, files = set(threading.enumerate()), open_files()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in range(4):
+            use(server, number, state)
+            gc.collect()
+    assert [str(one.message) for one in caught] == []
+    assert set(threading.enumerate()) == threads
+    until(lambda: open_files() <= files, "the server has closed its ends")
+
+
+def test_what_was_sent_is_not_kept_in_memory(alpha: Process) -> None:
+    async def send() -> int:
+        async with way(alpha) as there:
+
+            async def some(count: int) -> int:
+                for _ in range(count):
+                    last = await there.send(b"x" * 1000, acknowledge="nack_receive", recoverable=True)
+                await last.transferred()
+                del last
+                gc.collect()
+                return tracemalloc.get_traced_memory()[0]
+
+            before = await some(300)
+            return await some(1500) - before
+
+    tracemalloc.start()
+    try:
+        assert run(send()) < 1500 * 100
+    finally:
+        tracemalloc.stop()
+    assert len(messages(alpha)) == 1000, "as many as one answer has"
+
+
+@pytest.mark.parametrize("way_out", ["return", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(4)"])
+def test_a_program_that_ends_inside_ends(server: InThread, way_out: str) -> None:
+    name = rf"DIRECT=TCP:{server.address}\{ORDERS}"
+    program = f"""
+import os, sys, msmqwire
+def main():
+    with msmqwire.connect({name!r}, port={server.port}) as there:
+        there.send(b"x").transferred()
+        {way_out}
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        env=environment(), capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    wanted = {"return": 0, "sys.exit(3)": 3, "os._exit(4)": 4}
+    assert done.returncode == wanted.get(way_out, -2 if os.name != "nt" else 1), done.stderr
+    assert (done.stderr == b"") == (way_out != "raise KeyboardInterrupt"), done.stderr
+    assert bodies(messages(server)) == [b"x"]
+
+
+def test_importing_msmqwire_is_light() -> None:
+    program = """
+import sys, msmqwire
+heavy = {"asyncio", "sqlite3", "ssl", "numpy", "pyarrow", "numba", "lxml", "rich", "typer", "aiohttp"}
+print(sorted(heavy & set(sys.modules)))
+msmqwire.connect
+print(sorted(heavy - {"asyncio", "sqlite3", "ssl"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    light, connecting = done.stdout.splitlines()
+    assert light == "[]"
+    assert connecting in ("['lxml']", "[]")
