@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from msmqwire.errors import StoreRefused
+from msmqwire.errors import MsmqError, StoreError, StoreRefused, Unreachable
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import (
@@ -78,6 +78,7 @@ class Carrier:
         self._waiting: list[asyncio.Future[None]] = []
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}
         self._scheduled = self._closed = False
+        self._failure: MsmqError | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._due: int | None = None
 
@@ -104,7 +105,13 @@ class Carrier:
         return action(*args)
 
     async def durable(self) -> None:
-        """Wait until all that was called before is durable."""
+        """Wait until all that was called before is durable.
+
+        Raises Unreachable when it was given up before that, and the subclasses of StoreError when the store
+        can't be used any more.
+        """
+        if self._failure is not None:
+            raise self._failure
         if self._scheduled:
             future = self._loop.create_future()
             self._waiting.append(future)
@@ -129,6 +136,10 @@ class Carrier:
                 self._store.commit(self._changes)
             except StoreRefused as exc:
                 self._refuse(exc)
+                return
+            except StoreError as exc:
+                log.critical("the store can't be used any more", extra={"error": str(exc)})
+                self._end(exc)
                 return
             self._changes = Changes()
             self.commits += 1
@@ -211,9 +222,17 @@ class Carrier:
 
     def abandon(self) -> None:
         """Do nothing more: what is not durable is lost, and nobody was told of it."""
-        self._closed = True
+        self._end(Unreachable("the queue manager has ended before it was durable"))
+
+    def _end(self, why: MsmqError) -> None:
+        if self._closed:
+            return
+        self._closed, self._failure = True, why
         if self._alarm is not None:
             self._alarm.cancel()
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(why)
 
 
 def _nothing() -> None:
