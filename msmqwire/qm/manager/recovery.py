@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -73,29 +74,43 @@ class Recovery:
             self._queues.restore(queue)
 
     def _restore_messages(self) -> dict[int, MessagePosition]:
+        """Gives those that are taken, or in a transaction, by number."""
         manager = self._context.queue_manager
         last = self._stored.row(Table.META, rows.SEQUENTIAL_ID)
         manager.sequential_id = int.from_bytes(last, "little") if last else 0
         found: dict[int, MessagePosition] = {}
-        by_queue: dict[int, list[tuple[int, MessagePosition]]] = {}
-        for number, row in self._stored.rows(Table.MESSAGE):
+        in_transactions = self._in_transactions()
+        by_queue: dict[int, list[MessagePosition]] = {}
+        load, available = self.load, PositionState.AVAILABLE
+        for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
-            stored = rows.read_message(row)
-            queue = manager.queues[stored.queue]
-            position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
+            place = rows.read_place(row)
+            queue = manager.queues[place.queue]
+            position = MessagePosition(queue, number, place.lookup_identifier, place.size)
             position.recoverable = position.stored = True
-            position.state = stored.state
-            position.keep_stored(self.load)
-            found[number] = position
-            by_queue.setdefault(stored.queue, []).append((stored.lookup_identifier, position))
-            if stored.expires and expires_in(queue):
-                self._messages.expire_at(position, stored.expires)
+            position.keep_stored(load)
+            if place.state != available:
+                position.state = PositionState(place.state)
+            if place.state != available or number in in_transactions:
+                found[number] = position
+            if place.expires and expires_in(queue):
+                self._messages.expire_at(position, place.expires)
+            listed = by_queue.get(place.queue)
+            if listed is None:
+                by_queue[place.queue] = listed = []
+            listed.append(position)
         for listed in by_queue.values():
-            listed.sort(key=lambda pair: pair[0])
-            for _, position in listed:
-                position.queue.positions.insert(position)
-                self._messages.restored(position)
+            listed.sort(key=attrgetter("lookup_identifier"))
+            insert, restored = listed[0].queue.positions.insert, self._messages.restored
+            for position in listed:
+                insert(position)
+                restored(position)
         return found
+
+    def _in_transactions(self) -> set[int]:
+        """The messages of transactions that a coordinator has still to decide on."""
+        stored = (rows.read_transaction(row) for _, row in self._stored.rows(Table.TRANSACTION))
+        return {number for operations in stored for _, number, _, _ in operations}
 
     def load(self, position: MessagePosition) -> Message:
         """The message of a position, from the store."""

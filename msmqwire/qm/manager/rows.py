@@ -59,6 +59,18 @@ class MessageRow(NamedTuple):
     deadletter: str
 
 
+class Place(NamedTuple):
+    """What of a row of `Table.MESSAGE` says where the message is: the beginning of `MessageRow`."""
+
+    queue: int
+    lookup_identifier: int
+    size: int
+    arrival_time: int
+    expires: int
+    state: int
+    flags: int
+
+
 def put_message(context: Context, position: MessagePosition) -> None:
     """A recoverable message is in a queue, in this state; its packet is stored with it the first time."""
     message = position.message
@@ -86,6 +98,14 @@ def delete_message(context: Context, position: MessagePosition) -> None:
         position.stored = False
         context.changes.delete(Table.MESSAGE, position.number)
         context.changes.delete(Table.PACKET, position.number)
+
+
+def read_place(row: bytes) -> Place:
+    """The place of a message, from a row of `Table.MESSAGE`."""
+    return _new_place(_MESSAGE.unpack_from(row))
+
+
+_new_place: Final = Place._make
 
 
 def read_message(row: bytes) -> MessageRow:

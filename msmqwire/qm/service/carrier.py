@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
@@ -85,7 +86,13 @@ class Carrier:
     def start(self) -> None:
         """Start the core: what its store has is there again, and durable, when this returns."""
         self._tell_time()
-        self.core.start()
+        collects = gc.isenabled()
+        gc.disable()  # of millions of positions that all stay it would look through each again and again
+        try:
+            self.core.start()
+        finally:
+            if collects:
+                gc.enable()
         self._flush()
 
     @property
