@@ -61,7 +61,7 @@ class Run:
     @property
     def lines(self) -> list[Any]:
         """What it printed, of a command that ended well."""
-        assert (self.status, self.err) == (0, "")
+        assert (self.status, self.err) == (0, ""), self
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from msmqwire.errors import LocatedError, QueueError
+from msmqwire.errors import InvalidName, LocatedError, QueueError
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.folder import ControlAddress, DataFolder
 from msmqwire.qm.service.logs import log
@@ -178,6 +178,8 @@ class _User(asyncio.Protocol):
             answer: dict[str, Any] = {"answer": await self._hand.run(request)}
         except (LocatedError, QueueError) as exc:
             answer = {"error": error_json(exc)}
+            if isinstance(exc, InvalidName):
+                answer["error"]["illegal_name"] = f"0x{exc.hresult:08X}"
         except Exception as exc:
             log.exception("a request on the control channel failed")
             answer = {"error": {"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None}}

@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from msmqwire.errors import InvalidValue, QueueError, StoreInUse, Unreachable
+from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, Unreachable
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.folder import DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.service.operations import Hand
@@ -140,10 +140,13 @@ class Served(_Base):
         self._connection.close()
 
 
-def _error(told: dict[str, Any]) -> QueueError | InvalidValue:
+def _error(told: dict[str, Any]) -> QueueError | InvalidName | InvalidValue:
     """The exception that an error of the control channel stands for."""
     if "hresult" in told:
         return QueueError(told["error"], int(told["hresult"], 16))
+    if "illegal_name" in told:
+        code = int(told["illegal_name"], 16)
+        return InvalidName(told["error"], path=told["path"], offset=told["offset"], hresult=code)
     return InvalidValue(told["error"], path=told["path"], offset=told["offset"])
 
 

@@ -1,0 +1,150 @@
+"""Commands on the queues of a folder: what is wrong is said, and nothing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from msmqwire.qm.service.local import attach
+from tests.service.running import LEDGER, ORDERS, Run, command, listed, peeked, process, put, recoverable
+
+TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
+TO_LEDGER = rf"DIRECT=OS:.\{LEDGER}"
+
+
+@pytest.fixture(scope="module", params=["served", "store"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with two queues, with a server or without."""
+    data = tmp_path_factory.mktemp("wrong") / "alpha"
+    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as found:
+        if request.param == "store":
+            found.stop()
+        yield data
+
+
+def run(folder: Path, *given: str | Path, data: bytes = b"") -> Run:
+    return command(*given, "--data", folder, data=data)
+
+
+@pytest.mark.parametrize(
+    "given, status, path, said",
+    [
+        (("create", ORDERS), 69, "", r"private$\orders: there is a queue with this name"),
+        (("create", "orders"), 69, "", "directory"),
+        (("create", r"away\private$\x"), 2, "", "another computer"),
+        (("create", "system$;journal"), 2, "", "not the name of a queue that can be made"),
+        (("create", r"private$\x", "--label", "x" * 125), 65, "label", "124"),
+        (("create", r"private$\x", "--quota", "much"), 65, "quota", "'much'"),
+        (("create", r"private$\x", "--type", "x"), 65, "type", "GUID"),
+        (("create", r"private$\x", "--privacy", "some"), 65, "privacy", "none, optional, body"),
+        (("create", r"private$\x", "--base-priority", "40000"), 65, "base_priority", "32767"),
+        (("show", r"private$\x"), 66, "", r"private$\x: there is no such queue"),
+        (("set", r"private$\x", "--label", "x"), 66, "", r"private$\x: there is no such queue"),
+        (("set", ORDERS), 65, "queue", "nothing is to be set"),
+        (("set", ORDERS, "--pause"), 65, "paused", "outgoing"),
+        (("set", "system$;journal", "--label", "x"), 69, "", "can't be changed"),
+        (("delete", f"{ORDERS};journal"), 69, "", "can't be deleted"),
+        (("delete", r"private$\x"), 66, "", r"private$\x: there is no such queue"),
+        (("purge", r"private$\x"), 66, "", r"private$\x: there is no such queue"),
+        (("show", r"a\b\c\d"), 2, "", "can't stand here"),
+    ],
+)
+def test_what_is_wrong_about_a_queue_is_said(
+    folder: Path, given: tuple[str, ...], status: int, path: str, said: str
+) -> None:
+    before = listed(folder)
+    error = run(folder, "queue", *given).error(status)
+    assert error["path"] == path
+    assert said in error["error"]
+    assert listed(folder) == before
+
+
+def test_a_wrong_name_is_shown_where_it_is_wrong(folder: Path) -> None:
+    assert run(folder, "peek", r"private$\a\b").error(2)["offset"] == len(r"private$\a")
+    assert run(folder, "send", r"DIRECT=OS:host\a\b", "--recoverable").error(2)["offset"] == len(
+        r"DIRECT=OS:host\a"
+    )
+    assert run(folder, "send", "orders", "--recoverable").error(2)["offset"] == 0
+
+
+@pytest.mark.parametrize(
+    "given, status, said",
+    [
+        ((ORDERS, LEDGER), 69, "between a queue and its subqueues only"),
+        ((ORDERS, ORDERS), 69, "that is where they are"),
+        ((ORDERS, "system$;journal"), 69, "between a queue and its subqueues only"),
+        ((r"private$\x", r"private$\x;a"), 66, "there is no such queue"),
+        ((ORDERS, f"{ORDERS};a", "--identifier", "x"), 65, "guid"),
+    ],
+)
+def test_what_can_not_be_moved_stays(folder: Path, given: tuple[str, ...], status: int, said: str) -> None:
+    with attach(folder) as local:
+        local.call("purge", queue=ORDERS)
+        put(local, ORDERS, *recoverable(b"x"))
+    assert said in run(folder, "move", *given).error(status)["error"]
+    assert peeked(folder, ORDERS) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "given, status, path, said",
+    [
+        ((TO_ORDERS, "--recoverable", "--priority", "9"), 65, "priority", "from 0 to 7"),
+        ((TO_ORDERS, "--recoverable", "--label", "x" * 250), 65, "label", "249"),
+        ((TO_ORDERS, "--recoverable", "--ack", "all"), 65, "acknowledge", "full_receive"),
+        ((TO_ORDERS, "--recoverable", "--ack", "full_receive"), 65, "messages[0].admin_queue", "no queue"),
+        ((TO_ORDERS, "--recoverable", "--admin-queue", "x"), 2, "admin_queue", "format name"),
+        ((TO_ORDERS, "--recoverable", "--response-queue", "DIRECT=OS:a"), 2, "response_queue", ""),
+        ((TO_ORDERS, "--recoverable", "--correlation", "x"), 65, "correlation", "guid"),
+        ((TO_ORDERS, "--recoverable", "--class", "4660"), 65, "class", "0x1234"),
+        ((TO_ORDERS, "--recoverable", "--body-type", "-1"), 65, "body_type", "-1"),
+        ((TO_ORDERS, "--recoverable", "--file", "nothing.here"), 66, "", "nothing.here: No such file"),
+        ((TO_ORDERS, "--transactional"), 69, "", "a transactional queue takes transactional messages only"),
+        ((TO_LEDGER, "--recoverable"), 69, "", "a transactional queue takes transactional messages only"),
+        ((r"DIRECT=OS:.\private$\x", "--recoverable"), 66, "", "there is no such queue"),
+        ((ORDERS, "--recoverable"), 2, "", "a format name begins with one of DIRECT="),
+    ],
+)
+def test_what_is_wrong_about_a_message_is_said_and_nothing_sent(
+    folder: Path, given: tuple[str, ...], status: int, path: str, said: str
+) -> None:
+    before = listed(folder)
+    error = run(folder, "send", *given).error(status)
+    assert error["path"] == path
+    assert said in error["error"]
+    after = listed(folder)
+    assert [after[queue]["messages"] for queue in before] == [before[queue]["messages"] for queue in before]
+
+
+def test_a_body_that_is_no_text_is_not_sent_as_one(folder: Path) -> None:
+    found = run(folder, "send", TO_ORDERS, "--recoverable", "--bstr", "--file", "-", data=b"ab\xff")
+    assert found.error(65) == {"error": "not a text in UTF-8", "path": "body", "offset": 2}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("receive", ORDERS, "--count", "0"),
+        ("receive", ORDERS, "--timeout", "-1"),
+        ("peek",),
+        ("send", TO_ORDERS, "--body", "a", "--file", "b"),
+        ("queue", "rename", ORDERS),
+        ("queue",),
+        ("move", ORDERS),
+    ],
+)
+def test_wrong_usage_ends_with_2(data: Path, given: tuple[str, ...]) -> None:
+    found = run(data, *given)
+    assert (found.status, found.out if given != ("queue",) else "") == (2, "")
+    assert "Traceback" not in found.err
+
+
+def test_the_folder_is_made_by_create_alone(tmp_path: Path) -> None:
+    reading = [("queue", "list"), ("queue", "show", ORDERS), ("peek", ORDERS), ("receive", ORDERS)]
+    writing = [("queue", "purge", ORDERS), ("move", ORDERS, f"{ORDERS};a"), ("send", TO_ORDERS)]
+    for given in (*reading, *writing):
+        error = run(tmp_path / "none", *given).error(66)
+        assert str(tmp_path / "none") in error["error"]
+    assert not (tmp_path / "none").exists()
+    assert run(tmp_path / "none", "queue", "create", ORDERS).one["queue"] == ORDERS
