@@ -315,26 +315,33 @@ class Balance:
             why, pair = f"was at {len(places)} places of its queue", [readings[0], other]
         if not why:
             return
-        begun, over = sorted((pair[0].asked, pair[1].taken))
-        killed = any(begun < at < over for who in fate.way for at in self._killed[who])
-        if fate.kind == EXPRESS and killed:
+        if fate.kind == EXPRESS and self._killed_between(fate, *pair):
             self.figures["express twice by kills"] += 1
         else:
             self._add("twice", fate.message, why)
 
+    def _killed_between(self, fate: Fate, first: Reading, second: Reading) -> bool:
+        """Whether a server that a message goes through was killed between two readings."""
+        return any(first.asked < at < second.taken for who in fate.way for at in self._killed[who])
+
     def _judge_order(self) -> None:
-        """Places of a queue grow, and the messages of one sender have to be there in their order."""
-        streams: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
+        """Places of a queue grow, and the messages of one sender have to be there in their order.
+
+        Express ones that were not acknowledged before a kill come again after it, from the first of them on.
+        """
+        streams: dict[tuple[str, str], list[tuple[int, int, Reading, Fate]]] = defaultdict(list)
         for fate in self.fates.values():
             if fate.readings and fate.queue not in self._moved:
                 stream, number = stream_of(fate.message)
-                place = min(reading.place for reading in fate.readings)
-                streams[stream, fate.kind].append((number, place, fate.message))
+                places = {reading.place: reading for reading in reversed(fate.readings)}
+                for place in places if fate.kind == EXPRESS else [min(places)]:
+                    streams[stream, fate.kind].append((place, number, places[place], fate))
         for found in streams.values():
-            found.sort()
-            for (_, place, before), (_, following, message) in pairwise(found):
-                if following <= place:
-                    self._add("order", message, f"is in the queue before {before}")
+            found.sort(key=lambda one: one[0])
+            for (_, before, first, _), (_, number, second, fate) in pairwise(found):
+                again = fate.kind == EXPRESS and self._killed_between(fate, first, second)
+                if number < before and not again:
+                    self._add("order", fate.message, f"is in the queue behind number {before}")
 
     def _judge_groups(self, drained: bool) -> None:
         groups: dict[str, list[Fate]] = defaultdict(list)

@@ -246,7 +246,16 @@ def test_a_wrong_order_in_the_queue_is_caught(kind: str) -> None:
     day.read((T1, 7))
     day.read((T3, 8))
     day.read((T2, 9))
-    assert whats(day) == [("order", T3)]
+    assert whats(day) == [("order", T2)]
+
+
+def test_express_messages_that_were_not_acknowledged_come_again_after_a_kill() -> None:
+    day = Day()
+    day.send(E1, E2, kind="express")
+    day.take((E2, 8))  # and E1 to somebody who never got it
+    day.kill()
+    day.read((E1, 20), (E2, 21))
+    assert whats(day) == []
 
 
 def test_a_wrong_order_in_an_answer_is_caught() -> None:

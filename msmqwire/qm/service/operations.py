@@ -148,7 +148,7 @@ class Hand:
             if read.message is not None and read.position is not None:
                 taken = [self._hold(descriptor, read.position, read.message)]
                 taken += self._carrier.call(self._take, descriptor, count - 1)
-        if ended:
+        if ended or taken:  # what is handed out is on disk: it can't vanish, or come again as another message
             await self._carrier.durable()
         return {"messages": taken}
 

@@ -1,0 +1,48 @@
+"""What a receiver is handed is on disk: it can't vanish in a crash, or come again as another message."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.operations import Hand
+from msmqwire.qm.store.memory import MemoryStore
+from tests.service.running import PATIENCE_S, message
+
+QUEUE = r"private$\orders"
+
+
+@pytest.mark.parametrize("delivery", ["recoverable", "transactional"])
+@pytest.mark.parametrize("wait_ms", [0, 60_000])
+def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: str, wait_ms: int) -> None:
+    store = MemoryStore()
+
+    async def run() -> tuple[list[Any], int]:
+        carrier = Carrier(Core(store, new_guid=uuid4, computer_name="alpha"), store)
+        carrier.start()
+        sender, receiver = Hand(carrier), Hand(carrier)
+        await sender.run({"op": "create", "queue": QUEUE, "transactional": delivery == "transactional"})
+        given = [message(body, delivery=delivery) for body in (b"one", b"two")]
+        request = {"op": "send", "to": rf"DIRECT=OS:alpha\{QUEUE}", "messages": given}
+
+        async def receive() -> tuple[list[Any], int]:
+            answer = await receiver.run({"op": "receive", "queue": QUEUE, "count": 2, "wait_ms": wait_ms})
+            return answer["messages"], len(list(store.rows(Table.PACKET)))
+
+        begun = [sender.run(request), receive()]  # of one turn
+        if wait_ms:
+            begun.reverse()  # the receiver is there first, and is woken
+        results = await asyncio.gather(*begun)
+        found = results[0 if wait_ms else 1]
+        await carrier.stop()
+        assert isinstance(found, tuple)
+        return found
+
+    messages, stored = asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+    assert (len(messages), stored) == (2, 2)
