@@ -138,7 +138,10 @@ class Acknowledging:
         """To the sender, by the session that its message came over, or as it was reached before."""
         queue = self._last.get(sender) if session is None else None
         if queue is None:
-            queue = self._queue(sender, _order_queue(sender, session))
+            name = _order_queue(sender, session)
+            if (sender, name) not in self._queues and self._engine.connecting.refuses(name, sender):
+                return
+            queue = self._queue(sender, name)
         message = Message(
             body=body,
             message_class=message_class,
@@ -205,6 +208,8 @@ class Acknowledging:
     def _send(self, name: FormatName, message: Message) -> None:
         """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing."""
         engine = self._engine
+        if engine.connecting.refuses(name):
+            return
         status, descriptor = engine.queues.open(name, QueueAccessType.SEND_ACCESS)
         if status != MQ_OK or descriptor is None:
             return

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from msmqwire.constants import HResult
+from msmqwire.names import FormatName, PrivateName
 from msmqwire.qm.engines.session import NextHop, Session
 from msmqwire.qm.engines.states import MessageState, Role, SessionEvent, SessionState
 from msmqwire.qm.engines.transfer import Transfer
@@ -86,6 +88,24 @@ class Connecting:
         transfer.queue.connection_history.append(
             ConnectionHistory(status, self._context.utc, error, (address,) if address else ())
         )
+
+    def refuses(self, name: FormatName, manager: UUID | None = None) -> bool:
+        """Whether no outgoing queue is made to send what a message of another asks for.
+
+        Each place that can't be reached is tried again and again: others may not add to them without limit.
+        `manager` is the queue manager that the name leads to, where it does not tell that itself.
+        """
+        engine, limit = self._engine, self._context.settings.unreachable_max
+        sessions, lookup = engine.sessions.values(), engine.queues.lookup
+        if len(sessions) < limit or lookup.is_local_name(name) or lookup.outgoing(name) is not None:
+            return False
+        guid = name.guid if isinstance(name, PrivateName) else manager
+        waiting = 0
+        for session in sessions:
+            if session.is_open and session.remote_guid == guid:
+                return False
+            waiting += session.role is Role.INITIATOR and not session.is_open
+        return waiting >= limit
 
     # -- an attempt -----------------------------------------------------------------------------------
 

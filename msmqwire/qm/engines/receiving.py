@@ -110,6 +110,9 @@ class Receiving:
                 if message.negative_journaling_requested and not message.transactional and deadletter:
                     engine.messages.journal(message, deadletter)
         if refusal is not None:
+            if self._is_full() and _is_answered(message):  # MQQB-3.1.5.8.8-06: or answers would have no limit
+                engine.close(session)
+                return False
             self._refuse(session, message, refusal)
             return True
         assert queue is not None, "a message that is not refused has a queue"
@@ -122,6 +125,11 @@ class Receiving:
             # MQQB-3.1.5.8.10-01 and -02
             engine.acknowledging.administration(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
+
+    def _is_full(self) -> bool:
+        """Whether the quota of the queue manager is used up, or its disk refuses more."""
+        manager = self._context.queue_manager
+        return manager.throttled or manager.total_bytes >= manager.queue_manager_quota
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
         acknowledging = self._engine.acknowledging
@@ -155,6 +163,8 @@ class Receiving:
             return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT, None
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
+            if engine.connecting.refuses(message.destination, message.destination_queue_manager_identifier):
+                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
             status, descriptor = engine.queues.open(message.destination, QueueAccessType.SEND_ACCESS)
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
@@ -208,3 +218,8 @@ class Receiving:
 def _has_no_place(message: Message) -> bool:
     """Whether a transactional message has the number 0, which is not valid: MQMQ-2.2.20.5-13."""
     return message.transactional and not message.transaction_sequence_number
+
+
+def _is_answered(message: Message) -> bool:
+    """Whether its sender is told when a message is refused."""
+    return message.transactional or bool(message.acknowledgements_requested & _NEGATIVE)

@@ -41,6 +41,8 @@ class Settings:
         incoming_sequences_max: senders, by the names they use, whose transactional sequences are known, and
             queues for acknowledgements to them. Beyond, the one quiet longest is forgotten: what it sends
             again would be accepted again.
+        unreachable_max: sessions that wait for a connection, beyond which no further outgoing queue is made
+            for messages of others and for acknowledgements to them.
         send_insecure_nacks: [MS-MQQB] 3.1.1.3.
         expire_in_doubt: take figure 9 of [MS-MQQB] 3.1.1.1 by the letter: a transactional message whose
             TimeToReachQueue is over is given up, and dead-lettered, even if its destination may have accepted
@@ -80,6 +82,7 @@ class Settings:
     ping_response_ms: int = 1_000
     max_in_sessions: int = 0xFFFFFFFF
     incoming_sequences_max: int = 100_000
+    unreachable_max: int = 1_000
     send_insecure_nacks: bool = False
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False
