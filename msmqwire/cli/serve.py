@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -17,6 +18,8 @@ from msmqwire.qm.service import logs
 from msmqwire.qm.service.network import TCP_PORT, Limits, Ways
 from msmqwire.qm.service.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
+_GARBAGE_AFTER: Final = 20_000
+"""New objects after which garbage is looked for: a message leaves none, and many are made for each."""
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -49,6 +52,8 @@ async def serve(options: ServerOptions) -> None:
     """Serve until SIGTERM or SIGINT."""
     server = Server(options)
     await server.start()
+    gc.freeze()  # what was restored need not be looked through for garbage: it goes when it is taken out
+    gc.set_threshold(_GARBAGE_AFTER)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         try:

@@ -106,7 +106,7 @@ def _secured(message: Message) -> bool:
 
 
 def _traced(message: Message) -> bool:
-    return message.tracing_requested or message.tracing_queue_identifier != NULL_GUID
+    return message.tracing_requested or message.tracing_queue_identifier.int != 0
 
 
 def construct(message: Message, *, stored: bool = False) -> Record:
@@ -351,7 +351,7 @@ def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -
     _, units = _label(message.label)
     size = _FIXED_SIZE + destination.size + admin.size + response.size
     size += 2 * units + len(message.extension) + len(message.body) + 3 & ~3
-    if message.connector_type_identifier != NULL_GUID:
+    if message.connector_type_identifier.int:
         size += _GUID_SIZE
     if _transactional(message):
         size += _TRANSACTION_SIZE

@@ -170,7 +170,7 @@ class Message:
         It is UserHeader.QueueManagerAddress: [MS-MQMQ] 2.2.19.2.
         """
         address = self.destination_queue_manager_identifier
-        if address == NULL_GUID and isinstance(self.destination, PrivateName):
+        if not address.int and isinstance(self.destination, PrivateName):
             return self.destination.guid
         return address
 
