@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from msmqwire.errors import InvalidValue
-from msmqwire.headers import BASE_HEADER, USER_HEADER
+from msmqwire.headers import BASE_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message
 from msmqwire.schema import Bits, Flags, Header, UInt
@@ -73,6 +73,9 @@ _USER_HEADER: Final = BASE_HEADER.size or 0
 _SESSION: Final = bits(BASE_HEADER, "SH").mask
 _TRANSACTION: Final = bits(USER_HEADER, "TH").mask
 _HOPS: Final = bits(USER_HEADER, "RC").mask
+_TRANSACTION_FLAGS, _TRANSACTION_FLAGS_FORM = _FIELDS["TransactionHeader.Flags"]
+_NUMBER: Final = bits(TRANSACTION_HEADER, "ID")
+_FIRST, _LAST = masks(TRANSACTION_HEADER, "FM LM")
 
 
 def updated(packet: bytes, message: Message) -> bytes:
@@ -110,6 +113,20 @@ def updated(packet: bytes, message: Message) -> bytes:
         except StructError:
             raise InvalidValue(f"{value} does not fit", path=USER_MESSAGE.name, offset=offset) from None
     return packet if made is None else bytes(made)
+
+
+def in_transaction(packet: bytes, message: Message) -> bytes:
+    """A packet with the number of its message's transaction, and whether it is the first and last there."""
+    made = bytearray(packet)
+    _, start = USER_HEADER.read(packet, _USER_HEADER)
+    at = start + _TRANSACTION_FLAGS
+    (word,) = _TRANSACTION_FLAGS_FORM.unpack_from(made, at)
+    word &= ~(_NUMBER.mask | _FIRST | _LAST)
+    word |= message.transaction_number << _NUMBER.shift
+    word |= _FIRST if message.first_in_transaction else 0
+    word |= _LAST if message.last_in_transaction else 0
+    _TRANSACTION_FLAGS_FORM.pack_into(made, at, word)
+    return bytes(made)
 
 
 def add_session_header(packet: bytes, header: bytes) -> bytes:

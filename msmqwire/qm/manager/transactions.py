@@ -8,9 +8,10 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.manager import rows
 from msmqwire.qm.manager.messages import Messages
+from msmqwire.qm.manager.places import in_transaction
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
-from msmqwire.qm.model.elements import Transaction, TransactionalOperation
+from msmqwire.qm.model.elements import OutgoingQueue, Transaction, TransactionalOperation
 from msmqwire.qm.model.values import OperationType, PositionState
 
 PREPARE_DONE: Final = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
@@ -45,12 +46,14 @@ class Transactions:
         operations = transaction.operations
         if operations:
             self._number = (self._number + 1) % _NUMBERS
-            for operation in operations:
-                if operation.operation_type is OperationType.ENQUEUE:
-                    message = operation.position.message
-                    message.transaction_number, message.packet = self._number, None
             operations[0].position.message.first_in_transaction = True
             operations[-1].position.message.last_in_transaction = True
+            for operation in operations:
+                if operation.operation_type is OperationType.ENQUEUE:
+                    message, packet = operation.position.message, operation.position.message.packet
+                    message.transaction_number, message.packet = self._number, None
+                    if packet is not None and isinstance(operation.position.queue, OutgoingQueue):
+                        message.packet = in_transaction(packet, message)
         if not single_phase and not transaction.prepared:
             transaction.prepared = True
             rows.put_transaction(self._context, transaction)

@@ -1,0 +1,45 @@
+"""The marks of a transaction, written over a packet built before: as in one that is built with them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msmqwire.names import parse_format_name
+from msmqwire.qm.manager import wire
+from msmqwire.qm.manager.places import in_transaction
+from msmqwire.qm.model.message import Message
+
+NAMES = st.sampled_from([r"DIRECT=TCP:10.0.0.5\q", r"DIRECT=OS:a-longer-name.example.com\private$\orders"])
+MARKS = st.tuples(st.integers(0, (1 << 20) - 1), st.booleans(), st.booleans())
+
+
+def message(name: str, label: str, body: bytes, marks: tuple[int, bool, bool], final: bool) -> Message:
+    """A message of a transaction with these marks."""
+    number, first, last = marks
+    return Message(
+        destination=parse_format_name(name),
+        label=label,
+        body=body,
+        transaction_identifier=UUID(int=7),
+        transaction_number=number,
+        first_in_transaction=first,
+        last_in_transaction=last,
+        final_ack_required=final,
+    )
+
+
+@given(NAMES, st.text("abc", max_size=9), st.binary(max_size=40), MARKS, MARKS, st.booleans())
+def test_they_are_as_if_the_packet_was_built_with_them(
+    name: str,
+    label: str,
+    body: bytes,
+    before: tuple[int, bool, bool],
+    after: tuple[int, bool, bool],
+    final: bool,
+) -> None:
+    built = wire.to_packet(message(name, label, body, before, final))
+    wanted = message(name, label, body, after, final)
+    assert in_transaction(built, wanted) == wire.to_packet(wanted)
