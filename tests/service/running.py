@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -14,11 +15,15 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from unittest import mock
 
+import pytest
+
+from msmqwire.cli import main
 from msmqwire.qm.service.local import Local, attach
 from msmqwire.qm.service.server import Server, ServerOptions
 
@@ -90,6 +95,20 @@ def command(*given: str | Path, data: bytes = b"") -> Run:
         arguments(*given), input=data, capture_output=True, env=environment(), timeout=PATIENCE_S, check=False
     )
     return Run(run.returncode, run.stdout.decode(), run.stderr.decode())
+
+
+def called(*given: str | Path, data: bytes = b"") -> Run:
+    """The same without a process of its own, which is ten times as fast."""
+    out, err = io.StringIO(), io.StringIO()
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(out))
+        stack.enter_context(redirect_stderr(err))
+        stack.enter_context(mock.patch("sys.argv", ["msmqwire", *map(str, given)]))
+        stack.enter_context(mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data))))
+        ending = stack.enter_context(pytest.raises(SystemExit))
+        main()
+    assert isinstance(ending.value.code, int)
+    return Run(ending.value.code, out.getvalue(), err.getvalue())
 
 
 def begun(*given: str | Path) -> subprocess.Popen[str]:

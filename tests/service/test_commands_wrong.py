@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.service.local import attach
-from tests.service.running import LEDGER, ORDERS, Run, command, listed, peeked, process, put, recoverable
+from tests.service.running import LEDGER, ORDERS, Run, called, listed, peeked, process, put, recoverable
 
 TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
 TO_LEDGER = rf"DIRECT=OS:.\{LEDGER}"
@@ -25,7 +25,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def run(folder: Path, *given: str | Path, data: bytes = b"") -> Run:
-    return command(*given, "--data", folder, data=data)
+    return called(*given, "--data", folder, data=data)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from msmqwire.errors import InvalidName
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name, parse_path_name
 
 _HERE: Final = "."
+_DIRECT: Final = "DIRECT=OS:"
 _SYSTEM: Final = "system$;"
 _JOURNAL: Final = ";journal"
 _OF_THE_COMPUTER: Final = ("journal", "deadletter", "deadxact")
@@ -36,17 +37,25 @@ def queue_name(text: str, computer: str) -> FormatName:
     else:
         host, place, before = computer, text, 0
     lowered = place.lower()
-    if lowered.startswith(_SYSTEM) and lowered.removeprefix(_SYSTEM) in _OF_THE_COMPUTER:
-        return DirectName("OS", host, system=lowered.removeprefix(_SYSTEM))
-    journal = lowered.endswith(_JOURNAL)
+    begins = 0  # of the host, in what is judged
     try:
+        if lowered.startswith(_SYSTEM) and lowered.removeprefix(_SYSTEM) in _OF_THE_COMPUTER:
+            begins = len(_DIRECT)
+            return DirectName("OS", host, system=lowered.removeprefix(_SYSTEM))
+        journal = lowered.endswith(_JOURNAL)
         path = parse_path_name(f"{host}\\{place[: -len(_JOURNAL)] if journal else place}")
+        begins = len(_DIRECT)
+        return DirectName(
+            "OS", path.computer, path.queue, private=path.private, journal=journal, subqueue=path.subqueue
+        )
     except InvalidName as exc:
-        offset = None if exc.offset is None else max(0, exc.offset - len(host) - 1 + before)
+        offset = exc.offset
+        if offset is not None:
+            offset -= begins
+            if not before or offset > len(host):
+                offset += before - len(host) - 1
+            offset = min(max(0, offset), len(text))
         raise InvalidName(exc.why, path=exc.path, offset=offset, hresult=exc.hresult) from None
-    return DirectName(
-        "OS", path.computer, path.queue, private=path.private, journal=journal, subqueue=path.subqueue
-    )
 
 
 def path_of(text: str, computer: str) -> str:

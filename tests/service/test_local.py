@@ -1,0 +1,243 @@
+"""`attach`: the queues of a folder for programs, by its server or in its store."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreMissing, Unreachable
+from msmqwire.qm.service import local as local_module
+from msmqwire.qm.service.folder import ControlAddress, DataFolder
+from msmqwire.qm.service.local import Local, attach
+from msmqwire.qm.service.network import Ways
+from msmqwire.qm.store.sqlite import SqliteStore
+from tests.service.running import (
+    LEDGER,
+    ORDERS,
+    InThread,
+    bodies,
+    message,
+    options,
+    peeked,
+    put,
+    recoverable,
+    served,
+    until,
+)
+
+AWAY = r"DIRECT=OS:away\private$\orders"
+OTHER = r"private$\other"
+GUID = "12345678-1234-1234-1234-123456789abc"
+
+
+@pytest.fixture(params=["served", "store"])
+def queues(request: pytest.FixtureRequest, data: Path) -> Iterator[Local]:
+    """The queues of a folder, with a server or without."""
+    with served(options(data, ORDERS, f"{LEDGER};transactional")):
+        if request.param == "served":
+            with attach(data) as found:
+                assert found.served
+                yield found
+    if request.param == "store":
+        with attach(data) as found:
+            assert not found.served
+            yield found
+
+
+EVERYTHING: dict[str, Any] = {
+    "label": "caf\xe9 \N{SNOWMAN} \N{GRINNING FACE} \u05d0\u200f",
+    "body": b64encode(bytes(range(256))).decode(),
+    "body_type": 0x2011,
+    "priority": 6,
+    "class": 0,
+    "correlation": f"{GUID}\\77",
+    "application": 0xFFFFFFFF,
+    "extension": b64encode(b"\x00\x01\xff").decode(),
+    "acknowledge": ["pos_arrival", "pos_receive", "neg_arrival", "neg_receive"],
+    "admin_queue": r"DIRECT=OS:away\PRIVATE$\admin",
+    "response_queue": r"DIRECT=TCP:10.0.0.5\PRIVATE$\answers",
+    "journal": True,
+    "dead_letter": True,
+    "time_to_reach_queue": 86_400,
+    "time_to_be_received": 172_800,
+}
+
+
+@pytest.mark.parametrize("delivery, queue", [("recoverable", ORDERS), ("transactional", LEDGER)])
+def test_every_property_of_a_message_goes_through(queues: Local, delivery: str, queue: str) -> None:
+    wanted = {**EVERYTHING, "delivery": delivery}
+    if delivery == "transactional":
+        wanted["priority"] = 0  # they have no other: MQMQ-2.2.19.1
+    (identifier,) = put(queues, queue, wanted)
+    (peek,) = queues.call("peek", queue=queue)["messages"]
+    (found,) = queues.call("receive", queue=queue)["messages"]
+    assert found.pop("receipt") >= 1
+    assert found == peek
+    assert found["identifier"] == identifier
+    different = {name: (found[name], value) for name, value in wanted.items() if found[name] != value}
+    assert different == {}
+    assert found["sent"]
+    assert found["arrived"]
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("label", ""),
+        ("label", "x" * 249),
+        ("label", "\N{GRINNING FACE}" * 124),
+        ("body", b64encode(b"\x00" * 100_001).decode()),
+        ("body_type", 8),
+        ("class", 1),
+        ("acknowledge", ["pos_receive"]),
+        ("time_to_reach_queue", 60),
+        ("extension", None),
+        ("journal", False),
+    ],
+)
+def test_one_property_of_a_message_goes_through(queues: Local, name: str, value: object) -> None:
+    put(queues, ORDERS, {"delivery": "recoverable", "admin_queue": AWAY, name: value})
+    (found,) = queues.call("receive", queue=ORDERS)["messages"]
+    assert found[name] == value
+
+
+def test_what_is_not_ended_is_back_after_closing(data: Path) -> None:
+    with attach(data, create=True) as first:
+        first.call("create", queue=ORDERS)
+        name = first.call("status")["name"]
+        put(first, ORDERS, *recoverable(b"1", b"2"), computer=name)
+        taken = first.call("receive", queue=ORDERS, count=2)["messages"]
+        first.call("end", done=[taken[0]["receipt"]])
+    assert peeked(data, ORDERS) == [b"2"]
+
+
+def test_errors_are_the_same_both_ways(queues: Local) -> None:
+    with pytest.raises(QueueError) as missing:
+        queues.call("show", queue=r"private$\nothing")
+    assert missing.value.hresult == 0xC00E0003
+    with pytest.raises(InvalidValue) as wrong:
+        queues.call("receive", queue=ORDERS, count=0)
+    assert wrong.value.path == "count"
+    with pytest.raises(InvalidName) as name:
+        queues.call("show", queue=r"private$\a\b")
+    assert (name.value.offset, name.value.hresult) == (10, 0xC00E0014)
+
+
+def test_there_has_to_be_a_folder_unless_it_is_to_be_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreMissing) as caught:
+        attach(tmp_path / "none")
+    assert str(tmp_path / "none") in str(caught.value)
+    assert not (tmp_path / "none").exists()
+    with attach(tmp_path / "none", create=True) as found:
+        assert found.call("list")["queues"]
+
+
+def test_a_store_that_somebody_has_open_and_does_not_serve_is_in_use(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach(data, create=True).close()
+    monkeypatch.setattr(local_module, "_STARTING_S", 0.2)
+    store = SqliteStore(data / "queues.msmq")
+    with pytest.raises(StoreInUse):
+        attach(data)
+    store.close()
+    attach(data).close()
+
+
+def test_it_waits_for_a_server_that_is_just_starting(data: Path) -> None:
+    attach(data, create=True).close()
+    store = SqliteStore(data / "queues.msmq")
+    threading.Timer(0.3, store.close).start()
+    with attach(data) as found:
+        assert found.call("status")["queues"] == 3
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"path": 1}', '{"path": "", "port": "x", "token": ""}'])
+def test_a_damaged_control_file_is_as_none(data: Path, content: str) -> None:
+    attach(data, create=True).close()
+    (data / "control").write_text(content)
+    with attach(data) as found:
+        assert not found.served
+
+
+def test_a_stale_control_file_is_as_none(data: Path) -> None:
+    attach(data, create=True).close()
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    for address in (ControlAddress(path=str(data / "no.sock")), ControlAddress(port=port, token="x")):
+        DataFolder(data).tell_control(address)
+        with attach(data) as found:
+            assert not found.served
+
+
+def test_a_server_that_ends_in_the_middle_of_an_answer_is_unreachable(data: Path) -> None:
+    attach(data, create=True).close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        DataFolder(data).tell_control(ControlAddress(port=listener.getsockname()[1], token="x"))
+        found = attach(data)
+        peer, _ = listener.accept()
+        peer.sendall(b'{"id": 1, "ans')
+        peer.close()
+        with pytest.raises(Unreachable):
+            found.call("status")
+        found.close()
+
+
+# -- queues on the way to other computers ---------------------------------------------------------------
+
+
+def test_an_outgoing_queue_is_listed_read_and_purged(queues: Local) -> None:
+    queues.call("send", to=AWAY, messages=recoverable(b"1", b"2"))
+    (found,) = [one for one in queues.call("list")["queues"] if one["kind"] == "outgoing"]
+    assert found["messages"] == 2
+    assert found["queue"].lower() == AWAY.lower()
+    assert set(found) == {"queue", "kind", "messages", "bytes", "state", "next_hops", "last_connection"}
+    assert bodies(queues.call("peek", queue=AWAY, count=9)["messages"]) == [b"1", b"2"]
+    with pytest.raises(QueueError):
+        queues.call("delete", queue=AWAY)
+    with pytest.raises(InvalidValue) as caught:
+        queues.call("set", queue=AWAY, paused=True, label="x")
+    assert caught.value.path == "label"
+    assert queues.call("purge", queue=AWAY)["purged"] == 2
+    assert queues.call("peek", queue=AWAY)["messages"] == []
+
+
+def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, tmp_path: Path) -> None:
+    beta = tmp_path / "beta"
+    there = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
+    to = rf"DIRECT=OS:beta\{ORDERS}"
+    with served(there) as far:
+        ways = Ways(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
+        with served(options(data, ways=ways)), attach(data) as local:
+            local.call("send", to=to, messages=recoverable(b"first"))
+            until(lambda: peeked(beta, ORDERS) == [b"first"], "the way is open")
+            assert local.call("set", queue=to, paused=True)["state"] == "OnHold"
+            local.call("send", to=to, messages=recoverable(b"held"))
+            local.call("send", to=rf"DIRECT=OS:beta\{OTHER}", messages=recoverable(b"other"))
+            until(lambda: peeked(beta, OTHER) == [b"other"], "another queue goes on")
+            assert peeked(beta, ORDERS) == [b"first"]
+            assert bodies(local.call("peek", queue=to, count=9)["messages"])[-1] == b"held"
+            assert local.call("set", queue=to, paused=False)["state"] != "OnHold"
+            until(lambda: peeked(beta, ORDERS) == [b"first", b"held"], "it goes on")
+
+
+def test_a_computer_that_is_down_is_told(data: Path) -> None:
+    with served(options(data, ways=Ways(hosts={"away": ("127.0.0.33", 1)}))), attach(data) as local:
+        local.call("send", to=AWAY, messages=recoverable(b"1"))
+        found = until(
+            lambda: (one := local.call("show", queue=AWAY)) and one["last_connection"] and one, "it has tried"
+        )
+        assert found["messages"] == 1
+        assert found["last_connection"]["status"] == "SocketConnectFailure"
+
+
+def test_express_messages_go_to_a_served_folder_alone(server: InThread) -> None:
+    with attach(server.data) as local:
+        put(local, ORDERS, message(b"x"))
+        assert bodies(local.call("receive", queue=ORDERS)["messages"]) == [b"x"]
