@@ -139,7 +139,9 @@ class Acknowledging:
         queue = self._last.get(sender) if session is None else None
         if queue is None:
             name = _order_queue(sender, session)
-            if (sender, name) not in self._queues and self._engine.connecting.refuses(name, sender):
+            known = self._queues.get((sender, name))
+            used = known is not None and known.number in self._engine.transfers
+            if not used and self._engine.connecting.refuses(name, sender):
                 return
             queue = self._queue(sender, name)
         message = Message(

@@ -28,6 +28,7 @@ class Limits:
         connections_of_one: the same from one address.
         connect_s: seconds after which an attempt to connect is given up.
         close_s: seconds in which a peer has to take what was sent before its connection is closed.
+        unwanted_bytes: bytes that are read from a peer in that time, at most: beyond, it is closed at once.
         unsent_bytes: bytes that wait for a peer to take them, at most: beyond, its connection is closed.
     """
 
@@ -35,6 +36,7 @@ class Limits:
     connections_of_one: int = 250
     connect_s: float = 20.0
     close_s: float = 5.0
+    unwanted_bytes: int = 64 << 20
     unsent_bytes: int = 64 << 20
 
 
@@ -305,6 +307,7 @@ class Connection(asyncio.Protocol):
         self.parts: list[bytes] = []
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
+        self._unwanted = 0  # bytes that came after the end
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -325,6 +328,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.number in self._network.connections:
             self._network.received(self, data)
+            return
+        self._unwanted += len(data)
+        if self._unwanted > self._network.limits.unwanted_bytes and self._transport is not None:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
