@@ -1,6 +1,6 @@
 """The queue manager, side by side with the brokers that a user would pick instead on one machine.
 
-    python benchmarks/qm.py [--seconds S] [--only msmqwire,RabbitMQ,Redis] [--queued N] [--folder FOLDER]
+    python benchmarks/qm.py [--seconds S] [--rounds N] [--only SIDES] [--queued N] [--folder FOLDER]
 
 Each server is a process of its own in a temporary folder on one disk, each sender is a process, over TCP on
 the loopback; messages of 1 KiB. Ours: ``python -m msmqwire serve``, `msmqwire.connect`, and the control
@@ -132,29 +132,33 @@ def show(line: str, measured: dict[str, Sample]) -> None:
     print(f"{line:42}{''.join(cells)}", flush=True)
 
 
-def measure(daemons: list[Daemon], seconds: float, pattern: str) -> Measured:
-    """All lines; on each one the sides follow one another."""
+def measure(daemons: list[Daemon], seconds: float, rounds: int, pattern: str) -> Measured:
+    """All lines; on each one the sides take turns, and the best of some rounds is what counts for each."""
     print(f"{'':42}" + "".join(f"{kind.side:>27}" for kind in SIDES))
     print(f"{'messages/s, and p50 and p99 in ms':42}" + f"{'/s':>10}{'p50':>8}{'p99':>9}" * len(SIDES))
     found: Measured = {}
-    for line, kind, senders, window in SENDING:
+    lines: list[tuple[str, str, int, tuple[Any, ...]]] = [
+        (line, "send", senders, (kind, window)) for line, kind, senders, window in SENDING
+    ]
+    lines += [(line, "receive", 1, (batch,)) for line, batch in RECEIVING]
+    for line, work, processes, arguments in lines:
         if pattern not in line:
             continue
-        row = {}
-        for daemon in daemons:
-            if daemon.side == OURS or kind == "recoverable" or (kind == "express" and daemon.side == THEIRS):
-                sample = together("send", daemon.side, senders, daemon.where, kind, window, seconds)
-                row[daemon.side] = found[line, daemon.side] = sample
-        show(line, row)
-    for line, batch in RECEIVING:
-        if pattern not in line:
-            continue
-        row = {}
-        for daemon in daemons:
-            sample = together("receive", daemon.side, 1, daemon.where, batch, seconds)
-            row[daemon.side] = found[line, daemon.side] = sample
+        row: dict[str, Sample] = {}
+        for _ in range(rounds):
+            for daemon in daemons:
+                if not has(daemon.side, arguments[0]):
+                    continue
+                sample = together(work, daemon.side, processes, daemon.where, *arguments, seconds)
+                if daemon.side not in row or rate(sample) > rate(row[daemon.side]):
+                    row[daemon.side] = found[line, daemon.side] = sample
         show(line, row)
     return found
+
+
+def has(side: str, kind: object) -> bool:
+    """Whether a side has something to compare: none has transactions like ours, Redis syncs all it takes."""
+    return side == OURS or not (kind == "transactional" or (kind == "express" and side != THEIRS))
 
 
 def judge(measured: Measured) -> None:
@@ -174,7 +178,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=2, help="measurements of which the best counts")
     parser.add_argument("--only", default=",".join(kind.side for kind in SIDES), help="sides")
     parser.add_argument("--lines", default="", help="only lines that contain this")
     parser.add_argument("--queued", type=int, default=0, help="also measure with so many messages queued")
@@ -191,7 +196,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="msmqwire-bench-") as name:
         with ExitStack() as stack:
             daemons = [stack.enter_context(kind(Path(name) / kind.side)) for kind in kinds]
-            judge(measure(daemons, given.seconds, given.lines))
+            judge(measure(daemons, given.seconds, given.rounds, given.lines))
         if given.queued:
             from qm_depth import depths
 

@@ -258,7 +258,7 @@ def redis_receives(where: Where, batch: int, seconds: float, start: Start) -> Sa
     import redis
 
     client = redis.Redis(ADDRESS, where["port"])
-    group = f"group{batch}"
+    group = f"group{time.time_ns()}"
     client.xgroup_create(QUEUE, group, id="0")
 
     def some() -> Iterator[int]:
