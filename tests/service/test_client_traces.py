@@ -1,0 +1,126 @@
+"""The client leaves nothing behind: no threads, files, tasks, memory, and a program that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import msmqwire
+from msmqwire.errors import Unreachable
+from tests.service.running import InThread, Process, bodies, environment, until
+from tests.service.sending import ORDERS, messages, run, way
+
+NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
+
+
+def open_files() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def use(server: InThread, number: int, state: Path) -> None:
+    """One use of each kind."""
+    with way(server, state=state if number % 2 else None) as there:
+        there.send(b"x", recoverable=True, acknowledge="full_reach_queue").arrived()
+    with suppress(Unreachable), msmqwire.connect(NAME, port=1, drain=0) as nowhere:
+        nowhere.send(b"x")
+    with suppress(Unreachable), msmqwire.connect(r"DIRECT=OS:nowhere.invalid\x", drain=0) as nowhere:
+        nowhere.send(b"x")
+
+    async def send() -> None:
+        before = asyncio.all_tasks()
+        async with way(server) as there:
+            await (await there.send(b"x")).transferred()
+        assert asyncio.all_tasks() == before
+
+    run(send())
+
+
+def test_no_threads_files_or_warnings_are_left(server: InThread, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    use(server, 1, state)
+    gc.collect()
+    threads, files = set(threading.enumerate()), open_files()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in range(4):
+            use(server, number, state)
+            gc.collect()
+    assert [str(one.message) for one in caught] == []
+    assert set(threading.enumerate()) == threads
+    until(lambda: open_files() <= files, "the server has closed its ends")
+
+
+def test_what_was_sent_is_not_kept_in_memory(alpha: Process) -> None:
+    async def send() -> int:
+        async with way(alpha) as there:
+
+            async def some(count: int) -> int:
+                for _ in range(count):
+                    last = await there.send(b"x" * 1000, acknowledge="nack_receive", recoverable=True)
+                await last.transferred()
+                del last
+                gc.collect()
+                return tracemalloc.get_traced_memory()[0]
+
+            before = await some(300)
+            return await some(1500) - before
+
+    tracemalloc.start()
+    try:
+        assert run(send()) < 1500 * 100
+    finally:
+        tracemalloc.stop()
+    assert len(messages(alpha)) == 1000, "as many as one answer has"
+
+
+@pytest.mark.parametrize("way_out", ["return", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(4)"])
+def test_a_program_that_ends_inside_ends(server: InThread, way_out: str) -> None:
+    name = rf"DIRECT=TCP:{server.address}\{ORDERS}"
+    program = f"""
+import os, sys, msmqwire
+def main():
+    with msmqwire.connect({name!r}, port={server.port}) as there:
+        there.send(b"x").transferred()
+        {way_out}
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        env=environment(), capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    wanted = {"return": 0, "sys.exit(3)": 3, "os._exit(4)": 4}
+    assert done.returncode == wanted.get(way_out, -2 if os.name != "nt" else 1), done.stderr
+    assert (done.stderr == b"") == (way_out != "raise KeyboardInterrupt"), done.stderr
+    assert bodies(messages(server)) == [b"x"]
+
+
+def test_importing_msmqwire_is_light() -> None:
+    program = """
+import sys, msmqwire
+heavy = {"asyncio", "sqlite3", "ssl", "numpy", "pyarrow", "numba", "lxml", "rich", "typer", "aiohttp"}
+print(sorted(heavy & set(sys.modules)))
+msmqwire.connect
+print(sorted(heavy - {"asyncio", "sqlite3", "ssl"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    light, connecting = done.stdout.splitlines()
+    assert light == "[]"
+    assert connecting in ("['lxml']", "[]")
