@@ -49,7 +49,7 @@ def ways(hosts: list[str], port: int, ping_port: int) -> Ways:
 
 
 async def serve(options: ServerOptions) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT. Raises StoreError when the store breaks meanwhile."""
     server = Server(options)
     await server.start()
     gc.freeze()  # what was restored need not be looked through for garbage: it goes when it is taken out
@@ -62,8 +62,13 @@ async def serve(options: ServerOptions) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     ping = "off" if options.ping is None else _shown(server.ping)
     print(f"ready {server.name} tcp={_shown(server.listen)} ping={ping} data={options.data}", flush=True)
-    await stop.wait()
+    assert server.carrier is not None, "it has started"
+    broken, told = server.carrier.broken, asyncio.ensure_future(stop.wait())
+    await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
     await server.stop()
+    if broken.done():
+        raise broken.result()
 
 
 def _shown(at: Endpoint | None) -> str:

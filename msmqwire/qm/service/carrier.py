@@ -65,6 +65,7 @@ class Carrier:
         network: carries out what goes outside; None for none, as long as nothing is to be sent.
         refused: whether the disk refuses commits: nothing new is taken then.
         commits: how many there were.
+        broken: why the store can't be used any more, once that is so: the carrier does nothing more then.
     """
 
     def __init__(self, core: Core, store: Store) -> None:
@@ -73,6 +74,7 @@ class Carrier:
         self.refused = False
         self.commits = 0
         self._loop = asyncio.get_running_loop()
+        self.broken: asyncio.Future[StoreError] = self._loop.create_future()
         self._start = time.monotonic()
         self._changes = Changes()
         self._effects: list[Effect] = []
@@ -147,6 +149,7 @@ class Carrier:
             except StoreError as exc:
                 log.critical("the store can't be used any more", extra={"error": str(exc)})
                 self._end(exc)
+                self.broken.set_result(exc)
                 return
             self._changes = Changes()
             self.commits += 1

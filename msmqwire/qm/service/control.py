@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from msmqwire.errors import InvalidName, LocatedError, QueueError
+from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.folder import ControlAddress, DataFolder
 from msmqwire.qm.service.logs import log
@@ -180,6 +180,9 @@ class _User(asyncio.Protocol):
             answer = {"error": error_json(exc)}
             if isinstance(exc, InvalidName):
                 answer["error"]["illegal_name"] = f"0x{exc.hresult:08X}"
+        except StoreError:  # the server ends, as its log says
+            self.end()
+            return
         except Exception as exc:
             log.exception("a request on the control channel failed")
             answer = {"error": {"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None}}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.service import queues
@@ -141,18 +141,20 @@ class Server:
             self.network.stop_listening()
         if self._control is not None:
             await self._control.stop()
-        try:
-            async with asyncio.timeout(STOP_S):
-                if self.carrier is not None:
-                    self.carrier.call(self.carrier.core.engine.acknowledge_received)
-                    await self.carrier.durable()
-                    await self.carrier.stop()
-        except TimeoutError:
-            if self.carrier is not None:
-                self.carrier.abandon()
-            log.error("the disk does not take what has changed last: it is lost, and was told to nobody")
+        if self.carrier is not None and not self.carrier.broken.done():
+            await self._finish(self.carrier)
         await self._end()
         log.info("stopped")
+
+    async def _finish(self, carrier: Carrier) -> None:
+        try:
+            async with asyncio.timeout(STOP_S):
+                carrier.call(carrier.core.engine.acknowledge_received)
+                await carrier.durable()
+                await carrier.stop()
+        except (TimeoutError, StoreError):
+            carrier.abandon()
+            log.error("the disk does not take what has changed last: it is lost, and was told to nobody")
 
     async def _end(self) -> None:
         if self._metrics is not None:
