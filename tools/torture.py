@@ -434,6 +434,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = given.data or Path(tempfile.mkdtemp(prefix="torture-"))
     if folder.exists() and any(folder.iterdir()):
         parser.error(f"{folder} is not empty")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and not without ending all others first
     print(f"seed {seed}, folder {folder}", file=sys.stderr, flush=True)
     balance = Torture(Options(given.kills, seed, folder, given.seconds_between, given.pause)).run()
     status = report(balance)
