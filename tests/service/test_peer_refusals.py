@@ -112,6 +112,13 @@ def test_a_queue_that_is_not_there_and_nobody_asks(server: InThread) -> None:
     assert refused(server, Message(queue=direct(NOWHERE), admin=ADMIN)) == []
 
 
+def test_the_queue_of_order_acknowledgements_takes_nothing_else(server: InThread, insecure: bool) -> None:
+    message = asked(queue=direct(r"OS:alpha\private$\order_queue$"))
+    found = refused(server, message)
+    assert len(found) == insecure
+    assert all(is_report(one, message, 0x8004) for one in found)
+
+
 @pytest.mark.requirement("MQQB-3.1.5.8.2-10", "MQQB-2.2.5-02", "MQQB-2.2.5-03", "MQQB-2.2.5-07")
 def test_a_queue_that_is_not_there_for_a_transactional_message(server: InThread) -> None:
     message = Message(b"refused", direct(NOWHERE), tx=sequence())

@@ -9,6 +9,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.qm.engines.sending import expired
 from msmqwire.qm.engines.session import ACK_FLAGS, Session
 from msmqwire.qm.manager import wire
+from msmqwire.qm.manager.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.timers import Timer
@@ -151,6 +152,8 @@ class Receiving:
             queue = engine.queues.lookup.addressed(message.destination)
             if queue is None or message.destination.is_read_only:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
+            if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # of OrderAcks and FinalAcks only
+                return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, None
             if message.transactional and not queue.transactional:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q, None
             if queue.transactional and not message.transactional:

@@ -87,6 +87,7 @@ class Server:
         self.network: TcpNetwork | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
+        self._stopped = False
 
     async def start(self) -> None:
         """Open the folder, listen, and go on with what is there.
@@ -135,7 +136,13 @@ class Server:
         )
 
     async def stop(self) -> None:
-        """Take nothing new, acknowledge and store what has come, give back what is in hands, and end."""
+        """Take nothing new, acknowledge and store what has come, give back what is in hands, and end.
+
+        A second time does nothing.
+        """
+        if self._stopped:
+            return
+        self._stopped = True
         log.info("stops")
         if self.network is not None:
             self.network.stop_listening()
