@@ -217,7 +217,6 @@ def secured(message: Message, security: bytes) -> bytes:
     )
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.3-06")
 def test_a_signature_that_can_not_be_verified(server: InThread, insecure: bool) -> None:
     message = asked(b"signed")
     with Session.opened(at(server)) as peer:
