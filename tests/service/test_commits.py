@@ -10,7 +10,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.carrier import MANY, Carrier
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import PATIENCE_S
 
@@ -93,3 +93,29 @@ def test_what_is_due_later_is_not_sent_with_it() -> None:
         context.timers.start(Timer.SESSION_ACK_SEND, 1, 3_600_000, lambda: context.effects.append(late))
 
     assert story(lambda carrier: carrier.call(message, carrier)) == [["b'first'"], "flush"]
+
+
+def sent_by_many(carrier: Carrier) -> None:
+    """What many tasks do in one turn."""
+    for number in range(MANY + 8):
+        key = f"{number:02}".encode()
+        carrier.call(carrier.core.context.changes.put, Table.HISTORY, key, bytes(8))
+        carrier.hurry()
+
+
+def keys(first: int, end: int) -> list[str]:
+    return [f"b'{number:02}'" for number in range(first, end)]
+
+
+def test_of_many_calls_the_first_do_not_wait_for_the_last() -> None:
+    first, flush, second, *rest = story(sent_by_many)
+    assert (first, flush, second) == (keys(0, MANY), "flush", keys(MANY, MANY + 8))
+    assert set(map(str, rest)) == {"flush"}
+
+
+def test_a_disk_that_refuses_is_not_hurried() -> None:
+    def refused(carrier: Carrier) -> None:
+        carrier.refused = True
+        sent_by_many(carrier)
+
+    assert story(refused)[0] == keys(0, MANY + 8)

@@ -166,6 +166,8 @@ class ClientManager:
             self.obstacle,
         )
         self._sent[message.identifier] = sent
+        if transaction is None:
+            self.carrier.hurry()
         return sent
 
     def begin(self) -> Transaction:
@@ -178,6 +180,7 @@ class ClientManager:
         status = self.carrier.call(self.carrier.core.commit, transaction)
         if status != MQ_OK:
             raise QueueError(reason(status, "the transaction"), status)
+        self.carrier.hurry()
 
     def abort(self, transaction: Transaction) -> None:
         """Send nothing of it."""
