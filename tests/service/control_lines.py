@@ -46,6 +46,11 @@ class Lines:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
+    def line(self) -> dict[str, Any] | None:
+        """The next answer; None at the end of the connection."""
+        line = self._file.readline()
+        return json.loads(line) if line else None
+
     def ask(self, request: object) -> dict[str, Any]:
         """Send a request and read one answer."""
         self.write(request)

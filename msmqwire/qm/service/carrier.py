@@ -89,7 +89,7 @@ class Carrier:
         self._due: int | None = None
 
     def start(self) -> None:
-        """Start the core: what its store has is there again, and durable, when this returns."""
+        """Start the core: what its store has is there again when this returns."""
         self._tell_time()
         collects = gc.isenabled()
         gc.disable()  # of millions of positions that all stay it would look through each again and again
@@ -98,6 +98,7 @@ class Carrier:
         finally:
             if collects:
                 gc.enable()
+        self._scheduled = True
         self._flush()
 
     @property

@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,13 @@ REQUEST_MAX: Final = 16 << 20
 _UNANSWERED_MAX: Final = 1000
 _SOCKET_PATH_MAX: Final = 100
 _LOOPBACK: Final = "127.0.0.1"
+_PREFIX: Final = "msmqwire-"
+_FINISH_S: Final = 10.0
+"""How long a stop waits until what was begun is durable and answered."""
+_ENTER_S: Final = 10.0
+_STRANGERS_MAX: Final = 32
+_FIRST_LINE_MAX: Final = 4096
+"""What those may take who have not shown the token yet."""
 
 
 class ControlServer:
@@ -46,6 +54,7 @@ class ControlServer:
         Raises OSError.
         """
         loop = asyncio.get_running_loop()
+        self._tidy()
         if tcp:
             self._token = secrets.token_urlsafe(32)
             self._server = await loop.create_server(lambda: _User(self), _LOOPBACK, 0)
@@ -54,7 +63,7 @@ class ControlServer:
             return
         path = self._folder.socket_path
         if len(os.fsencode(path)) > _SOCKET_PATH_MAX:  # of the system: 104 to 108 bytes
-            self._own_folder = Path(tempfile.mkdtemp(prefix="msmqwire-"))
+            self._own_folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
             path = self._own_folder / path.name
         path.unlink(missing_ok=True)  # of a server that was killed: the store says that none runs
         before = os.umask(0o177)
@@ -65,11 +74,23 @@ class ControlServer:
         self._socket = path
         self._folder.tell_control(ControlAddress(path=str(path)))
 
+    def _tidy(self) -> None:
+        """Remove the folder that a server which was killed had made for its socket."""
+        before = self._folder.control()
+        found = Path(before.path) if before is not None else Path()
+        if found.parent.name.startswith(_PREFIX) and found.parent.parent == Path(tempfile.gettempdir()):
+            with suppress(OSError):
+                found.unlink(missing_ok=True)
+                found.parent.rmdir()
+
     async def stop(self) -> None:
-        """Take no more requests, end those that wait, and give back what was not ended."""
+        """Take no more requests, end those that wait, answer the others, and give back what was not ended."""
         self._folder.forget_control()
         if self._server is not None:
             self._server.close()
+        finishing = [asyncio.ensure_future(user.finish()) for user in list(self._users)]
+        if finishing:
+            await asyncio.wait(finishing, timeout=_FINISH_S)
         for user in list(self._users):
             user.end()
         if self._socket is not None:
@@ -92,10 +113,18 @@ class ControlServer:
         """A user is gone."""
         self._users.discard(user)
 
+    @property
+    def lets_in(self) -> bool:
+        """Whether nobody has to show a token: only the owner of the folder can open its socket."""
+        return not self._token
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether too many are here that have not shown the token."""
+        return sum(not user.entered for user in self._users) > _STRANGERS_MAX
+
     def may_enter(self, request: dict[str, Any]) -> bool:
-        """Whether somebody who came over TCP knows the token; at a Unix socket everybody may be let in."""
-        if not self._token:
-            return True
+        """Whether somebody who came over TCP knows the token."""
         given = request.get("token")
         if not isinstance(given, str):
             return False
@@ -103,28 +132,57 @@ class ControlServer:
 
 
 class _User(asyncio.Protocol):
-    """One connection."""
+    """One connection.
+
+    Attributes:
+        entered: whether its requests are listened to.
+    """
 
     def __init__(self, server: ControlServer) -> None:
         self._server = server
         self._hand: Hand | None = None
-        self._entered = False
+        self.entered = server.lets_in
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._searched = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reads = asyncio.Event()  # it takes what it is answered
+        self._reads.set()
+        self._finishing: asyncio.Task[None] | None = None
+        self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "a stream goes both ways"
         self._transport = transport
         self._hand = self._server.hand(self)
+        if not self.entered:
+            self._patience = asyncio.get_running_loop().call_later(_ENTER_S, self.end)
+            if self._server.is_crowded:
+                self.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.end()
+
+    def eof_received(self) -> bool:
+        """It asks for nothing more, but reads on: or it is gone."""
+        self._finishing = asyncio.ensure_future(self.finish())
+        return True
+
+    async def finish(self) -> None:
+        """Begin nothing more, wait for nothing, answer what was begun, then end."""
+        self._buffer.clear()
+        self._finishing = self._finishing or asyncio.current_task()
+        if self._hand is not None:
+            self._hand.stop_waiting()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
         self.end()
 
     def end(self) -> None:
         """Nothing more is done and answered; what was not ended goes back."""
         self._buffer.clear()
+        if self._patience is not None:
+            self._patience.cancel()
         for task in self._tasks:
             task.cancel()
         if self._hand is not None:
@@ -133,47 +191,72 @@ class _User(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    # -- requests -----------------------------------------------------------------------------------------
+
     def data_received(self, data: bytes) -> None:
+        if self._finishing is not None:
+            return
         self._buffer += data
-        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
+        self._begin()
+        limit = REQUEST_MAX if self.entered else _FIRST_LINE_MAX
+        if self._searched > limit:
+            log.warning("a request on the control channel is too long", extra={"limit": limit})
+            self.end()
+
+    def _begin(self) -> None:
+        """Begin the requests that have come, as long as not too much is under way or not read."""
+        while not self._is_busy and (end := self._buffer.find(b"\n", self._searched)) >= 0:
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
             self._searched = 0
             self._line(line)
-        self._searched = len(self._buffer)
-        if self._searched > REQUEST_MAX:
-            log.warning("a request on the control channel is too long", extra={"limit": REQUEST_MAX})
-            self.end()
+        if not self._is_busy:
+            self._searched = len(self._buffer)
+        if self._transport is not None and not self._transport.is_closing():
+            (self._transport.pause_reading if self._is_busy else self._transport.resume_reading)()
+
+    @property
+    def _is_busy(self) -> bool:
+        return len(self._tasks) >= _UNANSWERED_MAX or not self._reads.is_set()
+
+    def pause_writing(self) -> None:
+        self._reads.clear()
+
+    def resume_writing(self) -> None:
+        self._reads.set()
+        self._begin()
 
     def _line(self, line: bytes) -> None:
         try:
             request = json.loads(line)
+            why = None if isinstance(request, dict) else "not an object"
         except (ValueError, RecursionError) as exc:
-            self._answer(None, {"error": {"error": f"not JSON: {exc}", "path": "", "offset": None}})
-            return
-        if not isinstance(request, dict):
-            self._answer(None, {"error": {"error": "not an object", "path": "", "offset": None}})
-            return
-        if not self._entered:
-            if not self._server.may_enter(request):
+            request, why = {}, f"not JSON: {exc}"
+        if not self.entered:
+            if why is not None or not self._server.may_enter(request):
                 log.warning("a wrong token on the control channel")
                 self.end()
                 return
-            self._entered = True
+            self.entered = True
+            if self._patience is not None:
+                self._patience.cancel()
+        if why is not None:
+            self._answer(None, {"error": {"error": why, "path": "", "offset": None}})
+            return
         request.pop("token", None)
         task = asyncio.get_running_loop().create_task(self._run(request.pop("id", None), request))
         self._tasks.add(task)
         task.add_done_callback(self._done)
-        if len(self._tasks) >= _UNANSWERED_MAX and self._transport is not None:
-            self._transport.pause_reading()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if len(self._tasks) < _UNANSWERED_MAX and self._transport is not None:
-            self._transport.resume_reading()
+        if self._finishing is None:
+            self._begin()
 
     async def _run(self, number: object, request: dict[str, Any]) -> None:
         assert self._hand is not None, "requests come over a connection"
+        while not self._reads.is_set():
+            await self._reads.wait()
         try:
             answer: dict[str, Any] = {"answer": await self._hand.run(request)}
         except (LocatedError, QueueError) as exc:

@@ -104,12 +104,12 @@ def default_name() -> str:
 
 def check_name(name: str) -> str:
     """A name that a computer may have in path names and direct format names. Raises InvalidName."""
-    PathName(name, "queue", private=True)
-    if not name.isascii() or not all(char.isalnum() or char in "-_." for char in name) or name == ".":
+    if not name.isascii() or not all(char.isalnum() or char in "-_." for char in name) or name in ("", "."):
         raise InvalidName(
             f"{name!r:.80} is not the name of a computer: letters, digits, hyphens, dots",
             hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
         )
+    PathName(name, "queue", private=True)
     return name
 
 

@@ -180,7 +180,8 @@ def _bytes(value: object, path: str) -> bytes:
         raise InvalidValue(f"not base64: {exc}", path=path) from None
 
 
-def _flag(value: object, path: str) -> bool:
+def flag(value: object, path: str) -> bool:
+    """True or false. Raises InvalidValue."""
     if not isinstance(value, bool):
         raise InvalidValue(f"{value!r:.100} is neither true nor false", path=path)
     return value
@@ -248,10 +249,10 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
     "body_type": ("body_type", number),
     "class": ("message_class", _class),
     "correlation": ("correlation_identifier", _correlation),
-    "dead_letter": ("negative_journaling_requested", _flag),
+    "dead_letter": ("negative_journaling_requested", flag),
     "delivery": ("delivery_guarantee", _delivery),
     "extension": ("extension", _bytes),
-    "journal": ("positive_journaling_requested", _flag),
+    "journal": ("positive_journaling_requested", flag),
     "label": ("label", _label),
     "priority": ("priority", _priority),
     "response_queue": ("response", _format_name),

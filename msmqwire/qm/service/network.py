@@ -218,7 +218,7 @@ class TcpNetwork:
                 await loop.create_connection(
                     lambda: made, address, port, local_addr=self._own_address(address)
                 )
-        except (OSError, TimeoutError) as exc:
+        except (OSError, OverflowError, ValueError) as exc:
             if made.address:
                 return  # it came at the last moment and was told; its end is told as well
             self.traffic.connect_failed += 1
@@ -314,7 +314,11 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport), "TCP goes both ways"
         self._transport = transport
         self._network.made(self)
-        self.address = _plain(transport.get_extra_info("peername")[0])
+        peer = transport.get_extra_info("peername")
+        if peer is None:  # it has been reset already
+            transport.abort()
+            return
+        self.address = _plain(peer[0])
         found = transport.get_extra_info("socket")
         if found is not None:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

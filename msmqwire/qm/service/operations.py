@@ -58,6 +58,7 @@ class Hand:
         self._held: dict[int, tuple[OpenQueueDescriptor, MessagePosition]] = {}
         self._receipts = 0
         self._closed = False
+        self._patient = True
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
             "status": self._status,
             "create": self._changing(queues.create),
@@ -80,6 +81,16 @@ class Hand:
         if operation is None:
             raise InvalidValue(f"{name!r:.100} is none of {', '.join(self._operations)}", path="op")
         return await operation(request)
+
+    def stop_waiting(self) -> None:
+        """End the reads that wait, and wait for no message any more."""
+        self._patient = False
+        self._carrier.call(self._stop_readers)
+
+    def _stop_readers(self) -> None:
+        for descriptor in self._open.values():
+            for reader in list(descriptor.waiting.values()):
+                self._core.messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def close(self) -> None:
         """Give back what was taken and not ended, and stop waiting."""
@@ -129,7 +140,7 @@ class Hand:
         descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
         found = self._carrier.call(_listed, descriptor, count, after)
-        if not found and wait and after is None:
+        if not found and wait and after is None and self._patient:
             read = await self._read(lambda: self._core.messages.peek(descriptor, timeout=wait), descriptor)
             found = [read.message] if read.message is not None else []
         return {"messages": [message_json(message) for message in found]}
@@ -137,12 +148,13 @@ class Hand:
     async def _receive(self, request: Request) -> Answer:
         """Take messages: they are gone when they are ended, and come back if that does not happen."""
         count, wait = _count(request), _wait_ms(request)
-        ended = self._ended(request)
-        if len(self._held) >= HELD_MAX:
+        done, back = self._receipts_of(request)
+        if len(self._held) - len(done) - len(back) >= HELD_MAX:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
         descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        ended = self._ended(done, back)
         taken = self._carrier.call(self._take, descriptor, count)
-        if not taken and wait:
+        if not taken and wait and self._patient:
             messages = self._core.messages
             read = await self._read(lambda: messages.dequeue_begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
@@ -199,11 +211,12 @@ class Hand:
 
     async def _end(self, request: Request) -> Answer:
         """Messages that were taken are done with, or come back."""
-        count = self._ended(request)
+        count = self._ended(*self._receipts_of(request))
         await self._carrier.durable()
         return {"ended": count}
 
-    def _ended(self, request: Request) -> int:
+    def _receipts_of(self, request: Request) -> tuple[list[int], list[int]]:
+        """What a request ends, and what it gives back. Raises InvalidValue for what is not taken."""
         done, back = _receipts(request, "done"), _receipts(request, "back")
         for path, receipts in (("done", done), ("back", back)):
             for receipt in receipts:
@@ -211,6 +224,9 @@ class Hand:
                     raise InvalidValue(f"no message with the receipt {receipt} is taken", path=path)
         if len({*done, *back}) < len(done) + len(back):
             raise InvalidValue("a receipt is there twice", path="done")
+        return done, back
+
+    def _ended(self, done: list[int], back: list[int]) -> int:
         if done or back:
             self._carrier.call(self._finish, done, back)
         return len(done) + len(back)

@@ -20,7 +20,7 @@ from msmqwire.qm.model.values import (
     QueuePrivacy,
     QueueType,
 )
-from msmqwire.qm.service.messages import number
+from msmqwire.qm.service.messages import flag, number
 from msmqwire.qm.service.names import path_of, queue_name
 
 LABEL_MAX: Final = 124
@@ -170,12 +170,6 @@ def _kilobytes(value: int) -> int | None:
 # -- what is set ----------------------------------------------------------------------------------------
 
 
-def _flag(value: object, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidValue(f"{value!r:.100} is neither true nor false", path=path)
-    return value
-
-
 def _label(value: object, path: str) -> str:
     if not isinstance(value, str) or len(value) > LABEL_MAX:
         raise InvalidValue(f"not a text of at most {LABEL_MAX} characters", path=path)
@@ -211,9 +205,9 @@ def _multicast(value: object, path: str) -> str | None:
 
 
 _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
-    "authenticated": ("authentication", _flag),
+    "authenticated": ("authentication", flag),
     "base_priority": ("base_priority", _priority),
-    "journal": ("journaling", _flag),
+    "journal": ("journaling", flag),
     "journal_quota": ("journal_quota", _quota),
     "label": ("label", _label),
     "multicast": ("multicast_address", _multicast),
@@ -240,7 +234,7 @@ def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     wanted = Queue(NULL_GUID)
     core.queues.set_defaults(wanted)
     wanted.pathname = path_of(text(request, "queue"), core.queue_manager.computer_name)
-    wanted.transactional = _flag(request.get("transactional", False), "transactional")
+    wanted.transactional = flag(request.get("transactional", False), "transactional")
     for attribute, value in _settings(request, "transactional", "missing").items():
         setattr(wanted, attribute, value)
     status, queue = core.queues.create(wanted)
@@ -279,7 +273,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidValue("only an outgoing queue can be paused", path="paused")
         for name in _settings(request, "paused"):
             raise InvalidValue(f"of an outgoing queue nothing but paused can be set, not {name}", path=name)
-        if _flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
+        if flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
         return queue_json(core, queue)
     queue = _own(core, request, "changed")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from msmqwire.errors import InvalidValue, StoreError
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.service import queues
@@ -103,6 +104,9 @@ class Server:
 
     async def _start(self) -> None:
         options = self.options
+        wanted = [_wanted(queue) for queue in options.queues]
+        if options.name is not None:
+            check_name(options.name)
         self._store = store = self._folder.open_store(create=True)
         known = stored_name(store)
         self.name = check_name(options.name or known or default_name())
@@ -119,8 +123,8 @@ class Server:
         self.carrier = carrier = Carrier(core, store)
         self.network = carrier.network = TcpNetwork(carrier, limits=options.limits, ways=options.ways)
         carrier.start()
-        for queue in options.queues:
-            carrier.call(queues.create, core, _wanted(queue))
+        for queue in wanted:
+            carrier.call(queues.create, core, queue)
         await carrier.durable()
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
@@ -179,9 +183,12 @@ _TRANSACTIONAL: Final = ";transactional"
 
 
 def _wanted(queue: str) -> Mapping[str, object]:
-    """A queue as the option ``--queue`` names it."""
+    """A queue as the option ``--queue`` names it. Raises InvalidName."""
     transactional = queue.lower().endswith(_TRANSACTIONAL)
     name = queue[: -len(_TRANSACTIONAL)] if transactional else queue
+    if ";" in name:
+        why = f"{queue!r:.200}: behind the name of a queue only {_TRANSACTIONAL} may stand"
+        raise InvalidName(why, hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
     return {"queue": name, "transactional": transactional, "missing": True}
 
 

@@ -206,6 +206,7 @@ class SqliteStore:
         itself it would shut out the connections that read while another one commits.
         """
         path = self._beside(".lock")
+        _for_the_owner(path)
         db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
         try:
             db.execute("BEGIN EXCLUSIVE")
@@ -228,6 +229,7 @@ class SqliteStore:
             raise self._damaged("the file is gone but its log (-wal) is there; put the file back")
         new = self._beside(".new")
         new.unlink(missing_ok=True)  # ours alone, under the lock: left by a process that was killed
+        _for_the_owner(new)
         with closing(sqlite3.connect(new, isolation_level=None)) as db:
             db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             _settle(db)
@@ -342,6 +344,11 @@ class SqliteStore:
 
     def _beside(self, suffix: str) -> Path:
         return self._path.with_name(self._path.name + suffix)
+
+
+def _for_the_owner(path: Path) -> None:
+    """Makes a file, if it is missing, that nobody else may read: SQLite gives its log the same rights."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _code(exc: sqlite3.Error) -> int | None:

@@ -1,0 +1,174 @@
+"""How the control channel ends: nothing that was done stays unanswered, and strangers take little."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from msmqwire.qm.service import control
+from msmqwire.qm.service.folder import STORE
+from msmqwire.qm.service.local import attach
+from tests.service.control_lines import Lines
+from tests.service.running import (
+    ORDERS,
+    InThread,
+    bodies,
+    message,
+    options,
+    peeked,
+    process,
+    put,
+    recoverable,
+    served,
+    until,
+)
+
+TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
+WAITS = {"id": "waits", "op": "receive", "queue": ORDERS, "wait_ms": 600_000}
+
+
+def sending(number: int) -> dict[str, object]:
+    return {"id": number, "op": "send", "to": TO_ORDERS, "messages": recoverable(b"%d" % number)}
+
+
+def test_a_stop_answers_all_that_it_has_done(data: Path) -> None:
+    told: list[int] = []
+    with served(options(data, ORDERS)) as server, Lines(data) as lines:
+
+        def listen() -> None:
+            while line := lines.line():
+                told.append(int(line["id"]))
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        number = 0
+        while len(told) < 50:
+            lines.write(*(sending(number + n) for n in range(20)))
+            number += 20
+        server.run(server.server.stop())
+        listener.join()
+    with attach(data) as local:
+        assert local.call("show", queue=ORDERS)["messages"] == len(told)
+
+
+def test_a_stop_ends_those_that_wait_with_nothing(data: Path) -> None:
+    with served(options(data, ORDERS)) as server, Lines(data) as lines:
+        lines.write(WAITS)
+        until(lambda: lines_open(server) == 1, "the request waits")
+        server.run(server.server.stop())
+        assert lines.line() == {"id": "waits", "answer": {"messages": []}}
+        assert lines.is_ended()
+
+
+def lines_open(server: InThread) -> int:
+    """How many have the queue open."""
+    with attach(server.data) as local:
+        return int(local.call("show", queue=ORDERS)["open"])
+
+
+def test_who_asks_for_nothing_more_is_answered(server: InThread) -> None:
+    with Lines(server.data) as lines:
+        lines.write(*(sending(number) for number in range(50)), WAITS)
+        lines.socket.shutdown(socket.SHUT_WR)
+        answers = [lines.read() for _ in range(51)]
+        assert lines.is_ended()
+    assert sorted(one["id"] for one in answers if "sent" in one["answer"]) == list(range(50))
+    # what the last request took came back when its connection ended
+    until(lambda: len(peeked(server.data, ORDERS)) == 50, "all messages are there")
+
+
+def test_what_was_wrong_in_a_request_leaves_its_receipts(server: InThread) -> None:
+    with Lines(server.data) as lines:
+        lines.ask(sending(7))
+        (taken,) = lines.ask({"op": "receive", "queue": ORDERS})["answer"]["messages"]
+        wrong = {"op": "receive", "queue": r"private$\nothing", "done": [taken["receipt"]]}
+        assert lines.error(wrong)["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
+        assert lines.ask({"op": "end", "back": [taken["receipt"]]})["answer"] == {"ended": 1}
+    assert peeked(server.data, ORDERS) == [b"7"]
+
+
+def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
+    size = 1 << 20
+    with attach(server.data) as local:
+        put(local, ORDERS, message(bytes(size)))
+    with Lines(server.data) as lines:
+        asked = 200
+        lines.write(*({"id": n, "op": "peek", "queue": ORDERS} for n in range(asked)))
+        with Lines(server.data) as other:
+            assert other.ask({"op": "status"})["answer"]["messages"] == 1  # the others have been begun by now
+        assert server.do(lambda _: unread(server)) < 20 * size
+        assert [lines.read()["id"] for _ in range(asked)] == list(range(asked))
+
+
+def unread(server: InThread) -> int:
+    """Bytes of answers that nobody has read."""
+    users = server.server._control._users  # type: ignore[union-attr]
+    transports = [user._transport for user in users if user._transport is not None]
+    return sum(transport.get_write_buffer_size() for transport in transports)
+
+
+# -- strangers ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_tcp(data: Path) -> object:
+    with served(options(data, ORDERS, control_tcp=True)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("first", [b"no JSON\n", b"[]\n", b"{}\n", b"x" * 10_000])
+def test_the_first_line_of_a_stranger_is_the_last(by_tcp: InThread, first: bytes) -> None:
+    with Lines(by_tcp.data) as lines:
+        lines.raw(first)
+        assert lines.is_ended()
+
+
+def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_ENTER_S", 0.1)
+    with Lines(by_tcp.data) as lines:
+        assert lines.is_ended()
+    with Lines(by_tcp.data) as lines:
+        assert lines.ask({"op": "status", "token": lines.token})["answer"]["name"] == "alpha"
+        lines.socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            lines.is_ended()
+
+
+def test_there_are_few_strangers(by_tcp: InThread) -> None:
+    many = [Lines(by_tcp.data) for _ in range(control._STRANGERS_MAX + 1)]
+    try:
+        assert many[-1].is_ended()
+        assert many[0].ask({"op": "status", "token": many[0].token})["answer"]["name"] == "alpha"
+    finally:
+        for one in many:
+            one.close()
+
+
+# -- what is left behind --------------------------------------------------------------------------------
+
+
+def test_the_store_is_its_owners_alone(data: Path) -> None:
+    data.mkdir(mode=0o755)
+    with process(data, "--queue", ORDERS), attach(data) as local:
+        put(local, ORDERS, *recoverable(b"secret"))
+        found = {
+            path.name: stat.S_IMODE(path.stat().st_mode) for path in data.iterdir() if STORE in path.name
+        }
+    assert {STORE, f"{STORE}.lock", f"{STORE}-wal"} <= set(found)
+    assert set(found.values()) == {0o600}
+
+
+def test_the_folder_of_a_socket_goes_with_the_next_start(tmp_path: Path) -> None:
+    data = tmp_path / ("x" * 100)
+    with process(data, "--queue", ORDERS) as server:
+        with Lines(data) as lines:
+            before = Path(lines.socket.getpeername()).parent
+        server.kill()
+    assert before.exists()
+    with process(data), attach(data) as local:
+        assert not before.exists()
+        assert bodies(local.call("peek", queue=ORDERS)["messages"]) == []
