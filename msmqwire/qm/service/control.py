@@ -164,9 +164,10 @@ class _User(asyncio.Protocol):
         self.end()
 
     def eof_received(self) -> bool:
-        """It asks for nothing more, but reads on: or it is gone."""
-        self._finishing = asyncio.ensure_future(self.finish())
-        return True
+        """It asks for nothing more, and may read on: whether the connection stays until all is answered."""
+        if self._tasks:
+            self._finishing = asyncio.ensure_future(self.finish())
+        return bool(self._tasks)
 
     async def finish(self) -> None:
         """Begin nothing more, wait for nothing, answer what was begun, then end."""

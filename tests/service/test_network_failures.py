@@ -1,0 +1,98 @@
+"""What goes wrong at the sockets is told to the engine, and to nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from msmqwire.errors import StoreRefused
+from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.service.carrier import Carrier
+from msmqwire.qm.service.folder import open_core
+from msmqwire.qm.service.local import attach
+from msmqwire.qm.service.network import Connection, TcpNetwork, Ways
+from msmqwire.qm.store.memory import MemoryStore
+from tests.service.running import command, listed, message, options, served, until
+
+FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
+
+
+class Reset(asyncio.Transport):
+    """A connection whose peer is gone before it is looked at."""
+
+    aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        carrier = Carrier(open_core(store, "alpha"), store)
+        carrier.start()
+        network = TcpNetwork(carrier)
+        for number in (None, 7):
+            transport, connection = Reset(), Connection(network, number)
+            connection.connection_made(transport)
+            assert transport.aborted
+            connection.connection_lost(None)
+        assert (network.traffic.accepted, network.traffic.connected, network.connections) == (0, 0, {})
+        await carrier.stop()
+
+    asyncio.run(run())
+
+
+def test_a_port_that_can_not_be_is_a_connection_that_fails(data: Path) -> None:
+    with served(options(data, ways=Ways(port=70_000))) as server:
+        with attach(server.data) as local:
+            local.call("send", to=FAR, messages=[message(b"", delivery="recoverable")])
+
+        def last() -> object:
+            found = listed(server.data)[FAR]["last_connection"]
+            return found is not None and found["status"] != "InProcess" and found
+
+        assert until(last, "the attempt fails") == {"status": "SocketConnectFailure", "error": "0xC00E0069"}
+
+
+def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        store, refuses = MemoryStore(), [True]
+        commit = store.commit
+
+        def refusing(changes: Changes) -> None:
+            if refuses:
+                raise StoreRefused("No space left on device", file="queues.msmq")
+            commit(changes)
+
+        monkeypatch.setattr(store, "commit", refusing)
+        carrier = Carrier(open_core(store, "alpha"), store)
+        carrier.start()
+        durable = asyncio.ensure_future(carrier.durable())
+        await asyncio.sleep(0.01)
+        assert (carrier.refused, carrier.commits, durable.done()) == (True, 0, False)
+        refuses.clear()
+        await durable
+        assert (carrier.refused, carrier.commits) == (False, 1)
+        await carrier.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("--name", "a b", "'a b' is not the name of a computer: letters, digits, hyphens, dots"),
+        (
+            "--queue",
+            "q;transactionl",
+            "'q;transactionl': behind the name of a queue only ;transactional may stand",
+        ),
+    ],
+)
+def test_wrong_names_are_refused_before_all_else(data: Path, option: str, value: str, why: str) -> None:
+    found = command("serve", "--data", data, option, value, "--log", "error").error(2)
+    assert found["error"] == why
+    assert not data.exists()
