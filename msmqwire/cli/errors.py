@@ -13,6 +13,7 @@ from msmqwire.errors import (
     InvalidName,
     LocatedError,
     MsmqError,
+    NotDelivered,
     QueueError,
     StoreError,
     StoreInUse,
@@ -29,7 +30,7 @@ def status_of(exc: MsmqError) -> int:
     """The exit status of contract section 1."""
     if isinstance(exc, StoreError):
         return _STORES.get(type(exc), EX_DATAERR)
-    if isinstance(exc, Unreachable):
+    if isinstance(exc, Unreachable | NotDelivered):
         return EX_UNAVAILABLE
     if isinstance(exc, QueueError):
         missing = exc.hresult == HResult.MQ_ERROR_QUEUE_NOT_FOUND

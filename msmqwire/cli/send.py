@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from base64 import b64encode
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,16 +14,23 @@ import typer
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import ended_well
 from msmqwire.cli.serve import endpoint, ways
-from msmqwire.errors import InvalidValue, Unreachable
+from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
 from msmqwire.qm.client.plain import PlainSent
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
+from msmqwire.qm.model.values import AcknowledgementsRequested
 from msmqwire.qm.service.local import attach
 from msmqwire.qm.service.messages import ACKNOWLEDGEMENTS
 from msmqwire.qm.service.network import TCP_PORT
 from msmqwire.qm.service.operations import BATCH_MAX
 
+_ARRIVAL: Final = {
+    name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_ARRIVAL
+}
+_RECEIVE: Final = {
+    name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_RECEIVE
+}
 _REQUEST_BYTES: Final = 8 << 20
 """The messages of one request to a folder have about so many bytes at most."""
 
@@ -90,7 +98,8 @@ def command(
     """Send a message, with --data by a queue manager here, else straight to the computer of the queue.
 
     Prints the identifier of each message once it is transferred; with --data, once the folder has it.
-    With --ack and without --data it waits for the acknowledgements and prints them too.
+    With --ack and without --data it waits for the positive acknowledgements, prints all that came, and ends
+    with 69 if one is negative.
     """
     if body is not None and file is not None:
         raise typer.BadParameter("--body and --file do not go together")
@@ -126,8 +135,8 @@ def command(
         with connect(format_name, port=port, hosts=places, listen=at, drain=timeout) as queue:
             sent = [queue.send(content, transactional=transactional, **given) for _ in range(count)]
             if recoverable or transactional or ack:
-                for one in sent:
-                    _print(one.identifier, _awaited(one, timeout, bool(ack) and admin_queue is None), as_json)
+                wished = set(ack or ()) if admin_queue is None else set()
+                _become(sent, wished, time.monotonic() + timeout, as_json)
         if not (recoverable or transactional or ack):
             for one in sent:
                 _print(one.identifier, [], as_json)
@@ -143,13 +152,41 @@ def _utf16(text: bytes) -> bytes:
         raise InvalidValue("not a text in UTF-8", path="body", offset=exc.start) from None
 
 
-def _awaited(sent: PlainSent, timeout: float, acknowledged: bool) -> list[str]:
-    """Wait until a message is transferred, and for an acknowledgement; the names of those that came."""
-    try:
-        sent.transferred(timeout)
-        return [sent.acknowledged(timeout=timeout).class_name] if acknowledged else []
-    except TimeoutError as exc:
-        raise Unreachable(str(exc)) from None
+def _become(sent: list[PlainSent], wished: set[str], until: float, as_json: bool) -> None:
+    """Say what becomes of each message. Raises NotDelivered, once all are known, for the first refused."""
+    failure: NotDelivered | None = None
+    for one in sent:
+        try:
+            _await(one, wished, until)
+        except NotDelivered as exc:
+            failure = failure or exc
+            if not one.acknowledgements:
+                continue
+        except TimeoutError as exc:
+            raise Unreachable(str(exc)) from None
+        _print(one.identifier, [each.class_name for each in one.acknowledgements], as_json)
+    if failure is not None:
+        raise failure
+
+
+def _await(sent: PlainSent, wished: set[str], until: float) -> None:
+    """Wait until a message is transferred, and for positive acknowledgements: a negative one need not come.
+
+    Raises NotDelivered and TimeoutError.
+    """
+
+    def left() -> float:
+        return max(0.0, until - time.monotonic())
+
+    if wished & _ARRIVAL:
+        sent.arrived(left())
+    if wished & _RECEIVE:
+        sent.received(left())
+    if not wished & (_ARRIVAL | _RECEIVE):
+        sent.transferred(left())
+    for one in sent.acknowledgements:
+        if one.negative:
+            raise NotDelivered(one.class_name, identifier=sent.identifier, message_class=one.message_class)
 
 
 def _by_folder(

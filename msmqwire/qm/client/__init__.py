@@ -33,7 +33,8 @@ def connect(
     Enter it with ``async with``, which gives a `Queue`, or with ``with``, which gives a `PlainQueue`: the
     same without ``await`` for any number of threads. A small queue manager of its own runs inside until it is
     left, so that what is sent is kept, sent again and acknowledged as the protocol wants it. Leaving waits
-    until all is transferred, but not when an exception leaves the block.
+    until all is transferred, but not when an exception leaves the block. It raises NotDelivered if a message
+    was refused or given up and nobody was told.
 
     Args:
         format_name: the queue, ``DIRECT=TCP:10.0.0.5\private$\orders`` for one; several with commas between.

@@ -21,7 +21,9 @@ _GRACE_S: Final = 1.0
 class Connection:
     """What `msmqwire.connect` gives; to be entered once.
 
-    Leaving it raises Unreachable when something was not transferred and is lost with it.
+    Leaving it raises Unreachable when something was not transferred and is lost with it, and NotDelivered
+    when something was refused or given up and the program has not been told that: by `Sent.transferred`,
+    `Sent.arrived` or `Sent.received`.
     """
 
     def __init__(
@@ -99,3 +101,6 @@ class Connection:
         if lost:
             what = "a message was" if lost == 1 else f"{lost} messages were"
             raise Unreachable(f"{what} not transferred{manager.obstacle()}")
+        failed = manager.failures.error()
+        if failed is not None:
+            raise failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
@@ -12,7 +13,7 @@ from weakref import WeakValueDictionary
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
 from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
-from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_why
 from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.manager.queues import is_http
 from msmqwire.qm.manager.reads import PENDING
@@ -40,6 +41,8 @@ from msmqwire.qm.store.sqlite import SqliteStore
 _NO_FAILURE: Final = (ConnectionStatus.ESTABLISHED, ConnectionStatus.IN_PROCESS)
 _STOP_S: Final = 10.0
 """How long leaving waits for a disk that refuses commits."""
+_FAILURES_MAX: Final = 10_000
+"""So many failures that nobody has heard of are kept one by one; the others are counted."""
 _ACKNOWLEDGEMENTS: Final = "private$\\acknowledgements"
 _SETTINGS: Final = Settings(
     session_retry_connect_ms=1_000,
@@ -63,11 +66,43 @@ class Waiting(NamedTuple):
     gone: bool
 
 
+class Failures:
+    """Messages that were refused or given up, and of which the program does not know that yet."""
+
+    def __init__(self) -> None:
+        self._unheard: dict[ObjectId, int | None] = {}
+        self._heard: set[ObjectId] = set()
+        self._more = 0
+
+    def add(self, identifier: ObjectId, final: int | None) -> None:
+        """One more, with the class of its final acknowledgement."""
+        if identifier in self._heard or identifier in self._unheard:
+            return
+        if len(self._unheard) < _FAILURES_MAX:
+            self._unheard[identifier] = final
+        else:
+            self._more += 1
+
+    def hear(self, identifier: ObjectId) -> None:
+        """The program knows, perhaps by a negative acknowledgement and before this side gives it up."""
+        self._unheard.pop(identifier, None)
+        self._heard.add(identifier)
+
+    def error(self) -> NotDelivered | None:
+        """What is to be raised for those that it does not know of; None if there are none."""
+        for identifier, final in self._unheard.items():
+            others = len(self._unheard) + self._more - 1
+            why = given_up_why(final) + (f", and {others} more were not delivered" if others else "")
+            return NotDelivered(why, identifier=identifier_text(identifier), message_class=final)
+        return None
+
+
 class ClientManager:
     """A queue manager without queues for others but one, in which acknowledgements arrive.
 
     Attributes:
         stored: whether it has a file for what is recoverable.
+        failures: what was not delivered.
     """
 
     def __init__(
@@ -79,13 +114,14 @@ class ClientManager:
         self._ways, self._listen = ways, listen
         # Of those alone that the program still holds: nobody else can ask what became of them.
         self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
+        self.failures = Failures()
         self._acknowledged: OpenQueueDescriptor | None = None
         self._left = False
         self._carrier: Carrier
         self._network: TcpNetwork | None = None
 
     async def start(self) -> None:
-        """Start, in the running loop. Raises OSError where it can't listen."""
+        """Start, in the running loop. Raises Unreachable where it can't listen."""
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
         core = open_core(self._store, name, settings=_SETTINGS)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
@@ -94,7 +130,11 @@ class ClientManager:
         core.engine.when_sent = self._told
         carrier.start()
         if self._listen is not None:
-            self._listen = self._listen[0], await network.listen(*self._listen)
+            try:
+                self._listen = self._listen[0], await network.listen(*self._listen)
+            except (OSError, UnicodeError) as exc:
+                at, why = ":".join(map(str, self._listen)), getattr(exc, "strerror", None) or exc
+                raise Unreachable(f"can't listen at {at}: {why}") from None
             core.queues.lookup.addresses.add(self._listen[0])
 
     @property
@@ -164,6 +204,7 @@ class ClientManager:
             AcknowledgementsRequested.NONE if elsewhere else wished,
             copies,
             self.obstacle,
+            partial(self.failures.hear, message.identifier),
         )
         self._sent[message.identifier] = sent
         if transaction is None:
@@ -191,13 +232,12 @@ class ClientManager:
         if not self._left:  # what had not been committed then is gone
             self.carrier.call(self.carrier.core.transactions.abort, transaction.identifier)
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> Iterator[Waiting]:
         """What is not transferred yet."""
-        return [
-            Waiting(self.stored and one.position.recoverable, one.transmitted and not one.recoverable)
-            for transfer in self.transfers()
-            for one in transfer.table.values()
-        ]
+        for transfer in self.transfers():
+            for one in transfer.table.values():
+                kept = self.stored and one.position.recoverable
+                yield Waiting(kept, one.transmitted and not one.recoverable)
 
     def transfers(self) -> list[Transfer]:
         """Those that have messages of the program, and not only acknowledgements of this queue manager."""
@@ -217,13 +257,15 @@ class ClientManager:
             return f" (no answer from {peer or transfer.host})"
         return ""
 
-    def _told(self, identifier: ObjectId, delivered: bool) -> None:
+    def _told(self, identifier: ObjectId, delivered: bool, final: int | None) -> None:
+        if not delivered:
+            self.failures.add(identifier, final)
         sent = self._sent.get(identifier)
         if sent is None:
             return
         if delivered and sent.copies > 1 and self._waits(identifier):
             return  # a copy for another queue is still to go
-        sent.told(delivered)
+        sent.told(delivered, final)
 
     def _waits(self, identifier: ObjectId) -> bool:
         """Whether a copy of a message is not transferred yet."""

@@ -149,6 +149,8 @@ class Queue:
             InvalidValue, InvalidName: with the property as the path.
             QueueError: it is not taken.
         """
+        if not isinstance(transactional, bool):
+            raise InvalidValue(f"{transactional!r:.100} is neither true nor false", path="transactional")
         if not transactional:
             sent = self._manager.send(self._descriptor, to_message(body, properties))
             await self._manager.carrier.durable()

@@ -39,6 +39,11 @@ class Acknowledgement:
         return is_about_receive(self.message_class)
 
 
+def given_up_why(final: int | None) -> str:
+    """Why a message was given up, by the class of its final acknowledgement if there is one."""
+    return "it was given up" if final is None else class_name(final)
+
+
 class Sent:
     r"""A message that was sent.
 
@@ -49,12 +54,18 @@ class Sent:
     """
 
     def __init__(
-        self, identifier: str, wished: AcknowledgementsRequested, copies: int, obstacle: Callable[[], str]
+        self,
+        identifier: str,
+        wished: AcknowledgementsRequested,
+        copies: int,
+        obstacle: Callable[[], str],
+        heard: Callable[[], None],
     ) -> None:
-        self.identifier, self.copies, self._obstacle = identifier, copies, obstacle
+        self.identifier, self.copies, self._obstacle, self._heard = identifier, copies, obstacle, heard
         self.acknowledgements: list[Acknowledgement] = []
         self._wished = wished
         self._delivered: bool | None = None
+        self._final: int | None = None
         self._ended: Callable[[], MsmqError] | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -63,10 +74,13 @@ class Sent:
 
     # -- what its owner is told -----------------------------------------------------------------------------
 
-    def told(self, delivered: bool) -> None:
-        """It has gone to the other side, with all its copies; or it, or one of them, is given up."""
+    def told(self, delivered: bool, final: int | None = None) -> None:
+        """It has gone to the other side, with all its copies; or it, or one of them, is given up.
+
+        `final` is the class of the final acknowledgement that says why.
+        """
         if self._delivered is None:
-            self._delivered = delivered
+            self._delivered, self._final = delivered, final
             self._wake()
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
@@ -85,8 +99,9 @@ class Sent:
     async def transferred(self, timeout: float | None = None) -> None:
         """Wait until the other side has it: on disk, if it is recoverable or transactional.
 
-        Raises NotDelivered when it was given up, as when its time to reach the queue is over; TimeoutError;
-        Unreachable when the connection was left before.
+        Raises NotDelivered when it was given up, as when its time to reach the queue is over, or refused, as
+        when it is transactional and its queue is not; TimeoutError; Unreachable when the connection was left
+        before.
         """
 
         def is_known() -> bool:
@@ -94,7 +109,7 @@ class Sent:
 
         await self._until(is_known, timeout)
         if not self._delivered:
-            raise self._not_delivered("it was given up", None)
+            raise self._given_up()
 
     async def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """Wait for the acknowledgement that it has reached its queue, or the last of its queues.
@@ -138,13 +153,17 @@ class Sent:
 
         await self._until(lambda: bool(matching()) or self._delivered is False, timeout)
         if not matching():
-            raise self._not_delivered("it was given up", None)
+            raise self._given_up()
         found = matching()[0]
         if found.negative:
             raise self._not_delivered(found.class_name, found.message_class)
         return found
 
+    def _given_up(self) -> NotDelivered:
+        return self._not_delivered(given_up_why(self._final), self._final)
+
     def _not_delivered(self, why: str, message_class: int | None) -> NotDelivered:
+        self._heard()
         return NotDelivered(why, identifier=self.identifier, message_class=message_class)
 
     async def _until(self, holds: Callable[[], bool], timeout: float | None) -> None:

@@ -52,8 +52,9 @@ class BinaryEngine:
         context: what it shares with the rules of [MS-MQDMPR].
         transfers: of the outgoing queues that it serves, by number of the queue.
         sessions: by number.
-        when_sent: is told of each message that is delivered (True) or given up (False); more than once of a
-            transactional one whose final acknowledgement is awaited.
+        when_sent: is told of each message that is delivered (True) or given up (False), and of the class of
+            a final acknowledgement that says why; of a transactional message that is delivered and whose final
+            acknowledgement is positive twice.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class BinaryEngine:
         self.dispatch, self.routing = dispatch, routing
         self.transfers: dict[int, Transfer] = {}
         self.sessions: dict[int, Session] = {}
-        self.when_sent: Callable[[ObjectId, bool], None] | None = None
+        self.when_sent: Callable[[ObjectId, bool, int | None], None] | None = None
         self._connections: dict[int, Session] = {}
         self._numbers = 0
         self._ordinal = self._ordinals_until = 0
@@ -348,7 +349,6 @@ class BinaryEngine:
 
     def dead_letter(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """A message that could not be delivered, where that was asked for: MQQB-3.1.7.1.2-04 and -05."""
-        self.tell_sent(message, delivered=False)
         manager = self.context.queue_manager
         target: Queue | None = manager.system_deadletter_queue
         if kind_of(message) == "Transactional":
@@ -361,10 +361,10 @@ class BinaryEngine:
         else:
             self.messages.discard(outgoing.position)
 
-    def tell_sent(self, message: Message, *, delivered: bool) -> None:
+    def tell_sent(self, message: Message, *, delivered: bool, why: int | None = None) -> None:
         """Tell the owner, who may want to know, that a message has gone to the other side or is given up."""
         if self.when_sent is not None:
-            self.when_sent(message.identifier, delivered)
+            self.when_sent(message.identifier, delivered, why)
 
     # -- helps ----------------------------------------------------------------------------------------
 
@@ -402,6 +402,7 @@ class BinaryEngine:
             transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
             HResult.MQ_ERROR_COMPUTER_DOES_NOT_SUPPORT_ENCRYPTION, session.remote_address if session else "",
         )  # fmt: skip
+        self.tell_sent(message, delivered=False)
         self.dead_letter(outgoing, message)
         return False
 

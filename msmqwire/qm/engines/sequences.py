@@ -196,6 +196,8 @@ class Sequences:
         else:
             transfer.remove(found)
             self.given_up(found)
+            if message_class != MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+                self._engine.tell_sent(message, delivered=False, why=message_class)
         if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
             self._engine.delivered(found)
         else:

@@ -1,0 +1,95 @@
+"""``msmqwire send`` straight to another computer: what became of the messages, and the status for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from msmqwire.qm.service.server import SETTINGS
+from tests.service.running import PATIENCE_S, InThread, Run, called, command, options, served
+from tests.service.sending import LEDGER, ORDERS, messages, taken
+
+NOWHERE = r"private$\nothing"
+
+
+@pytest.fixture
+def outspoken(tmp_path: Path) -> Iterator[InThread]:
+    """A server that tells strangers why it refuses a message."""
+    settings = replace(SETTINGS, send_insecure_nacks=True)
+    with served(options(tmp_path / "alpha", ORDERS, f"{LEDGER};transactional", settings=settings)) as found:
+        yield found
+
+
+def send(server: InThread, queue: str, *given: str) -> Run:
+    to = rf"DIRECT=TCP:{server.address}\{queue}"
+    return called("send", to, "--port", str(server.port), "--timeout", str(PATIENCE_S), *given)
+
+
+@pytest.mark.parametrize(
+    "queue, given, name",
+    [
+        (NOWHERE, ("--ack", "full_reach_queue"), "NACK_BAD_DST_Q"),
+        (NOWHERE, ("--ack", "full_reach_queue", "--recoverable"), "NACK_BAD_DST_Q"),
+        (NOWHERE, ("--ack", "full_receive"), "NACK_BAD_DST_Q"),
+        (LEDGER, ("--ack", "full_reach_queue", "--recoverable"), "NACK_NOT_TRANSACTIONAL_MSG"),
+    ],
+)
+def test_a_negative_acknowledgement_is_printed_and_is_a_failure(
+    outspoken: InThread, queue: str, given: tuple[str, ...], name: str
+) -> None:
+    found = send(outspoken, queue, *given)
+    assert found.status == 69, found
+    (line,) = found.out.splitlines()
+    told = json.loads(line)
+    assert told["acknowledgements"] == [name]
+    assert json.loads(found.err)["error"] == f"{told['identifier']}: {name}"
+
+
+@pytest.mark.parametrize("queue, name", [(NOWHERE, "NACK_BAD_DST_Q"), (ORDERS, "NACK_NOT_TRANSACTIONAL_Q")])
+def test_what_a_final_acknowledgement_refuses_has_its_reason(server: InThread, queue: str, name: str) -> None:
+    error = send(server, queue, "--transactional").error(69)
+    assert error["error"].endswith(f": {name}")
+
+
+def test_what_is_given_up_ends_with_unavailable() -> None:
+    to = r"DIRECT=TCP:127.0.0.99\private$\x"
+    given = ("--port", "1", "--recoverable", "--reach-within", "1", "--timeout", str(PATIENCE_S))
+    assert called("send", to, *given).error(69)["error"].endswith(": it was given up")
+    assert called("send", to, *given[:2], *given[3:]).error(69)["error"].endswith(": it was given up")
+
+
+def test_every_acknowledgement_that_is_asked_for_is_waited_for(server: InThread) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(
+            command, "send", rf"DIRECT=TCP:{server.address}\{ORDERS}", "--port", str(server.port),
+            "--ack", "full_reach_queue", "--ack", "pos_receive", "--timeout", str(PATIENCE_S),
+        )  # fmt: skip
+        taken(server)
+        assert sent.result().one["acknowledgements"] == ["ACK_REACH_QUEUE", "ACK_RECEIVE"]
+
+
+@pytest.mark.parametrize("wished", ["neg_arrival", "nack_receive", "neg_receive"])
+def test_negative_ones_need_not_come(server: InThread, wished: str) -> None:
+    begun = time.monotonic()
+    assert send(server, ORDERS, "--ack", wished).one["acknowledgements"] == []
+    assert time.monotonic() - begun < PATIENCE_S
+    assert len(messages(server)) == 1
+
+
+def test_all_messages_are_waited_for_when_some_are_refused(outspoken: InThread) -> None:
+    found = send(outspoken, NOWHERE, "--ack", "full_reach_queue", "--count", "3")
+    assert found.status == 69
+    told = [json.loads(line) for line in found.out.splitlines()]
+    assert [one["acknowledgements"] for one in told] == [["NACK_BAD_DST_Q"]] * 3
+    assert json.loads(found.err)["error"] == f"{told[0]['identifier']}: NACK_BAD_DST_Q"
+
+
+def test_an_address_that_is_not_of_this_computer_is_said(server: InThread) -> None:
+    error = send(server, ORDERS, "--listen", "192.0.2.1:5").error(69)
+    assert error["error"].startswith("can't listen at 192.0.2.1:5: ")
