@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from base64 import b64decode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -63,26 +62,28 @@ class _Patience:
         return max(0, min(left, _SLICE_MS))
 
 
-def _received(local: Local, queue: str, count: int, timeout: float) -> Iterator[dict[str, Any]]:
-    """Messages, each ended once the next one is asked for: what was not handed out goes back."""
-    ended: list[int] = []
+def _receive(local: Local, queue: str, count: int, timeout: float, as_json: bool) -> None:
+    """Print messages and end those that were printed, also when this is interrupted: the others go back."""
+    printed: list[int] = []
     left, patience = count, _Patience(timeout)
-    while left:
-        wait = patience.ms()
-        batch = min(left, _BATCH)
-        found = local.call("receive", queue=queue, count=batch, wait_ms=wait, done=ended)["messages"]
-        ended = []
-        for message in found:
-            receipt = message["receipt"]
-            yield message
-            ended.append(receipt)
-            left -= 1
-        if not found and not patience.ms():
-            break
-        if found:
-            patience = _Patience(timeout)
-    if ended:
-        local.call("end", done=ended)
+    try:
+        while left:
+            wait = patience.ms()
+            batch = min(left, _BATCH)
+            done, printed = printed, []  # the request ends them, even if it is interrupted
+            found = local.call("receive", queue=queue, count=batch, wait_ms=wait, done=done)["messages"]
+            for message in found:
+                receipt = message["receipt"]
+                show(message, as_json)
+                printed.append(receipt)
+                left -= 1
+            if not found and not patience.ms():
+                break
+            if found:
+                patience = _Patience(timeout)
+    finally:
+        if printed:
+            local.call("end", done=printed)
 
 
 def receive(
@@ -96,8 +97,7 @@ def receive(
 
     def run() -> None:
         with attach(data) as local:
-            for message in _received(local, queue, count, timeout):
-                show(message, as_json)
+            _receive(local, queue, count, timeout, as_json)
 
     ended_well(run)
 

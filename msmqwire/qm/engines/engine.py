@@ -53,8 +53,8 @@ class BinaryEngine:
         transfers: of the outgoing queues that it serves, by number of the queue.
         sessions: by number.
         when_sent: is told of each message that is delivered (True) or given up (False), and of the class of
-            a final acknowledgement that says why; of a transactional message that is delivered and whose final
-            acknowledgement is positive twice.
+            a final acknowledgement that says why; twice of a transactional one that is delivered if its final
+            acknowledgement is positive.
     """
 
     def __init__(

@@ -7,13 +7,17 @@ import json
 import os
 import socket
 import time
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, Unreachable
+from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreRefused, Unreachable
 from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.service.control import REQUEST_MAX
+from msmqwire.qm.service.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.service.operations import Hand
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,6 +25,11 @@ if TYPE_CHECKING:
 _STARTING_S: Final = 10.0
 """How long a server that has just been started may take until it can be reached."""
 _RETRY_S: Final = 0.05
+_DISK_S: Final = 10.0
+"""How long a disk that refuses commits is waited for."""
+_LOOK_S: Final = 0.1
+_FAULT: Final = "a fault of msmqwire itself"
+"""What the server says when it fails."""
 
 
 class Local(Protocol):
@@ -35,7 +44,9 @@ class Local(Protocol):
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         """One request of `msmqwire.qm.service.operations`, and its answer.
 
-        Raises InvalidValue, InvalidName and QueueError, and Unreachable when the server has gone.
+        Raises InvalidValue, InvalidName and QueueError; Unreachable when the server has gone, or when another
+        request was interrupted before it was answered; StoreRefused when no server runs and the disk takes
+        nothing; RuntimeError for a fault of the server itself.
         """
 
     def close(self) -> None:
@@ -61,7 +72,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     folder = DataFolder(path)
     until = time.monotonic() + _STARTING_S
     while True:
-        served = _served(folder)
+        served = server_of(folder)
         if served is not None:
             return served
         try:
@@ -87,7 +98,7 @@ class _Base:
         self.close()
 
 
-def _served(folder: DataFolder) -> Served | None:
+def server_of(folder: DataFolder) -> Served | None:
     """The server of a folder; None if none can be reached."""
     address = folder.control()
     if address is None:
@@ -116,37 +127,55 @@ class Served(_Base):
         self._connection, self._token = connection, token
         self._file = connection.makefile("rb")
         self._numbers = 0
+        self._gone = ""
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
+        if self._gone:
+            raise Unreachable(self._gone)
         self._numbers += 1
         line = {"id": self._numbers, "op": op, **request}
         if self._token and self._numbers == 1:
             line["token"] = self._token
+        data = json.dumps(line).encode()
+        if len(data) > REQUEST_MAX:
+            raise InvalidValue(f"the request has {len(data)} bytes, and may have {REQUEST_MAX}", path=op)
         try:
-            self._connection.sendall(json.dumps(line).encode() + b"\n")
+            self._connection.sendall(data + b"\n")
             answer = self._file.readline()
         except OSError as exc:
-            raise Unreachable(f"the server has gone: {exc.strerror or exc}") from None
+            self._end(f"the server has gone: {exc.strerror or exc}")
+            raise Unreachable(self._gone) from None
+        except BaseException:  # its answer would be taken for that of the next request
+            self._end("a request was interrupted before it was answered")
+            raise
         if not answer.endswith(b"\n"):
-            raise Unreachable("the server has gone")
+            self._end("the server has gone")
+            raise Unreachable(self._gone)
         found = json.loads(answer)
         if "error" in found:
             raise _error(found["error"])
         answered: dict[str, Any] = found["answer"]
         return answered
 
+    def _end(self, why: str) -> None:
+        self._gone = why
+        self.close()
+
     def close(self) -> None:
+        self._gone = self._gone or "it was closed"
         self._file.close()
         self._connection.close()
 
 
-def _error(told: dict[str, Any]) -> QueueError | InvalidName | InvalidValue:
+def _error(told: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
     """The exception that an error of the control channel stands for."""
     if "hresult" in told:
         return QueueError(told["error"], int(told["hresult"], 16))
     if "illegal_name" in told:
         code = int(told["illegal_name"], 16)
         return InvalidName(told["error"], path=told["path"], offset=told["offset"], hresult=code)
+    if told["error"].startswith(_FAULT):
+        return RuntimeError(told["error"])
     return InvalidValue(told["error"], path=told["path"], offset=told["offset"])
 
 
@@ -156,6 +185,8 @@ class InStore(_Base):
     served = False
 
     def __init__(self, folder: DataFolder, *, create: bool) -> None:
+        self._path = str(folder.path / STORE)
+        self._refused: StoreRefused | None = None
         self._store = folder.open_store(create=create)
         self._loop = asyncio.new_event_loop()
         try:
@@ -173,11 +204,47 @@ class InStore(_Base):
         return carrier, Hand(carrier, lasting=False)
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
-        return self._loop.run_until_complete(self._hand.run({"op": op, **request}))
+        if self._refused is not None:
+            raise self._refused
+        return self._loop.run_until_complete(self._limited(self._hand.run({"op": op, **request})))
+
+    async def _limited(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something, as long as the disk takes what it changes. Raises StoreRefused."""
+        task = asyncio.ensure_future(work)
+        refused: float | None = None
+        try:
+            while not task.done():
+                await asyncio.wait((task,), timeout=_LOOK_S)
+                if not self._carrier.refused:
+                    refused = None
+                elif refused is None:
+                    refused = time.monotonic()
+                elif time.monotonic() - refused > _DISK_S:
+                    self._carrier.abandon()
+                    why = "the disk does not take what was to be changed"
+                    self._refused = StoreRefused(why, file=self._path)
+                    raise self._refused
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
 
     def close(self) -> None:
-        if not self._loop.is_closed():
-            self._hand.close()
-            self._loop.run_until_complete(self._carrier.stop())
+        if self._loop.is_closed():
+            return
+        try:
+            self._loop.run_until_complete(_cancel_all())  # what was interrupted
+            if not self._carrier.refused:  # else nothing is lost but what was answered to nobody
+                self._hand.close()
+                self._loop.run_until_complete(self._limited(self._carrier.stop()))
+        finally:
+            self._carrier.abandon()
             self._loop.close()
             self._store.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
