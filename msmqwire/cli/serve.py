@@ -10,16 +10,22 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from msmqwire.cli.common import EX_UNAVAILABLE, EX_USAGE, say
+from msmqwire.cli.common import EX_USAGE, say
 from msmqwire.cli.errors import ended_well
+from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.service import logs
+from msmqwire.qm.service.folder import DataFolder
+from msmqwire.qm.service.local import server_of
 from msmqwire.qm.service.network import TCP_PORT, Limits, Ways
 from msmqwire.qm.service.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
 _GARBAGE_AFTER: Final = 20_000
 """New objects after which garbage is looked for: a message leaves none, and many are made for each."""
+_IN_USE_S: Final = 5.0
+"""How long a command that has the folder open is waited for."""
+_RETRY_S: Final = 0.05
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -50,8 +56,7 @@ def ways(hosts: list[str], port: int, ping_port: int) -> Ways:
 
 async def serve(options: ServerOptions) -> None:
     """Serve until SIGTERM or SIGINT. Raises StoreError when the store breaks meanwhile."""
-    server = Server(options)
-    await server.start()
+    server = await _started(options)
     gc.freeze()  # what was restored need not be looked through for garbage: it goes when it is taken out
     gc.set_threshold(_GARBAGE_AFTER)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
@@ -61,7 +66,11 @@ async def serve(options: ServerOptions) -> None:
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     ping = "off" if options.ping is None else _shown(server.ping)
-    print(f"ready {server.name} tcp={_shown(server.listen)} ping={ping} data={options.data}", flush=True)
+    try:
+        print(f"ready {server.name} tcp={_shown(server.listen)} ping={ping} data={options.data}", flush=True)
+    except OSError:
+        await server.stop()
+        raise
     assert server.carrier is not None, "it has started"
     broken, told = server.carrier.broken, asyncio.ensure_future(stop.wait())
     await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
@@ -69,6 +78,27 @@ async def serve(options: ServerOptions) -> None:
     await server.stop()
     if broken.done():
         raise broken.result()
+
+
+async def _started(options: ServerOptions) -> Server:
+    """A server that runs; a command that is just using the folder is waited for, another server is not."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _IN_USE_S
+    while True:
+        server = Server(options)
+        try:
+            await server.start()
+        except StoreInUse:
+            other = server_of(DataFolder(options.data))
+            if other is not None:
+                other.close()
+            if other is not None or loop.time() > until:
+                raise
+            await asyncio.sleep(_RETRY_S)
+        except (OSError, UnicodeError) as exc:
+            raise Unreachable(f"can't listen: {getattr(exc, 'strerror', None) or exc}") from None
+        else:
+            return server
 
 
 def _shown(at: Endpoint | None) -> str:
@@ -102,8 +132,12 @@ def command(
             metavar="NAME=ADDR[:PORT]", help="Where another computer is, if not where its name says."
         ),
     ] = None,
-    remote_port: Annotated[int, typer.Option(help="TCP port of other queue managers.")] = TCP_PORT,
-    remote_ping_port: Annotated[int, typer.Option(help="UDP port of other queue managers.")] = PING_PORT,
+    remote_port: Annotated[
+        int, typer.Option(min=1, max=0xFFFF, help="TCP port of other queue managers.")
+    ] = TCP_PORT,
+    remote_ping_port: Annotated[
+        int, typer.Option(min=1, max=0xFFFF, help="UDP port of other queue managers.")
+    ] = PING_PORT,
     metrics: Annotated[
         str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
     ] = None,
@@ -155,8 +189,6 @@ def _run(options: ServerOptions) -> None:
         asyncio.run(serve(options))
     except ModuleNotFoundError as exc:
         _fail(f"--metrics needs {exc.name}: install msmqwire[qm]", EX_USAGE)
-    except OSError as exc:
-        _fail(f"can't listen: {exc.strerror or exc}", EX_UNAVAILABLE)
 
 
 def _fail(why: str, status: int) -> None:

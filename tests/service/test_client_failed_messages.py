@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +14,20 @@ import pytest
 from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.qm.client import manager as manager_module
-from msmqwire.qm.client.manager import Failures
+from msmqwire.qm.client.manager import ClientManager, Failures, Waiting
 from msmqwire.qm.model.message import ObjectId
 from tests.service.running import PATIENCE_S, InThread
 from tests.service.sending import LEDGER, ORDERS, messages, run, way
 
 NOWHERE = r"private$\nothing"
+
+
+class Nobody:
+    """Where no server is."""
+
+    address, port = "127.0.0.99", 1
+
+
 REFUSALS = [
     pytest.param(ORDERS, "NACK_NOT_TRANSACTIONAL_Q", id="not transactional"),
     pytest.param(NOWHERE, "NACK_BAD_DST_Q", id="not there"),
@@ -86,9 +95,6 @@ def test_leaving_tells_how_many_were_not_delivered(server: InThread) -> None:
 
 @pytest.mark.parametrize("how", [{}, {"recoverable": True}, {"transactional": True}], ids=str)
 def test_leaving_tells_of_a_time_that_was_over(how: dict[str, Any]) -> None:
-    class Nobody:
-        address, port = "127.0.0.99", 1
-
     def send() -> None:
         with way(Nobody, LEDGER, drain=PATIENCE_S) as there:  # type: ignore[arg-type]
             there.send(b"x", time_to_reach_queue=1, **how)
@@ -154,3 +160,28 @@ def test_transactional_is_true_or_false(server: InThread, wrong: Any) -> None:
         there.send(b"x", transactional=wrong)
     assert caught.value.path == "transactional"
     assert messages(server) == []
+
+
+def test_looking_for_what_waits_ends_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaving looks often: what it costs must not grow with what waits."""
+    looked: list[object] = []
+
+    def look(manager: ClientManager) -> Iterator[Waiting]:
+        looks = len(looked)
+        for one in waiting(manager):
+            looked.append(one)
+            if len(looked) > looks + 1:
+                more.append(len(looked))
+            yield one
+
+    async def send() -> None:
+        async with way(Nobody, drain=1.3) as there:  # type: ignore[arg-type]
+            for _ in range(1000):
+                await there.send(b"x", recoverable=True)
+
+    waiting, more = ClientManager.waiting, list[int]()
+    monkeypatch.setattr(ClientManager, "waiting", look)
+    with pytest.raises(Unreachable, match="1000 messages"):
+        run(send())
+    assert len(looked) - 1000 > 0, "it has looked more than the once at the end"
+    assert len(more) == 999, "all were looked at only once"

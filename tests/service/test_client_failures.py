@@ -260,3 +260,31 @@ def test_a_server_restarts_while_the_client_sends(tmp_path: Path, queue: str, ki
     if queue == LEDGER:
         assert found == sent
     assert sorted(found, key=int) == sent
+
+
+# -- names ------------------------------------------------------------------------------------------------
+
+
+def test_leaving_does_not_wait_for_a_name_that_is_being_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    release, resolving = threading.Event(), []
+
+    def stuck(*_: Any, **__: Any) -> None:
+        resolving.append(threading.current_thread())
+        release.wait(PATIENCE_S)
+        raise socket.gaierror("no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", stuck)
+
+    def send() -> None:
+        with msmqwire.connect(UNKNOWN, drain=0.1) as there:
+            there.send(b"x")
+            until(lambda: resolving, "the name is resolved")
+
+    with pytest.raises(Unreachable, match="was not transferred"):
+        send()
+    (thread,) = resolving
+    assert thread.is_alive()
+    assert thread.daemon  # the end of the process does not wait for it
+    release.set()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()

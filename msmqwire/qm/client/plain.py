@@ -7,7 +7,7 @@ import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.queue import Properties, Queue, Transactional
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class _Connection(Protocol):
@@ -30,6 +31,7 @@ class Plain:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_Daemons())
         self._thread = threading.Thread(target=self._serve, name="msmqwire", daemon=True)
         self._lock = threading.Lock()
         self._ended = False
@@ -66,7 +68,6 @@ class Plain:
         loop.run_forever()
         loop.run_until_complete(_cancel_all())
         loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
 
     def _end(self) -> None:
@@ -74,6 +75,27 @@ class Plain:
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+
+class _Daemons(concurrent.futures.ThreadPoolExecutor):
+    """A thread for each call, which nobody waits for: a name may take minutes to be resolved."""
+
+    def submit(
+        self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> concurrent.futures.Future[T]:
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def work() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    found = fn(*args, **kwargs)
+                except BaseException as exc:
+                    future.set_exception(exc)
+                else:
+                    future.set_result(found)
+
+        threading.Thread(target=work, name="msmqwire-names", daemon=True).start()
+        return future
 
 
 async def _cancel_all() -> None:

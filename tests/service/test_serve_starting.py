@@ -1,0 +1,93 @@
+"""``msmqwire serve`` when it can't start at once, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from msmqwire.cli import serve as serve_module
+from msmqwire.errors import StoreInUse
+from msmqwire.qm.service.folder import CONTROL, STORE
+from msmqwire.qm.store.sqlite import SqliteStore
+from tests.service.running import (
+    ADDRESS,
+    ORDERS,
+    PATIENCE_S,
+    InThread,
+    arguments,
+    command,
+    environment,
+    listed,
+    options,
+)
+
+FULL = Path("/dev/full")
+
+
+def test_a_command_that_uses_the_folder_is_waited_for(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_module, "_IN_USE_S", PATIENCE_S)
+    data.mkdir()
+    store = SqliteStore(data / STORE)
+
+    async def serve() -> None:
+        with pytest.raises(StoreInUse):
+            SqliteStore(data / STORE)
+        asyncio.get_running_loop().call_later(0.3, store.close)
+        server = await serve_module._started(options(data, ORDERS))
+        await server.stop()
+
+    asyncio.run(serve())
+    assert ORDERS in listed(data)
+
+
+def test_a_folder_that_stays_in_use_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_module, "_IN_USE_S", 0.2)
+    data.mkdir()
+    store = SqliteStore(data / STORE)
+    (data / CONTROL).write_text('{"path": "/nowhere/control.sock", "port": 0, "token": ""}')  # it was killed
+    try:
+        with pytest.raises(StoreInUse):
+            asyncio.run(serve_module._started(options(data)))
+    finally:
+        store.close()
+
+
+def test_a_second_server_is_refused_at_once(server: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_module, "_IN_USE_S", 1e9)
+    with pytest.raises(StoreInUse):
+        asyncio.run(asyncio.wait_for(serve_module._started(options(server.data)), PATIENCE_S))
+    assert ORDERS in listed(server.data)  # the first one goes on
+
+
+def test_a_name_that_can_not_be_an_address_is_said(data: Path) -> None:
+    run = command("serve", "--data", data, "--listen", "x" * 100, "--ping", "off")
+    assert run.status == 69
+    assert json.loads(run.err.splitlines()[-1])["error"].startswith("can't listen: ")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="the system has no device that is full")
+def test_output_that_goes_nowhere_is_not_a_failure_to_listen(data: Path) -> None:
+    given = arguments("serve", "--data", data, "--listen", f"{ADDRESS}:0", "--ping", "off")
+    with FULL.open("w") as full:
+        run = subprocess.run(
+            given, stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=PATIENCE_S, check=False,
+            text=True,
+        )  # fmt: skip
+    assert run.returncode == 74
+    lines = [json.loads(line) for line in run.stderr.splitlines()]
+    assert lines[-1]["error"] == "No space left on device"
+    assert lines[-2]["event"] == "stopped"
+    assert not (data / CONTROL).exists()
+
+
+@pytest.mark.parametrize("option", ["--remote-port", "--remote-ping-port"])
+@pytest.mark.parametrize("port", ["0", "65536", "-1"])
+def test_ports_of_others_are_ports(data: Path, option: str, port: str) -> None:
+    run = command("serve", "--data", data, option, port)
+    assert (run.status, run.out) == (2, "")
+    assert option in run.err
+    assert not data.exists()
