@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.service.running import LEDGER, ORDERS, InThread, Process, options, process, served
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_can_be_interrupted() -> Iterator[None]:
+    """What is started in the background ignores SIGINT, and so would all that tests start in turn."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
