@@ -13,6 +13,7 @@ import pytest
 
 from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
+from msmqwire.qm.client import connection as connection_module
 from msmqwire.qm.client import manager as manager_module
 from msmqwire.qm.client.manager import ClientManager, Failures, Waiting
 from msmqwire.qm.model.message import ObjectId
@@ -175,12 +176,13 @@ def test_looking_for_what_waits_ends_at_the_first(monkeypatch: pytest.MonkeyPatc
             yield one
 
     async def send() -> None:
-        async with way(Nobody, drain=1.3) as there:  # type: ignore[arg-type]
+        async with way(Nobody, drain=0.3) as there:  # type: ignore[arg-type]
             for _ in range(1000):
                 await there.send(b"x", recoverable=True)
 
     waiting, more = ClientManager.waiting, list[int]()
     monkeypatch.setattr(ClientManager, "waiting", look)
+    monkeypatch.setattr(connection_module, "_GRACE_S", -1)
     with pytest.raises(Unreachable, match="1000 messages"):
         run(send())
     assert len(looked) - 1000 > 0, "it has looked more than the once at the end"
