@@ -31,7 +31,7 @@ Privacy = Annotated[
     str | None, typer.Option(help="Take messages that are not encrypted: none, optional, body.")
 ]
 Priority = Annotated[int | None, typer.Option(help="Base priority, -32768 to 32767.")]
-Type = Annotated[str | None, typer.Option(help="GUID that says what kind of queue it is.")]
+Kind = Annotated[str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -125,9 +125,7 @@ def create(
     authenticated: Authenticated = None,
     privacy: Privacy = None,
     base_priority: Priority = None,
-    kind: Annotated[
-        str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")
-    ] = None,
+    kind: Kind = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a queue; the folder and its queue manager too, if there are none."""
@@ -173,9 +171,7 @@ def set_(
     authenticated: Authenticated = None,
     privacy: Privacy = None,
     base_priority: Priority = None,
-    kind: Annotated[
-        str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")
-    ] = None,
+    kind: Kind = None,
     paused: Annotated[
         bool | None, typer.Option("--pause/--resume", help="Of a queue on the way to another computer.")
     ] = None,

@@ -90,7 +90,7 @@ def test_a_line_that_is_no_json_is_answered_so(lines: Lines, line: bytes) -> Non
 
 @pytest.mark.parametrize("value", [[], [{"op": "status"}], "status", 7, None, True, 1.5])
 def test_json_that_is_no_object_is_answered_so(lines: Lines, value: object) -> None:
-    assert lines.error(value) == {"error": "not an object", "path": "", "offset": None}
+    assert lines.error(value) == {"error": "not an object", "path": "", "offset": None, "kind": "value"}
     is_well(lines)
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
-from uuid import UUID, uuid4
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from msmqwire.constants import MQ_OK, HResult
@@ -309,9 +309,7 @@ class ClientManager:
             self._read()
 
     def _acknowledge(self, message: Message) -> None:
-        data = message.correlation_identifier
-        identifier = ObjectId(UUID(bytes_le=data[:16]), int.from_bytes(data[16:], "little"))
-        sent = self._sent.get(identifier)
+        sent = self._sent.get(ObjectId.from_bytes(message.correlation_identifier))
         if sent is not None:
             sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
 

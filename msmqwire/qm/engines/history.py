@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Final
-from uuid import UUID
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
@@ -101,5 +100,5 @@ def _row_key(received: _Key) -> bytes:
 
 
 def _key_of_row(key: bytes) -> _Key:
-    identifier = ObjectId(UUID(bytes_le=key[:16]), int.from_bytes(key[16:_SIZE], "little"))
+    identifier = ObjectId.from_bytes(key[:_SIZE])
     return (identifier, key[_SIZE:].decode()) if len(key) > _SIZE else identifier

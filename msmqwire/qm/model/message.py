@@ -47,6 +47,11 @@ class ObjectId(NamedTuple):
     def __bytes__(self) -> bytes:
         return self.lineage.bytes_le + self.uniquifier.to_bytes(4, "little")
 
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The identifier in 20 bytes, as CorrelationID holds it."""
+        return cls(UUID(bytes_le=data[:16]), int.from_bytes(data[16:], "little"))
+
 
 class TxSequenceId(NamedTuple):
     """A transactional sequence: [MS-MQMQ] 2.2.18.1.2. Compares as the 64-bit number that it stands for."""

@@ -23,6 +23,8 @@ from msmqwire.qm.service.folder import ControlAddress, DataFolder
 from msmqwire.qm.service.logs import log
 from msmqwire.qm.service.operations import Hand, error_json
 
+VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
+"""The kinds of errors: a value or a name is wrong, the queue manager refuses, or msmqwire is at fault."""
 REQUEST_MAX: Final = 16 << 20
 """Bytes of one request."""
 _UNANSWERED_MAX: Final = 1000
@@ -129,6 +131,10 @@ class ControlServer:
         if not isinstance(given, str):
             return False
         return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token.encode())
+
+
+def _told(why: str, kind: str) -> dict[str, Any]:
+    return {"error": why, "path": "", "offset": None, "kind": kind}
 
 
 class _User(asyncio.Protocol):
@@ -242,7 +248,7 @@ class _User(asyncio.Protocol):
             if self._patience is not None:
                 self._patience.cancel()
         if why is not None:
-            self._answer(None, {"error": {"error": why, "path": "", "offset": None}})
+            self._answer(None, {"error": _told(why, VALUE)})
             return
         request.pop("token", None)
         task = asyncio.get_running_loop().create_task(self._run(request.pop("id", None), request))
@@ -260,16 +266,18 @@ class _User(asyncio.Protocol):
             await self._reads.wait()
         try:
             answer: dict[str, Any] = {"answer": await self._hand.run(request)}
-        except (LocatedError, QueueError) as exc:
-            answer = {"error": error_json(exc)}
-            if isinstance(exc, InvalidName):
-                answer["error"]["illegal_name"] = f"0x{exc.hresult:08X}"
+        except InvalidName as exc:
+            answer = {"error": {**error_json(exc), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}}
+        except LocatedError as exc:
+            answer = {"error": {**error_json(exc), "kind": VALUE}}
+        except QueueError as exc:
+            answer = {"error": {**error_json(exc), "kind": QUEUE}}
         except StoreError:  # the server ends, as its log says
             self.end()
             return
         except Exception as exc:
             log.exception("a request on the control channel failed")
-            answer = {"error": {"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None}}
+            answer = {"error": _told(f"a fault of msmqwire itself: {exc!r}", FAULT)}
         self._answer(number, answer)
 
     def _answer(self, number: object, answer: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreRefused, Unreachable
+from msmqwire.qm.service import control
 from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.control import REQUEST_MAX
 from msmqwire.qm.service.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.service.operations import Hand
 
@@ -28,7 +28,6 @@ _RETRY_S: Final = 0.05
 _DISK_S: Final = 10.0
 """How long a disk that refuses commits is waited for."""
 _LOOK_S: Final = 0.1
-_FAULT: Final = "a fault of msmqwire itself"
 """What the server says when it fails."""
 
 
@@ -137,8 +136,10 @@ class Served(_Base):
         if self._token and self._numbers == 1:
             line["token"] = self._token
         data = json.dumps(line).encode()
-        if len(data) > REQUEST_MAX:
-            raise InvalidValue(f"the request has {len(data)} bytes, and may have {REQUEST_MAX}", path=op)
+        if len(data) > control.REQUEST_MAX:
+            raise InvalidValue(
+                f"the request has {len(data)} bytes, and may have {control.REQUEST_MAX}", path=op
+            )
         try:
             self._connection.sendall(data + b"\n")
             answer = self._file.readline()
@@ -169,13 +170,14 @@ class Served(_Base):
 
 def _error(told: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
     """The exception that an error of the control channel stands for."""
-    if "hresult" in told:
-        return QueueError(told["error"], int(told["hresult"], 16))
-    if "illegal_name" in told:
-        code = int(told["illegal_name"], 16)
-        return InvalidName(told["error"], path=told["path"], offset=told["offset"], hresult=code)
-    if told["error"].startswith(_FAULT):
-        return RuntimeError(told["error"])
+    match told["kind"]:
+        case control.QUEUE:
+            return QueueError(told["error"], int(told["hresult"], 16))
+        case control.NAME:
+            code = int(told["hresult"], 16)
+            return InvalidName(told["error"], path=told["path"], offset=told["offset"], hresult=code)
+        case control.FAULT:
+            return RuntimeError(told["error"])
     return InvalidValue(told["error"], path=told["path"], offset=told["offset"])
 
 

@@ -75,7 +75,7 @@ def message_json(message: Message) -> dict[str, Any]:
         "admin_queue": _name(message.administration),
         "response_queue": _name(message.response),
         "destination": _name(message.destination),
-        "correlation": identifier_text(_identifier(correlation)) if any(correlation) else None,
+        "correlation": identifier_text(ObjectId.from_bytes(correlation)) if any(correlation) else None,
         "application": message.application_tag,
         "extension": b64encode(message.extension).decode() if message.extension else None,
         "journal": message.positive_journaling_requested,
@@ -118,10 +118,6 @@ def _seconds(value: int) -> int | None:
 
 def _name(name: FormatName | None) -> str | None:
     return None if name is None else str(name)
-
-
-def _identifier(data: bytes) -> ObjectId:
-    return ObjectId(UUID(bytes_le=data[:16]), int.from_bytes(data[16:], "little"))
 
 
 # -- in -------------------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.qm.model.elements import OutgoingQueue
-from msmqwire.qm.model.values import QueueType
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.control import ControlServer
 from msmqwire.qm.service.network import TcpNetwork
-from msmqwire.qm.service.queues import short_name
+from msmqwire.qm.service.queues import kind, short_name
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -83,14 +82,11 @@ class Metrics:
         sizes = gauge("msmqwire_queue_bytes", "Bytes of the messages in a queue.", labels=labels)
         core = self._carrier.core
         for queue in core.queue_manager.queues.values():
-            kind = "outgoing" if isinstance(queue, OutgoingQueue) else queue.queue_type.value.lower()
-            name = f"{short_name(core, queue)}"
-            if queue.queue_type is QueueType.SYSTEM and queue.owner_queue is not None:
-                name = f"{short_name(core, queue.owner_queue)};journal"
-            elif isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
+            name = short_name(queue)
+            if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
                 name = f"acknowledgements to {queue.acknowledged_peer}"
-            messages.add_metric((name, kind), len(queue.positions))
-            sizes.add_metric((name, kind), queue.total_bytes)
+            messages.add_metric((name, kind(queue)), len(queue.positions))
+            sizes.add_metric((name, kind(queue)), queue.total_bytes)
         yield messages
         yield sizes
 

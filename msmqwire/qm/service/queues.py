@@ -78,7 +78,7 @@ def manager_json(core: Core) -> dict[str, Any]:
         "identifier": str(manager.identifier),
         "quota": manager.queue_manager_quota,
         "used": manager.total_bytes,
-        "queues": sum(1 for queue in manager.queues.values() if _is_shown(core, queue)),
+        "queues": sum(1 for queue in manager.queues.values() if _is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "sessions": [
             {"peer": one.remote_address, "queue_manager": str(one.remote_guid), "role": one.role.value}
@@ -90,43 +90,37 @@ def manager_json(core: Core) -> dict[str, Any]:
 
 def listed(core: Core) -> list[dict[str, Any]]:
     """The queues that applications see, by name."""
-    shown = [queue for queue in core.queue_manager.queues.values() if _is_shown(core, queue)]
+    shown = [queue for queue in core.queue_manager.queues.values() if _is_shown(queue)]
     return sorted((queue_json(core, queue) for queue in shown), key=lambda one: one["queue"].lower())
 
 
-def _is_shown(core: Core, queue: Queue) -> bool:
+def _is_shown(queue: Queue) -> bool:
     if isinstance(queue, OutgoingQueue):
         return queue.acknowledged_peer is None
-    if queue.queue_type is QueueType.SYSTEM:
-        return queue in _of_the_computer(core)
-    return True
+    of_the_computer = queue.owner_queue is None and not queue.private_queue_number
+    return queue.queue_type is not QueueType.SYSTEM or of_the_computer
 
 
-def _of_the_computer(core: Core) -> dict[Queue | None, str]:
-    manager = core.queue_manager
-    return {
-        manager.system_journal_queue: "system$;journal",
-        manager.system_deadletter_queue: "system$;deadletter",
-        manager.system_transactional_deadletter_queue: "system$;deadxact",
-    }
-
-
-def short_name(core: Core, queue: Queue) -> str:
+def short_name(queue: Queue) -> str:
     r"""The name of a queue without its computer, ``private$\orders``; of an outgoing one its format name."""
     if isinstance(queue, OutgoingQueue):
         return str(queue.destination)
-    found = _of_the_computer(core).get(queue)
-    if found is not None:
-        return found
     place = queue.pathname.partition("\\")[2]
-    return f"{place};journal" if queue.queue_type is QueueType.SYSTEM else place
+    if queue.queue_type is not QueueType.SYSTEM:
+        return place
+    return place.lower() if queue.owner_queue is None else f"{place};journal"
+
+
+def kind(queue: Queue) -> str:
+    """``outgoing``, ``private``, ``public``, ``system`` or ``connector``."""
+    return "outgoing" if isinstance(queue, OutgoingQueue) else queue.queue_type.value.lower()
 
 
 def queue_json(core: Core, queue: Queue) -> dict[str, Any]:
     """One queue: who it is, what is in it, what holds for it."""
     common = {
-        "queue": short_name(core, queue),
-        "kind": "outgoing" if isinstance(queue, OutgoingQueue) else queue.queue_type.value.lower(),
+        "queue": short_name(queue),
+        "kind": kind(queue),
         "messages": len(queue.positions),
         "bytes": queue.total_bytes,
     }
@@ -291,13 +285,13 @@ def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     queue = find(core, request)
     before = len(queue.positions)
     core.messages.purge(queue)
-    return {"queue": short_name(core, queue), "purged": before - len(queue.positions)}
+    return {"queue": short_name(queue), "purged": before - len(queue.positions)}
 
 
 def delete(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Delete a queue and all its messages."""
     queue = _own(core, request, "deleted")
-    found = {"queue": short_name(core, queue), "deleted": len(queue.positions)}
+    found = {"queue": short_name(queue), "deleted": len(queue.positions)}
     core.queues.delete(queue)
     return found
 
