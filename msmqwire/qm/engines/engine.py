@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msmqwire.constants import HResult
@@ -12,13 +12,14 @@ from msmqwire.packets import parse
 from msmqwire.qm.engines import restoring, rows
 from msmqwire.qm.engines.acknowledging import Acknowledging
 from msmqwire.qm.engines.connecting import Connecting
+from msmqwire.qm.engines.ending import Ending
 from msmqwire.qm.engines.handshake import Handshake
 from msmqwire.qm.engines.history import History
 from msmqwire.qm.engines.packets import acknowledged
 from msmqwire.qm.engines.pings import Pings
 from msmqwire.qm.engines.receiving import Receiving
 from msmqwire.qm.engines.security import Security
-from msmqwire.qm.engines.sending import Sending, kind_of
+from msmqwire.qm.engines.sending import Sending
 from msmqwire.qm.engines.sequences import Sequences
 from msmqwire.qm.engines.session import NextHop, Session
 from msmqwire.qm.engines.session_timers import SessionTimers
@@ -52,9 +53,6 @@ class BinaryEngine:
         context: what it shares with the rules of [MS-MQDMPR].
         transfers: of the outgoing queues that it serves, by number of the queue.
         sessions: by number.
-        when_sent: is told of each message that is delivered (True) or given up (False), and of the class of
-            a final acknowledgement that says why; twice of a transactional one that is delivered if its final
-            acknowledgement is positive.
     """
 
     def __init__(
@@ -64,12 +62,12 @@ class BinaryEngine:
         self.dispatch, self.routing = dispatch, routing
         self.transfers: dict[int, Transfer] = {}
         self.sessions: dict[int, Session] = {}
-        self.when_sent: Callable[[ObjectId, bool, int | None], None] | None = None
         self._connections: dict[int, Session] = {}
         self._numbers = 0
         self._ordinal = self._ordinals_until = 0
         self.security = Security(queues)
         self.history = History(context)
+        self.ending = Ending(self)
         self.sequences = Sequences(self)
         self.acknowledging = Acknowledging(self)
         self.sending = Sending(self)
@@ -318,7 +316,7 @@ class BinaryEngine:
         # RecoverableSequenceNumber can't tell: it is 0 for every 65,536th recoverable message too.
         if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)
-            self.delivered(outgoing)
+            self.ending.delivered(outgoing)
 
     def _saved(self, outgoing: OutgoingMessagePosition) -> None:
         """A recoverable message is saved at the other side: [MS-MQQB] 3.1.5.5.3."""
@@ -327,44 +325,11 @@ class BinaryEngine:
             return
         if not outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
-            self.delivered(outgoing)
+            self.ending.delivered(outgoing)
             return
         outgoing.state = MESSAGES["Transactional"][outgoing.state, MessageEvent.SESSION_ACK]
         if outgoing.received_order_ack:
             self.sequences.arrived(outgoing)
-
-    # -- messages that are done -----------------------------------------------------------------------
-
-    def delivered(self, outgoing: OutgoingMessagePosition) -> None:
-        """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4."""
-        position = outgoing.position
-        journal = self.context.queue_manager.system_journal_queue
-        message = position.message
-        own = message.source_machine_identifier == self.context.queue_manager.identifier
-        self.tell_sent(message, delivered=True)
-        if own and message.positive_journaling_requested and journal is not None:
-            self.messages.transfer(position, journal)
-        else:
-            self.messages.discard(position)
-
-    def dead_letter(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """A message that could not be delivered, where that was asked for: MQQB-3.1.7.1.2-04 and -05."""
-        manager = self.context.queue_manager
-        target: Queue | None = manager.system_deadletter_queue
-        if kind_of(message) == "Transactional":
-            target = manager.system_transactional_deadletter_queue
-            if message.application_deadletter_queue:
-                own = self.queues.lookup.path(message.application_deadletter_queue)
-                target = own if own is not None and own.transactional else target
-        if message.negative_journaling_requested and target is not None:
-            self.messages.transfer(outgoing.position, target)
-        else:
-            self.messages.discard(outgoing.position)
-
-    def tell_sent(self, message: Message, *, delivered: bool, why: int | None = None) -> None:
-        """Tell the owner, who may want to know, that a message has gone to the other side or is given up."""
-        if self.when_sent is not None:
-            self.when_sent(message.identifier, delivered, why)
 
     # -- helps ----------------------------------------------------------------------------------------
 
@@ -402,8 +367,8 @@ class BinaryEngine:
             transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
             HResult.MQ_ERROR_COMPUTER_DOES_NOT_SUPPORT_ENCRYPTION, session.remote_address if session else "",
         )  # fmt: skip
-        self.tell_sent(message, delivered=False)
-        self.dead_letter(outgoing, message)
+        self.ending.tell_sent(message, delivered=False)
+        self.ending.dead_letter(outgoing, message)
         return False
 
     def serves(self, queue: OutgoingQueue) -> bool:

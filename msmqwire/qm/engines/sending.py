@@ -191,8 +191,8 @@ class Sending:
         engine.sequences.given_up(outgoing)
         if message.acknowledgements_requested & AcknowledgementsRequested.ACK_NEG_ARRIVAL:
             engine.acknowledging.administration(message, message_class)
-        engine.tell_sent(message, delivered=False)
-        engine.dead_letter(outgoing, message)
+        engine.ending.tell_sent(message, delivered=False)
+        engine.ending.dead_letter(outgoing, message)
 
 
 def expired(message: Message, utc: int) -> bool:

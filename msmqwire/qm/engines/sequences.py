@@ -175,11 +175,11 @@ class Sequences:
             outgoing.state = MessageState.WAITING_FOR_FINAL_ACK
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing
             rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
-            self._engine.tell_sent(message, delivered=True)
+            self._engine.ending.tell_sent(message, delivered=True)
         else:
             rows.delete_outgoing(self._context, outgoing)
             del self._numbered[message.identifier.uniquifier]
-            self._engine.delivered(outgoing)
+            self._engine.ending.delivered(outgoing)
         self._end_if_all_acknowledged(transfer)
 
     def final_ack(self, sequence: TxSequenceId, message_id: int, message_class: int) -> None:
@@ -197,11 +197,11 @@ class Sequences:
             transfer.remove(found)
             self.given_up(found)
             if message_class != MessageClass.MQMSG_CLASS_ACK_RECEIVE:
-                self._engine.tell_sent(message, delivered=False, why=message_class)
+                self._engine.ending.tell_sent(message, delivered=False, why=message_class)
         if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
-            self._engine.delivered(found)
+            self._engine.ending.delivered(found)
         else:
-            self._engine.dead_letter(found, message)
+            self._engine.ending.dead_letter(found, message)
         self.report(transfer)
 
     def taken_away(self, outgoing: OutgoingMessagePosition) -> None:

@@ -15,6 +15,7 @@ from msmqwire.constants import MessageClass
 from msmqwire.qm.engines import rows, sending
 from msmqwire.qm.engines.acknowledging import Acknowledging
 from msmqwire.qm.engines.connecting import Connecting
+from msmqwire.qm.engines.ending import Ending
 from msmqwire.qm.engines.engine import BinaryEngine
 from msmqwire.qm.engines.history import History
 from msmqwire.qm.engines.receiving import Receiving
@@ -113,7 +114,7 @@ def _deleted_on_session_ack(right: Any) -> Any:
         if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
             self.sequences.given_up(outgoing)
-            self.delivered(outgoing)
+            self.ending.delivered(outgoing)
         else:
             right(self, outgoing)
 
@@ -124,7 +125,7 @@ def _delivered_after_order_ack(_right: Any) -> Any:
     def arrived(self: Sequences, outgoing: Any) -> None:
         outgoing.transfer.remove(outgoing)
         rows.delete_outgoing(self._context, outgoing)
-        self._engine.delivered(outgoing)
+        self._engine.ending.delivered(outgoing)
 
     return arrived
 
@@ -138,12 +139,12 @@ def _no_number_row(right: Any) -> Any:
 
 
 def _journaled_twice(right: Any) -> Any:
-    def delivered(self: BinaryEngine, outgoing: Any) -> None:
-        message = outgoing.position.message
-        journal = self.context.queue_manager.system_journal_queue
-        own = message.source_machine_identifier == self.context.queue_manager.identifier
+    def delivered(self: Ending, outgoing: Any) -> None:
+        message, engine = outgoing.position.message, self._engine
+        manager = engine.context.queue_manager
+        journal, own = manager.system_journal_queue, message.source_machine_identifier == manager.identifier
         if own and message.positive_journaling_requested and journal is not None:
-            self.messages.journal(message, journal)
+            engine.messages.journal(message, journal)
         right(self, outgoing)
 
     return delivered
@@ -343,9 +344,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             frozenset({ledger.NOT_BOTH, ledger.HELD, ledger.ACKNOWLEDGED, ledger.JOURNALED_ONCE}),
         ),
         "what has no limit expires": Mistake(sending, "expired", _true, _LOST | {ledger.NOT_BOTH}),
-        "journaled twice": Mistake(
-            BinaryEngine, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})
-        ),
+        "journaled twice": Mistake(Ending, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})),
         "failed messages count as received": Mistake(
             Sequences, "final_ack", _failed_as_received, frozenset({ledger.JOURNALED_ONCE})
         ),
