@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -173,8 +174,8 @@ class Acknowledging:
     def _make_room(self) -> None:
         """Forget queues to senders of whom nothing was heard longest, where there are too many."""
         excess = len(self._queues) + 1 - self._context.settings.incoming_sequences_max
-        idle = [(key, queue) for key, queue in self._queues.items() if not queue.active] if excess > 0 else []
-        for (sender, name), queue in idle[:excess]:
+        idle = ((key, queue) for key, queue in self._queues.items() if not queue.active)
+        for (sender, name), queue in list(islice(idle, max(0, excess))):  # the first ones mostly are
             del self._queues[sender, name]
             if self._last.get(sender) is queue:
                 del self._last[sender]
