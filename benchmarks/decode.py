@@ -126,7 +126,7 @@ def whole_values(small: Path) -> None:
     import pyarrow as pa
 
     from msmqwire.columnar import PACKET_COLUMNS, arrow_schema, read_capture, read_packets
-    from msmqwire.columnar.rows import value_of_packet
+    from msmqwire.columnar.arrow.rows import value_of_packet
     from msmqwire.packets import parse
 
     columns = [column for column in PACKET_COLUMNS if column.paths]

@@ -66,7 +66,7 @@ def generic(wanted: Wanted) -> int:
     """The same columns as `columnar`, packet by packet."""
     import msmqwire
     from msmqwire.columnar import COLUMNS
-    from msmqwire.columnar.rows import batches
+    from msmqwire.columnar.arrow.rows import batches
 
     columns = [column for column in COLUMNS if column.name != "raw"]
     items = msmqwire.dissect(wanted.path, lint=False)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.columnar.columns import BY_NAME, INT64, TEXT, arrow_schema
-from msmqwire.columnar.rows import value_of
 from msmqwire.dissection import Item
 from spark_udfs import jobs
 from spark_udfs.reassembly import FRAME_OFFSET, items

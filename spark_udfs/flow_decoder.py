@@ -14,11 +14,12 @@ import numpy as np
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.columnar import dealt, gathering
-from msmqwire.columnar import state as w
-from msmqwire.columnar.batch import BatchMaker
+from msmqwire.columnar.arrow.batch import BatchMaker
+from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.bridge.row_buffer import Gathering
+from msmqwire.columnar.compiled import grouped_scan
+from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.gathering import Gathering
 from msmqwire.dissection import Tracker
 from spark_udfs.pieces import OFFSET_BITS, Cuts
 from spark_udfs.tables import Table, Tables
@@ -53,7 +54,7 @@ class FlowDecoder(Gathering):
         self._tracker = self._new_tracker()
         super().__init__(maker, self._tracker)
         self._tables = Tables(self._cuts)
-        self._run = np.zeros(dealt.RUN, np.int64)
+        self._run = np.zeros(grouped_scan.RUN, np.int64)
         self._files: dict[int, int] = {}  # by index in the capture, their numbers in rows
         self.handed = 0
 
@@ -62,7 +63,7 @@ class FlowDecoder(Gathering):
         for batch in batches:
             if batch.num_rows:
                 yield from self._table(self._tables.table(batch))
-        if self._run[dealt.IS_OPEN]:
+        if self._run[grouped_scan.IS_OPEN]:
             yield from self._end_run()
         yield from self._flush()
         yield from self._maker.finish()
@@ -73,14 +74,14 @@ class FlowDecoder(Gathering):
     def _table(self, table: Table) -> Iterator[Any]:
         state, offsets, first = self._state, table.offsets, 0
         while first < len(table.rows):
-            stop = int(np.searchsorted(offsets, offsets[first] + gathering.CHUNK, side="right")) - 1
+            stop = int(np.searchsorted(offsets, offsets[first] + row_buffer.CHUNK, side="right")) - 1
             stop = max(stop, first + 1)
             size = int(offsets[stop] - offsets[first])
             yield from self._flush()  # rows refer to the memory
             if size > self._chunk:
                 self._set_memory(size, len(self.memory) - self._chunk)
             self.memory[:size] = table.payloads[offsets[first] : offsets[stop]]
-            state[w.POS], state[w.END], self._run[dealt.BASE] = first, stop, offsets[first]
+            state[w.POS], state[w.END], self._run[grouped_scan.BASE] = first, stop, offsets[first]
             yield from self._walk(table)
             first = stop
 
@@ -88,7 +89,7 @@ class FlowDecoder(Gathering):
         state, own = self._state, self._directions
         while True:
             own.have_room(0)
-            why = dealt.walk_segments(
+            why = grouped_scan.walk_segments(
                 state, self._run, table.rows, self.memory, self._ping_ports, own.table, own.keys, own.states,
                 own.nodes, own.pend, self._head, self.rows, self.places, self._undo, self._tcp_ports,
                 own.free, own.born,
@@ -99,9 +100,9 @@ class FlowDecoder(Gathering):
                 row = int(state[w.POS])
                 yield from self._hand(table.datagram(row))
                 state[w.POS] = row + 1
-            elif why == dealt.RUN_BEGINS:
+            elif why == grouped_scan.RUN_BEGINS:
                 self._begin_piece()
-            elif why == dealt.RUN_ENDS:
+            elif why == grouped_scan.RUN_ENDS:
                 yield from self._end_run()
             else:
                 yield from self._make_room(why)
@@ -109,47 +110,47 @@ class FlowDecoder(Gathering):
     def _hand(self, datagram: Datagram) -> Iterator[Any]:
         self.handed += 1
         run, own = self._run, self._directions
-        if not (run[dealt.HANDED] or self._state[w.FLOWS] or datagram.flags & SYN):
-            run[dealt.OPENING] = OPENING_MAX
+        if not (run[grouped_scan.HANDED] or self._state[w.FLOWS] or datagram.flags & SYN):
+            run[grouped_scan.OPENING] = OPENING_MAX
         self._ask()
-        if not run[dealt.OPENING]:
+        if not run[grouped_scan.OPENING]:
             yield from self._items(own.feed(datagram, self))
             return
         yield from self._items(self._tracker.feed(datagram))
-        run[dealt.OPENING] -= 1
+        run[grouped_scan.OPENING] -= 1
         if all(one.plain and one.peer.plain for one in self._tracker.reassembler.in_order()):
-            run[dealt.OPENING] = 0
-        if not run[dealt.OPENING]:
+            run[grouped_scan.OPENING] = 0
+        if not run[grouped_scan.OPENING]:
             own.join()
 
     def _ask(self) -> None:
         """The tracker is to be asked about the run: it knows the time of the first segment then."""
         idle_at = int(self._state[w.IDLE_AT])
-        if not self._run[dealt.HANDED] and idle_at:
+        if not self._run[grouped_scan.HANDED] and idle_at:
             # Of a datagram that is no segment a reassembler learns the time alone.
             time_ns = idle_at - IDLE_NS_MAX // 8
             self._tracker.reassembler.feed(Datagram("udp", "", 0, "", 0, time_ns, (), "", b"", 0, 0, 0, 0))
-        self._run[dealt.HANDED] = 1
+        self._run[grouped_scan.HANDED] = 1
 
     # -- runs ---------------------------------------------------------------------------------------
 
     def _begin_piece(self) -> None:
-        flow, number = int(self._run[dealt.FLOW]), int(self._run[dealt.PIECE])
+        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
         if number:
             self._tracker.resume(self._cuts[flow][number - 1].saved)
             self._directions.join()
-            self._run[dealt.HANDED] = 1
+            self._run[grouped_scan.HANDED] = 1
 
     def _end_run(self) -> Iterator[Any]:
         self._ask()
-        if self._run[dealt.OPENING]:
+        if self._run[grouped_scan.OPENING]:
             self._directions.read_clock()
-        flow, number = int(self._run[dealt.FLOW]), int(self._run[dealt.PIECE])
+        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
         yield from self._ended(flow, number)
-        dealt.name_rows(self._state, self._run, self.rows)
+        grouped_scan.name_rows(self._state, self._run, self.rows)
         self._tracker = self._new_tracker()
         self._directions.restart(self._tracker)
-        self._run[dealt.IS_OPEN] = self._run[dealt.OPENING] = 0
+        self._run[grouped_scan.IS_OPEN] = self._run[grouped_scan.OPENING] = 0
 
     def _ended(self, flow: int, number: int) -> Iterator[Any]:
         """What the end of a run brings; the flow may go on in another piece."""
@@ -162,14 +163,14 @@ class FlowDecoder(Gathering):
         if len(self._files) > FILES_MAX:
             yield from self._maker.finish()
             self._files, self._maker.files = {}, []
-        dealt.name_rows(self._state, self._run, self.rows)
+        grouped_scan.name_rows(self._state, self._run, self.rows)
         rows = self.rows[: self._state[w.ROWS]]
         indices = rows[:, w.R_FRAME] >> OFFSET_BITS
         for index in np.unique(indices).tolist():
             rows[indices == index, w.R_FILE] = self._file(index)
         rows[:, w.R_FRAME] &= (1 << OFFSET_BITS) - 1
         yield from super()._flush()
-        self._run[dealt.MARK] = 0
+        self._run[grouped_scan.MARK] = 0
 
     def _file(self, index: int) -> int:
         """The number in rows of the file with this index in the capture."""

@@ -79,7 +79,7 @@ def _hasty(overlap: int) -> int:
 
 def _skip(*given: Any) -> tuple[int, int]:
     """`skip_records`; what compiles it is not imported before a file is walked."""
-    from msmqwire.columnar.skip import skip_records
+    from msmqwire.columnar.compiled.skip import skip_records
 
     return skip_records(*given)
 

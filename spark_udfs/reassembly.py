@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.batch import BatchMaker
+from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Item, Tracker

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar import CaptureWarning, Condition
-from msmqwire.columnar.batch import NO_TIME
+from msmqwire.columnar.arrow.batch import NO_TIME
+from msmqwire.columnar.compiled.network import TCP, UDP
 from msmqwire.columnar.datagrams import (
     C_ACK,
     C_FILE,
@@ -35,7 +36,6 @@ from msmqwire.columnar.datagrams import (
     Pair,
 )
 from msmqwire.columnar.filters import meeting
-from msmqwire.columnar.network import TCP, UDP
 from msmqwire.errors import CaptureError
 from spark_udfs.flows import flow_number
 from spark_udfs.options import Options

@@ -1,4 +1,4 @@
-"""Segments as `msmqwire.columnar.dealt` walks over them: a table of numbers for each Arrow batch."""
+"""Segments as `columnar.compiled.grouped_scan` takes them: a table of numbers for each Arrow batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Datagram
-from msmqwire.columnar.dealt import S_CUT, S_FIELDS, S_FLOW, S_KIND, S_PIECE, S_PLACE, S_TIME
-from msmqwire.columnar.network import (
+from msmqwire.columnar.compiled.grouped_scan import S_CUT, S_FIELDS, S_FLOW, S_KIND, S_PIECE, S_PLACE, S_TIME
+from msmqwire.columnar.compiled.network import (
     ACK,
     DST_HIGH,
     FLAGS,
@@ -129,7 +129,7 @@ class Table:
     """The segments of a batch.
 
     Attributes:
-        rows: their numbers, see `msmqwire.columnar.dealt`.
+        rows: their numbers, see `msmqwire.columnar.compiled.grouped_scan`.
         offsets: where the payload of each begins, and where the last ends.
         payloads: all payloads.
         src, dst: their addresses.

@@ -1,5 +1,5 @@
-"""Writes `msmqwire/columnar/generated.py`, where the fields of a packet stand as code that numba compiles,
-and `docs/columns.md`.
+"""Writes `docs/columns.md`, and where the fields of a packet stand as code that numba compiles:
+`msmqwire/columnar/compiled/generated.py`.
 
 python tools/columnar_code.py            writes them
 python tools/columnar_code.py --check    fails if they are not what the schemas and columns say
@@ -50,7 +50,7 @@ from msmqwire.schema.nodes import (  # noqa: E402
     View,
 )
 
-TARGET: Final = ROOT / "msmqwire" / "columnar" / "generated.py"
+TARGET: Final = ROOT / "msmqwire" / "columnar" / "compiled" / "generated.py"
 PAGE: Final = ROOT / "docs" / "columns.md"
 PACKETS: Final = (USER_MESSAGE, SESSION_ACK, ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, PING)
 ALSO: Final = {  # fields that packets are told by, and that columns are made from besides those they name
@@ -85,7 +85,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.jit import ends_on_null, jit, u8, u16, u32
+from msmqwire.columnar.compiled.jit import ends_on_null, jit, u8, u16, u32
 
 MALFORMED: Final = -1
 UNSURE: Final = -2
@@ -451,7 +451,7 @@ def page() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes msmqwire/columnar/generated.py and docs/columns.md.")
+    parser = argparse.ArgumentParser(description="Writes columnar/compiled/generated.py and docs/columns.md.")
     parser.add_argument("--check", action="store_true", help="fail if they are not up to date")
     check = parser.parse_args().check
     for path, text in ((TARGET, generated()), (PAGE, page())):

@@ -27,7 +27,7 @@ def write(
     Raises ValueError for a column that does not exist.
     """
     from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns, record_batches
-    from msmqwire.columnar.rows import batches
+    from msmqwire.columnar.arrow.rows import batches
 
     chosen = chosen_columns(columns)
     if wanted:

@@ -64,7 +64,7 @@ def record_batches(
     body_limit: int | None = None,
 ) -> Iterator[Any]:
     """The record batches of a dissection; see `read_capture`."""
-    from msmqwire.columnar.batch import BatchMaker
+    from msmqwire.columnar.arrow.batch import BatchMaker
     from msmqwire.columnar.decoder import Decoder
 
     maker = BatchMaker(chosen_columns(columns), Filter(where), batch_rows, body_limit)
@@ -164,7 +164,7 @@ def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: A
     Raises:
         ValueError: no such column, or none at all; not as many protocols as values.
     """
-    from msmqwire.columnar.whole import PacketReader
+    from msmqwire.columnar.packet_array import PacketReader
 
     names = [column.name for column in PACKET_COLUMNS] if columns is None else columns
     wanted = chosen_columns(names)

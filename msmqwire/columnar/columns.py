@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar import values
+from msmqwire.columnar.arrow import values
 from msmqwire.constants import class_name
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue, text
 

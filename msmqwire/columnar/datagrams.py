@@ -9,14 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import Datagram, IpDecoder, Record
-from msmqwire.columnar import state as w
-from msmqwire.columnar.batch import NO_TIME
-from msmqwire.columnar.cells import Kept
-from msmqwire.columnar.flows import KEY_FIELDS, find, insert
-from msmqwire.columnar.frames import Frames, no_interfaces
-from msmqwire.columnar.handed import address_of, key_of
-from msmqwire.columnar.jit import copy, inlined, jit
-from msmqwire.columnar.network import (
+from msmqwire.columnar.arrow.batch import NO_TIME
+from msmqwire.columnar.arrow.rows import INT64_MAX
+from msmqwire.columnar.arrow.variable_width import Kept
+from msmqwire.columnar.bridge.connection_table import address_of, key_of
+from msmqwire.columnar.bridge.frames import Frames, no_interfaces
+from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
+from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.network import (
     ACK,
     FLAGS,
     GENERIC,
@@ -28,8 +29,7 @@ from msmqwire.columnar.network import (
     UDP,
     datagram,
 )
-from msmqwire.columnar.records import next_record
-from msmqwire.columnar.rows import INT64_MAX
+from msmqwire.columnar.compiled.records import next_record
 
 CHUNK: Final = 1 << 20
 """Bytes of the input that are looked at together."""
@@ -41,7 +41,7 @@ PAIRS: Final = 1 << 15
 """Pairs of endpoints that are known at a time."""
 
 _HEADERS: Final = 256  # more than `datagram` looks at of a frame: link, tags, IP with options, TCP
-_PAIRS_FULL: Final = 6  # besides what `msmqwire.columnar.state` has: no room for another pair of endpoints
+_PAIRS_FULL: Final = 6  # besides what `compiled.state` has: no room for another pair of endpoints
 
 C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING = range(10)
 COLUMNS: Final = 10

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from msmqwire.capture import Record
-from msmqwire.columnar import state as w
-from msmqwire.columnar.batch import BatchMaker
-from msmqwire.columnar.frames import Frames, no_interfaces
-from msmqwire.columnar.gathering import Gathering
-from msmqwire.columnar.walk import walk
+from msmqwire.columnar.arrow.batch import BatchMaker
+from msmqwire.columnar.bridge.frames import Frames, no_interfaces
+from msmqwire.columnar.bridge.row_buffer import Gathering
+from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled.scan import walk
 from msmqwire.dissection import Dissection, Item
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.columnar.columns import BY_NAME, WHERE, Column
-from msmqwire.columnar.rows import value_of
 from msmqwire.dissection import Item
 
 Condition = tuple[str, str, Any]

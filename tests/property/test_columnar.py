@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 
 from fuzz.whole import packet_bytes
-from msmqwire.columnar import COLUMNS, arrow_schema, gathering, record_batches
+from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
+from msmqwire.columnar.arrow.rows import batches
+from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.rows import batches
 from msmqwire.dissection import Dissection, dissect
 from tests import captures as c
 from tests import handmade as h
@@ -178,7 +179,7 @@ def same(files: list[bytes], **sizes: int) -> None:
     by_items, expected = generic(files)
     with ExitStack() as stack:
         for name, size in sizes.items():
-            stack.enter_context(mock.patch.object(gathering, name, size))
+            stack.enter_context(mock.patch.object(row_buffer, name, size))
         by_columns, found = columnar(files, batch_rows=sizes.get("ROWS", 1000))
     assert found.num_rows == expected.num_rows
     for name in NAMES:

@@ -11,7 +11,7 @@ from hypothesis import given
 from fuzz.whole import packet_bytes
 from msmqwire.cli.parse import Kind, protocol_of
 from msmqwire.columnar import PACKET_COLUMNS, Column, arrow_schema, read_packets
-from msmqwire.columnar.rows import value_of
+from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.dissection import Item
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse

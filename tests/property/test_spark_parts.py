@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from msmqwire.capture import IpDecoder, open_records
 from msmqwire.columnar import COLUMNS
-from msmqwire.columnar.rows import batches
+from msmqwire.columnar.arrow.rows import batches
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from spark_udfs.options import Options

@@ -16,11 +16,11 @@ from hypothesis import given
 
 import msmqwire
 from msmqwire.capture import Datagram, IpDecoder, open_records
-from msmqwire.columnar import gathering
-from msmqwire.columnar.batch import BatchMaker
+from msmqwire.columnar.arrow.batch import BatchMaker
+from msmqwire.columnar.arrow.rows import batches as row_batches
+from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.columns import BY_NAME, COLUMNS
 from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.rows import batches as row_batches
 from msmqwire.dissection import Tracker
 from spark_udfs import flow_decoder
 from spark_udfs.cuts import check_pieces, find_cuts, heads, without_bad
@@ -227,7 +227,7 @@ def assert_same(share: list[Any], end: int, cuts: Cuts | None = None, **sizes: i
     """The compiled walk gives the rows of a tracker for each flow, in their order, on every column."""
     with ExitStack() as stack:
         for name, size in sizes.items():
-            stack.enter_context(mock.patch.object(gathering, name, size))
+            stack.enter_context(mock.patch.object(row_buffer, name, size))
             stack.enter_context(mock.patch.object(flow_decoder, "FILES_MAX", 1))
         batches = list(packet_batches(share, columns=NAMES, end_ns=end, cuts=cuts))
     for batch in batches:
@@ -380,7 +380,7 @@ def test_pieces_are_checked_as_by_trackers_and_give_every_column(captured, piece
         cuts[flow].append(cut)
     with ExitStack() as stack:
         for name, size in sizes.items():
-            stack.enter_context(mock.patch.object(gathering, name, size))
+            stack.enter_context(mock.patch.object(row_buffer, name, size))
         told = list(check_pieces(share, cuts))
     assert told == checked_by_trackers(share, cuts)
     assert_same(share, end, cuts, **sizes)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msmqwire.capture import Record, marks, open_records, source
 from msmqwire.capture.marks import Mark, can_be_cut, every
 from msmqwire.capture.splits import Index, Window, last_part, plan
-from msmqwire.columnar.skip import skip_records
+from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
 from tests.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 

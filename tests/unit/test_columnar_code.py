@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msmqwire
 from msmqwire.columnar import record_batches
-from msmqwire.columnar.generated import PLACES
+from msmqwire.columnar.compiled.generated import PLACES
 from msmqwire.schema.layout import layout
 from tests import captures as c
 from tests import handmade as h

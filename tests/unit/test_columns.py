@@ -14,8 +14,9 @@ from pyarrow import compute, csv, ipc, parquet
 
 import msmqwire
 from msmqwire.cli.dissect import command
-from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema, batch
-from msmqwire.columnar.values import sender_id
+from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
+from msmqwire.columnar.arrow import batch
+from msmqwire.columnar.arrow.values import sender_id
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
 from tests import captures as c

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from msmqwire.columnar import PACKET_COLUMNS, batch, read_packets, whole
+from msmqwire.columnar import PACKET_COLUMNS, packet_array, read_packets
+from msmqwire.columnar.arrow import batch
 from tests import handmade as h
 
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"body"))
@@ -55,7 +56,7 @@ def test_more_values_than_are_judged_together() -> None:
 
 
 def test_more_bytes_than_one_array_is_made_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (whole, batch):
+    for module in (packet_array, batch):
         monkeypatch.setattr(module, "BATCH_BYTES_MAX", 4 * len(MESSAGE))
     raw = pa.array([None, MESSAGE, b"", MESSAGE] * 50)
     assert read_packets(raw, columns=SMALL).num_chunks > 1
@@ -75,7 +76,7 @@ def test_values_beyond_2_gib() -> None:
 
 def test_bytes_are_not_copied() -> None:
     buffer = pa.py_buffer(bytearray(MESSAGE))
-    memory = whole._memory(buffer)
+    memory = packet_array._memory(buffer)
     assert memory.ctypes.data == buffer.address
     assert memory.tobytes() == MESSAGE
 

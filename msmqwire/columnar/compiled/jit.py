@@ -16,7 +16,7 @@ from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from msmqwire.columnar.kept import KeptCache
+from msmqwire.columnar.compiled.compile_cache import KeptCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.jit import copy, inlined, jit
-from msmqwire.columnar.network import DST_HIGH, DST_LOW, HEADS, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
+from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, HEADS, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 
 KEEP: Final = 0
 KNOWN: Final = 1

@@ -11,11 +11,13 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar import extract, spans, values
+from msmqwire.columnar.arrow import values
 from msmqwire.columnar.columns import Column
-from msmqwire.columnar.extract import BOOL, INT32, INT64
-from msmqwire.columnar.generated import PLACES
-from msmqwire.columnar.packet import LAYOUTS, bits
+from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled import variable_cells as cells
+from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64
+from msmqwire.columnar.compiled.generated import PLACES
+from msmqwire.columnar.compiled.packet import LAYOUTS, bits
 from msmqwire.constants import class_name
 from msmqwire.headers import SECURITY_HEADER, USER_HEADER
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue
@@ -42,12 +44,12 @@ _FORMS: Final[dict[Any, Form]] = {
     class_name: "class",
 }
 _SPANS: Final[dict[Form, int]] = {
-    "where": spans.RAW,
-    "bytes": spans.BYTES,
-    "guid": spans.GUID,
-    "text": spans.TEXT,
-    "queue": spans.QUEUE_NAME,
-    "sender": spans.SENDER,
+    "where": cells.RAW,
+    "bytes": cells.BYTES,
+    "guid": cells.GUID,
+    "text": cells.TEXT,
+    "queue": cells.QUEUE_NAME,
+    "sender": cells.SENDER,
 }
 _SENDER: Final = "SecurityHeader.SecurityData.SecurityID"
 _QUEUES: Final[dict[Any, tuple[str, str]]] = {
@@ -144,11 +146,11 @@ def integer_plan(columns: Sequence[Column]) -> IntegerPlan:
             if field is not None:
                 fields[kind].append((counts[form], form, *field))
         counts[form] += 1
-    plan = np.zeros((kinds, width, extract.PLAN_FIELDS), np.int64)
+    plan = np.zeros((kinds, width, fixed_cells.PLAN_FIELDS), np.int64)
     there = np.zeros((kinds, width, 2), np.int64)
     field_counts, there_counts = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
     for kind in range(kinds):
-        for row in sorted(fields[kind], key=lambda field: field[extract.P_SLOT]):
+        for row in sorted(fields[kind], key=lambda field: field[fixed_cells.P_SLOT]):
             plan[kind, field_counts[kind]] = row
             field_counts[kind] += 1
         for slots, number in valid.items():
@@ -175,14 +177,14 @@ def _integer(column: Column, layout: str) -> tuple[int, int, int, int, int] | No
 
 
 def span_plans(columns: Sequence[Column], body_limit: int | None) -> tuple[Any, Any]:
-    """For `spans.cells`: what it knows of each column, and their plans."""
-    found = np.zeros((len(columns), spans.SPAN_FIELDS), np.int64)
-    made = np.full((len(columns), len(LAYOUTS), spans.PLAN_FIELDS), -1, np.int64)
+    """For `variable_cells.cells`: what it knows of each column, and their plans."""
+    found = np.zeros((len(columns), cells.SPAN_FIELDS), np.int64)
+    made = np.full((len(columns), len(LAYOUTS), cells.PLAN_FIELDS), -1, np.int64)
     for column, span, plan in zip(columns, found, made, strict=True):
         form = form_of(column)
-        span[spans.S_FORM] = _SPANS[form]
-        span[spans.S_MOST] = body_limit if column.name == "body" and body_limit is not None else 1 << 62
-        span[spans.S_UNLESS_EMPTY] = column.convert is not None
+        span[cells.S_FORM] = _SPANS[form]
+        span[cells.S_MOST] = body_limit if column.name == "body" and body_limit is not None else 1 << 62
+        span[cells.S_UNLESS_EMPTY] = column.convert is not None
         if form == "queue":
             _plan_queue(column, plan)
         elif form != "where":
@@ -190,9 +192,9 @@ def span_plans(columns: Sequence[Column], body_limit: int | None) -> tuple[Any, 
         if form == "sender":
             slot, plus, _ = PLACES["UserMessage"]["SecurityHeader.Flags"]
             mask = bits(SECURITY_HEADER, "Flags.ST").mask
-            plan[:, [spans.T_SLOT, spans.T_PLUS, spans.T_MASK]] = slot, plus, mask
-        kinds = np.flatnonzero(plan[:, spans.SLOT] >= 0)
-        span[spans.S_KINDS] = -1 if form == "where" else (1 << kinds).sum()
+            plan[:, [cells.T_SLOT, cells.T_PLUS, cells.T_MASK]] = slot, plus, mask
+        kinds = np.flatnonzero(plan[:, cells.SLOT] >= 0)
+        span[cells.S_KINDS] = -1 if form == "where" else (1 << kinds).sum()
     return found, made
 
 
@@ -211,11 +213,11 @@ def _plan_queue(column: Column, plan: Any) -> None:
         places = PLACES[layout]
         if f"UserHeader.{name}" not in places:
             continue
-        plan[kind, [spans.Q_FLAGS_SLOT, spans.Q_FLAGS]] = places["UserHeader.Flags"][:2]
-        plan[kind, spans.Q_SOURCE] = places["UserHeader.SourceQueueManager"][1]
-        plan[kind, spans.Q_TARGET] = places["UserHeader.QueueManagerAddress"][1]
-        plan[kind, spans.Q_SHIFT] = bits(USER_HEADER, word).shift
-        plan[kind, [spans.Q_SLOT, spans.Q_PLUS]] = places[f"UserHeader.{name}"][:2]
+        plan[kind, [cells.Q_FLAGS_SLOT, cells.Q_FLAGS]] = places["UserHeader.Flags"][:2]
+        plan[kind, cells.Q_SOURCE] = places["UserHeader.SourceQueueManager"][1]
+        plan[kind, cells.Q_TARGET] = places["UserHeader.QueueManagerAddress"][1]
+        plan[kind, cells.Q_SHIFT] = bits(USER_HEADER, word).shift
+        plan[kind, [cells.Q_SLOT, cells.Q_PLUS]] = places[f"UserHeader.{name}"][:2]
         if column.convert is response_queue:
-            plan[kind, spans.Q_ADMIN_SHIFT] = bits(USER_HEADER, "Flags.AQ").shift
-            plan[kind, [spans.Q_ADMIN_SLOT, spans.Q_ADMIN_PLUS]] = places["UserHeader.AdminQueue"][:2]
+            plan[kind, cells.Q_ADMIN_SHIFT] = bits(USER_HEADER, "Flags.AQ").shift
+            plan[kind, [cells.Q_ADMIN_SLOT, cells.Q_ADMIN_PLUS]] = places["UserHeader.AdminQueue"][:2]

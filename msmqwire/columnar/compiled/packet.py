@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.generated import (
+from msmqwire.columnar.compiled.generated import (
     MALFORMED,
     PLACES,
     QUEUE,
@@ -15,7 +15,7 @@ from msmqwire.columnar.generated import (
     session_ack,
     user_message,
 )
-from msmqwire.columnar.jit import inlined, is_text, jit, u16, u32
+from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u16, u32
 from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,

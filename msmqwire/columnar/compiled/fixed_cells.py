@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.jit import copy, inlined, jit, u8, u16, u32
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.jit import copy, inlined, jit, u8, u16, u32
+from msmqwire.columnar.compiled.state import (
     R_FILE,
     R_FRAME,
     R_IPV6,

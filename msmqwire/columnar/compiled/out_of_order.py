@@ -14,8 +14,8 @@ from msmqwire.capture.tcp import (
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
-from msmqwire.columnar.delivery import new_node, take
-from msmqwire.columnar.flows import (
+from msmqwire.columnar.compiled.delivery import new_node, take
+from msmqwire.columnar.compiled.flow_table import (
     AHEAD,
     AHEAD_COST,
     AHEAD_FIRST,
@@ -32,9 +32,9 @@ from msmqwire.columnar.flows import (
     NODE_TIME,
     SINCE,
 )
-from msmqwire.columnar.jit import copy, jit
-from msmqwire.columnar.network import START, STOP
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.jit import copy, jit
+from msmqwire.columnar.compiled.network import START, STOP
+from msmqwire.columnar.compiled.state import (
     AHEAD_BYTES,
     ARENA,
     ARENA_END,

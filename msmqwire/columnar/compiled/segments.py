@@ -8,10 +8,9 @@ from msmqwire.capture.direction import START_WINDOW
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
-from msmqwire.columnar import flows
-from msmqwire.columnar.ahead import disorder, now_with, set_now
-from msmqwire.columnar.delivery import take
-from msmqwire.columnar.flows import (
+from msmqwire.columnar.compiled import flow_table
+from msmqwire.columnar.compiled.delivery import take
+from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     AHEAD,
     ENDED,
@@ -28,8 +27,8 @@ from msmqwire.columnar.flows import (
     STREAM,
     UNKNOWN,
 )
-from msmqwire.columnar.jit import inlined, jit
-from msmqwire.columnar.network import (
+from msmqwire.columnar.compiled.jit import inlined, jit
+from msmqwire.columnar.compiled.network import (
     ACK,
     DST_HIGH,
     DST_LOW,
@@ -42,7 +41,8 @@ from msmqwire.columnar.network import (
     START,
     STOP,
 )
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.out_of_order import disorder, now_with, set_now
+from msmqwire.columnar.compiled.state import (
     BEFORE,
     BORN,
     DEADLINE,
@@ -84,7 +84,7 @@ def begin(st: Any, tcp_ports: Any, table: Any, keys: Any, dirs: Any, free: Any, 
         key[DST_LOW if side == 0 else SRC_LOW] = head[DST_LOW]
         key[PORTS] = port << 16 | other if side == 0 else other << 16 | port
         key[IS_IPV6] = head[IS_IPV6]
-        flows.insert(table, keys, number + side)
+        flow_table.insert(table, keys, number + side)
     open_direction(st, dirs[number], head, mode)
     st[STREAMS] += 1
     st[FLOWS] += 1
@@ -163,7 +163,7 @@ def segment(
     swept = time_ns >= st[SWEEP_AT]
     if swept and (st[WAITING] or time_ns >= st[IDLE_AT] or time_ns >= st[DEADLINE]):
         return GENERIC
-    number = flows.find(table, keys, head)
+    number = flow_table.find(table, keys, head)
     if number < 0:
         return begin(st, tcp_ports, table, keys, dirs, free, born, head)
     flow, peer = dirs[number], dirs[number ^ 1]

@@ -75,8 +75,8 @@ class _InArchive(_CacheLocator):
 def _sources() -> str:
     """What tells one state of the sources that are compiled from another."""
     digest = sha256()
-    root = Path(__file__).resolve().parents[1]
-    paths = [*root.glob("*.py"), *(path for part in _COMPILED for path in root.glob(f"{part}/*.py"))]
+    root = Path(__file__).resolve().parents[2]
+    paths = [*root.glob("*.py"), *(path for part in _COMPILED for path in root.glob(f"{part}/**/*.py"))]
     for path in sorted(paths):
         found = path.stat()
         digest.update(f"{path} {found.st_mtime_ns} {found.st_size}\n".encode())

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
-from msmqwire.columnar.flows import ACKED, AHEAD, ENDED, ISN, KEEP, MODE, NEXT, PIECES
-from msmqwire.columnar.jit import jit
-from msmqwire.columnar.network import START, STOP, TCP, UDP
-from msmqwire.columnar.segments import segment
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.flow_table import ACKED, AHEAD, ENDED, ISN, KEEP, MODE, NEXT, PIECES
+from msmqwire.columnar.compiled.jit import jit
+from msmqwire.columnar.compiled.network import START, STOP, TCP, UDP
+from msmqwire.columnar.compiled.scan import ping_datagram
+from msmqwire.columnar.compiled.segments import segment
+from msmqwire.columnar.compiled.state import (
     BORN,
     END,
     EVENT_FRAME,
@@ -36,18 +37,17 @@ from msmqwire.columnar.state import (
     STREAMS,
     SWEEP_AT,
 )
-from msmqwire.columnar.walk import ping_datagram
 
 RUN_BEGINS: Final = 6
 RUN_ENDS: Final = 7
-"""Why the walk stopped, besides what `msmqwire.columnar.state` has."""
+"""Why the walk stopped, besides what `msmqwire.columnar.compiled.state` has."""
 
 S_HEAD: Final = STOP + 1
 S_KIND, S_PLACE, S_TIME, S_FLOW, S_PIECE, S_CUT = range(S_HEAD, S_HEAD + 6)
 S_FIELDS: Final = S_HEAD + 6
-"""A segment, by index: first what `msmqwire.columnar.network.datagram` tells, with the places of the payload
-as its array has them; TCP, UDP, or another number where it is for the generic reader; a number for its frame
-that grows within a run; when it was captured; its flow; its piece; whether its flow is cut."""
+"""A segment, by index: first what `network.datagram` tells, with the places of the payload as its array has
+them; TCP, UDP, or another number where it is for the generic reader; a number for its frame that grows within
+a run; when it was captured; its flow; its piece; whether its flow is cut."""
 
 IS_OPEN, FLOW, PIECE, IS_CUT, HANDED, OPENING, MARK, BASE = range(8)
 RUN: Final = 8

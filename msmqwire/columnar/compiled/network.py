@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture import links
-from msmqwire.columnar.jit import b16, b32, b64, inlined, u32
+from msmqwire.columnar.compiled.jit import b16, b32, b64, inlined, u32
 
 TCP: Final = 1
 UDP: Final = 2

@@ -8,9 +8,9 @@ import numpy as np
 
 from msmqwire.capture import pcap, pcapng
 from msmqwire.capture.record import record_limit
-from msmqwire.columnar import state as w
-from msmqwire.columnar.jit import jit
-from msmqwire.columnar.records import next_record
+from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled.jit import jit
+from msmqwire.columnar.compiled.records import next_record
 
 INTERFACES_MAX: Final = 64
 """Interfaces of a section in which records are passed over; the compiled code is told them anew each time."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.delivery import write_row
-from msmqwire.columnar.generated import PLACES, ping
-from msmqwire.columnar.jit import LINE, jit, prefetch, u16
-from msmqwire.columnar.network import NOT_IP, OTHER, PORTS, START, STOP, TCP, UDP, datagram
-from msmqwire.columnar.packet import PING_KIND
-from msmqwire.columnar.records import next_record
-from msmqwire.columnar.segments import segment
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.delivery import write_row
+from msmqwire.columnar.compiled.generated import PLACES, ping
+from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
+from msmqwire.columnar.compiled.network import NOT_IP, OTHER, PORTS, START, STOP, TCP, UDP, datagram
+from msmqwire.columnar.compiled.packet import PING_KIND
+from msmqwire.columnar.compiled.records import next_record
+from msmqwire.columnar.compiled.segments import segment
+from msmqwire.columnar.compiled.state import (
     BLOCK,
     EVENT_FRAME,
     EVENT_NS,

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar import state as w
-from msmqwire.columnar.batch import NO_TIME, BatchMaker, Extra
-from msmqwire.columnar.flows import FIELDS
-from msmqwire.columnar.generated import SLOTS, ping
-from msmqwire.columnar.handed import Directions, key_of
-from msmqwire.columnar.network import HEADS
-from msmqwire.columnar.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
-from msmqwire.columnar.rows import INT64_MAX
+from msmqwire.columnar.arrow.batch import NO_TIME, BatchMaker, Extra
+from msmqwire.columnar.arrow.rows import INT64_MAX
+from msmqwire.columnar.bridge.connection_table import Directions, key_of
+from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled.flow_table import FIELDS
+from msmqwire.columnar.compiled.generated import SLOTS, ping
+from msmqwire.columnar.compiled.network import HEADS
+from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
 from msmqwire.dissection import Item, Tracker
 
 CHUNK: Final = 1 << 20

@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar import extract, plans, spans
+from msmqwire.columnar.arrow import plans
+from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.columns import Column
-from msmqwire.columnar.extract import BOOL, INT32, INT64, PADDING
-from msmqwire.columnar.rows import value_of_packet
-from msmqwire.columnar.spans import ASK, NEAR, S_BASE, S_END, S_ROW, S_USED
+from msmqwire.columnar.compiled import fixed_cells, variable_cells
+from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, PADDING
+from msmqwire.columnar.compiled.variable_cells import ASK, NEAR, S_BASE, S_END, S_ROW, S_USED
 
 _LEAST: Final = 1 << 16
 _SHARE_LEAST: Final = 1 / 64
@@ -42,9 +43,9 @@ def shared_texts(codes: Any, texts: Sequence[str], valid: Any = None) -> Any:
     np.cumsum([len(piece) for piece in pieces], out=starts[1:])
     source = np.frombuffer(bytearray(b"".join(pieces) + bytes(PADDING)), np.uint8)
     offsets = np.empty(n + 1, np.int32)
-    size = extract.text_offsets(codes, n, starts, offsets)
+    size = fixed_cells.text_offsets(codes, n, starts, offsets)
     data = np.empty(size + PADDING, np.uint8)
-    extract.texts(codes, n, starts, source, offsets, data)
+    fixed_cells.texts(codes, n, starts, source, offsets, data)
     buffers = [None if valid is None else bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data[:size])]
     return pa.Array.from_buffers(pa.string(), n, buffers)
 
@@ -138,7 +139,7 @@ class Spans:
         rows, at, n, buf = block
         self._spans[:, S_ROW] = 0
         while True:
-            number, why = spans.cells(
+            number, why = variable_cells.cells(
                 self._spans, self._plans, rows, at, n, buf, self._offsets, self._valid, self._data, to
             )
             if number < 0:
@@ -216,7 +217,7 @@ class Integers:
         """The cells of some rows, from row ``to`` of the batch on."""
         rows, at, n, buf = block
         plan = self._plan
-        extract.integers(
+        fixed_cells.integers(
             plan.fields, plan.field_counts, plan.there, plan.there_counts, rows, at, n, buf, self._bools,
             self._int32s, self._int64s, self._valid, to, *self._chosen,
         )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.jit import b32, inlined, u32
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.jit import b32, inlined, u32
+from msmqwire.columnar.compiled.state import (
     BIG_ENDIAN,
     END,
     HEADER_SIZE,

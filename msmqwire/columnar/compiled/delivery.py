@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmqwire.columnar.flows import (
+from msmqwire.columnar.compiled.flow_table import (
     FIRST,
     IGNORED,
     IGNORED_FRAME,
@@ -27,10 +27,10 @@ from msmqwire.columnar.flows import (
     UNKNOWN,
     gather,
 )
-from msmqwire.columnar.jit import copy, inlined, jit, u32
-from msmqwire.columnar.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
-from msmqwire.columnar.packet import JUDGED, packet_length, session_packet
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.jit import copy, inlined, jit, u32
+from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
+from msmqwire.columnar.compiled.packet import JUDGED, packet_length, session_packet
+from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
     ARENA_FULL,

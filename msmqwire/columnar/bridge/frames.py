@@ -12,7 +12,7 @@ from msmqwire.capture import Record, pcap, pcapng
 from msmqwire.capture.files import open_buffer
 from msmqwire.capture.record import record_limit
 from msmqwire.capture.source import Buffer
-from msmqwire.columnar import state as w
+from msmqwire.columnar.compiled import state as w
 
 _NO_INTERFACE: Final = (-1, 0, 1, 1, 0)
 

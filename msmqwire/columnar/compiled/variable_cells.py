@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.generated import QUEUE
-from msmqwire.columnar.jit import LINE, copy, inlined, jit, prefetch, put64, u16, u32
-from msmqwire.columnar.state import R_KIND, R_LENGTH, R_START
-from msmqwire.columnar.texts import GUID_SIZE, decimal, guid, hexadecimal, number, utf8
+from msmqwire.columnar.compiled.generated import QUEUE
+from msmqwire.columnar.compiled.jit import LINE, copy, inlined, jit, prefetch, put64, u16, u32
+from msmqwire.columnar.compiled.state import R_KIND, R_LENGTH, R_START
+from msmqwire.columnar.compiled.texts import GUID_SIZE, decimal, guid, hexadecimal, number, utf8
 from msmqwire.names.wire import (
     AT_DESTINATION,
     AT_SOURCE,
@@ -259,7 +259,7 @@ def _sender_cells(
     span: Any, plan: Any, rows: Any, at: Any, i: int, n: int, buf: Any, offsets: Any, valid: Any, to: int,
     data: Any,
 ) -> int:  # fmt: skip
-    """SecurityIDs: a SID or GUID as text, else hex: `msmqwire.columnar.values.sender_id`."""
+    """SecurityIDs: a SID or GUID as text, else hex: `msmqwire.columnar.arrow.values.sender_id`."""
     pos, why = span[S_USED], DONE
     while i < n:
         start = _begin(plan, rows, at, i)

@@ -13,10 +13,9 @@ from msmqwire.capture.direction import Direction
 from msmqwire.capture.pieces import PIECE_COST, Piece
 from msmqwire.capture.saved import Saved
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
-from msmqwire.columnar import flows
-from msmqwire.columnar.dealt import is_quiet
-from msmqwire.columnar.delivery import take
-from msmqwire.columnar.flows import (
+from msmqwire.columnar.compiled import flow_table
+from msmqwire.columnar.compiled.delivery import take
+from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     AHEAD,
     AHEAD_COST,
@@ -49,8 +48,9 @@ from msmqwire.columnar.flows import (
     TAKEN,
     UNKNOWN,
 )
-from msmqwire.columnar.network import HEADS
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled.grouped_scan import is_quiet
+from msmqwire.columnar.compiled.network import HEADS
+from msmqwire.columnar.compiled.state import (
     AHEAD_BYTES,
     ARENA,
     ARENA_END,
@@ -87,7 +87,7 @@ _LOW: Final = (1 << 64) - 1
 
 
 class Room(Protocol):
-    """Where rows go: see `msmqwire.columnar.walk`. The arrays may be replaced by larger ones."""
+    """Where rows go: see `msmqwire.columnar.compiled.scan`. The arrays may be replaced by larger ones."""
 
     memory: Any
     rows: Any
@@ -109,8 +109,8 @@ class Directions:
 
     def __init__(self, tracker: Tracker, state: Any) -> None:
         self._state = state
-        self.keys = np.zeros((0, flows.KEY_FIELDS), np.int64)
-        self.nodes = np.zeros((1 << 12, flows.NODE_FIELDS), np.int64)
+        self.keys = np.zeros((0, flow_table.KEY_FIELDS), np.int64)
+        self.nodes = np.zeros((1 << 12, flow_table.NODE_FIELDS), np.int64)
         self.pend = np.empty(1 << 22, np.uint8)
         self.born = np.zeros(CONNECTIONS_MAX, np.int64)
         self.restart(tracker)
@@ -126,8 +126,8 @@ class Directions:
         self._removed = 0
         if len(self.keys) != _NUMBERS:
             self.table = np.empty(4 * _NUMBERS, np.int32)
-            self.keys = np.zeros((_NUMBERS, flows.KEY_FIELDS), np.int64)
-            self.states = np.empty((_NUMBERS, flows.FIELDS), np.int64)
+            self.keys = np.zeros((_NUMBERS, flow_table.KEY_FIELDS), np.int64)
+            self.states = np.empty((_NUMBERS, flow_table.FIELDS), np.int64)
             self.free = np.empty(_NUMBERS // 2, np.int64)
         self.table[:] = -1
         self.states[:], self.states[:, ACKED] = 0, -1
@@ -401,13 +401,13 @@ class Directions:
             self.states[at, MODE], self.states[at, ACKED] = KEEP, -1
             self._numbers[one] = at
             self._by_number[at] = one
-            flows.insert(self.table, self.keys, at)
+            flow_table.insert(self.table, self.keys, at)
         return number
 
     def _adopt_one(self, datagram: Datagram) -> None:
         """Has the tracker know of the connection of a segment, where the walk saw it begin."""
         if self._unknown and self._tracker.reassembler.direction(datagram[1:5]) is None:
-            number = flows.find(self.table, self.keys, np.array(key_of(*datagram[1:5]), np.int64)) & -2
+            number = flow_table.find(self.table, self.keys, np.array(key_of(*datagram[1:5]), np.int64)) & -2
             if number in self._unknown:
                 self._adopt(number)
 
@@ -446,7 +446,7 @@ class Directions:
 
     def _rebuild(self) -> None:
         self.table = np.full(4 * len(self.keys), -1, np.int32)
-        flows.rebuild(self.table, self.keys, self._all_numbers())
+        flow_table.rebuild(self.table, self.keys, self._all_numbers())
         self._removed = 0
 
     def _forget(self, direction: Direction) -> None:
@@ -456,7 +456,7 @@ class Directions:
         for one in (direction, direction.peer):
             at = self._numbers.pop(one)
             del self._by_number[at]
-            flows.remove(self.table, self.keys, at)
+            flow_table.remove(self.table, self.keys, at)
             self.states[at, MODE] = KEEP
         self.free[self._state[FREE]] = min(number, number ^ 1)
         self._state[FREE] += not self._wild  # else the walk is to see none begin
@@ -476,14 +476,14 @@ class Directions:
         held = states[numbers]
         pieces = int(held[:, PIECES].sum() + held[:, AHEAD].sum())
         total = int(held[:, PENDING].sum() + held[:, AHEAD_COST].sum())
-        nodes = np.zeros((max(len(self.nodes), 2 * pieces + 4 * NODE_ROOM), flows.NODE_FIELDS), np.int64)
+        nodes = np.zeros((max(len(self.nodes), 2 * pieces + 4 * NODE_ROOM), flow_table.NODE_FIELDS), np.int64)
         pend = np.empty(max(len(self.pend), 2 * (total + size)), np.uint8)
-        state[NODES], state[PEND] = flows.compact(states, numbers, self.nodes, self.pend, nodes, pend)
+        state[NODES], state[PEND] = flow_table.compact(states, numbers, self.nodes, self.pend, nodes, pend)
         self.nodes, self.pend = nodes, pend
 
 
 def key_of(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
-    """Endpoints as the walk has them: the first fields of `msmqwire.columnar.network.datagram`."""
+    """Endpoints as the walk has them: the first fields of `msmqwire.columnar.compiled.network.datagram`."""
     source, target = ip_address(src), ip_address(dst)
     halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
     signed = np.array(halves, np.uint64).view(np.int64)

@@ -9,14 +9,14 @@ from typing import Any, Final, cast, get_args
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar.batch import BATCH_BYTES_MAX, BatchMaker, Extra
+from msmqwire.columnar.arrow.batch import BATCH_BYTES_MAX, BatchMaker, Extra
+from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.columns import Column, arrow_schema
+from msmqwire.columnar.compiled.generated import MALFORMED, PLACES, SLOTS, ping
+from msmqwire.columnar.compiled.jit import jit, u16, u32
+from msmqwire.columnar.compiled.packet import BAD, JUDGED, PING_KIND, packet_length, session_packet
+from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, R_LENGTH, R_SIZE, R_START, ROW
 from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.generated import MALFORMED, PLACES, SLOTS, ping
-from msmqwire.columnar.jit import jit, u16, u32
-from msmqwire.columnar.packet import BAD, JUDGED, PING_KIND, packet_length, session_packet
-from msmqwire.columnar.rows import value_of_packet
-from msmqwire.columnar.state import R_EXTRA, R_KIND, R_LENGTH, R_SIZE, R_START, ROW
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import SIGNATURE
 from msmqwire.packets import Protocol, parse

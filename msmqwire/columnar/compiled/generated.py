@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.jit import ends_on_null, jit, u8, u16, u32
+from msmqwire.columnar.compiled.jit import ends_on_null, jit, u8, u16, u32
 
 MALFORMED: Final = -1
 UNSURE: Final = -2

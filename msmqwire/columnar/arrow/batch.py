@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar import extract, plans
-from msmqwire.columnar.cells import Block, Integers, Kept, Spans, bitmap, shared_texts, sparse
+from msmqwire.columnar.arrow import plans
+from msmqwire.columnar.arrow.variable_width import Block, Integers, Kept, Spans, bitmap, shared_texts, sparse
 from msmqwire.columnar.columns import BY_NAME, Column, arrow_schema
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.packet import KINDS, PING_KIND
-from msmqwire.columnar.state import (
+from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
+from msmqwire.columnar.compiled.state import (
     R_DST_HIGH,
     R_EXTRA,
     R_FILE,
@@ -30,6 +30,7 @@ from msmqwire.columnar.state import (
     R_STREAM,
     R_TIME,
 )
+from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
 from msmqwire.packets import parse
 
@@ -44,13 +45,19 @@ Extra = tuple[str | None, str | None, int | None]
 """Why a packet can't be read or bytes were skipped, the path of the field, and its offset."""
 
 _INT64S: Final = {
-    "time": extract.TIME, "frame": extract.FRAME, "stream": extract.STREAM, "size": extract.SIZE,
-}  # fmt: skip
-_INT32S: Final = {"src_port": extract.SRC_PORT, "dst_port": extract.DST_PORT}
+    "time": fixed_cells.TIME,
+    "frame": fixed_cells.FRAME,
+    "stream": fixed_cells.STREAM,
+    "size": fixed_cells.SIZE,
+}
+_INT32S: Final = {"src_port": fixed_cells.SRC_PORT, "dst_port": fixed_cells.DST_PORT}
 _CODES: Final = {
-    "file": extract.FILE, "transport": extract.TRANSPORT, "kind": extract.KIND, "src": extract.SRC,
-    "dst": extract.DST,
-}  # fmt: skip
+    "file": fixed_cells.FILE,
+    "transport": fixed_cells.TRANSPORT,
+    "kind": fixed_cells.KIND,
+    "src": fixed_cells.SRC,
+    "dst": fixed_cells.DST,
+}
 _SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
 _EXTRAS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp")
@@ -75,13 +82,13 @@ class Addresses:
         Those of all rows since it was last told that it is not crowded are half of `ADDRESSES_MAX` at most.
         """
         side, n = _SIDES[name], len(rows)
-        i = extract.address_codes(self._table, self._known, rows, side, codes, 0, n)
+        i = fixed_cells.address_codes(self._table, self._known, rows, side, codes, 0, n)
         while i < n:
             high, low, ipv6 = (int(rows[i, place]) for place in (side, side + 1, R_IPV6))
-            extract.add_address(self._table, self._known, len(self.texts), high, low, ipv6)
+            fixed_cells.add_address(self._table, self._known, len(self.texts), high, low, ipv6)
             number = (high & (1 << 64) - 1) << 64 | low & (1 << 64) - 1
             self.texts.append(str(IPv6Address(number) if ipv6 else IPv4Address(number)))
-            i = extract.address_codes(self._table, self._known, rows, side, codes, i, n)
+            i = fixed_cells.address_codes(self._table, self._known, rows, side, codes, i, n)
 
 
 class Classes:
@@ -95,11 +102,11 @@ class Classes:
         """The codes of the classes that are there."""
         n = len(classes)
         codes = np.empty(n, np.int32)
-        i = extract.class_codes(self._table, classes, valid, codes, 0, n)
+        i = fixed_cells.class_codes(self._table, classes, valid, codes, 0, n)
         while i < n:
             self._table[classes[i]] = len(self.texts)
             self.texts.append(class_name(int(classes[i])))
-            i = extract.class_codes(self._table, classes, valid, codes, i, n)
+            i = fixed_cells.class_codes(self._table, classes, valid, codes, i, n)
         return codes
 
 
@@ -176,7 +183,7 @@ class BatchMaker:
 
     def _take(self, rows: Any, at: Any, buf: Any, extras: Sequence[Extra]) -> None:
         to, n = self._n, len(rows)
-        extract.where(rows, n, self._int64s, self._int32s, to)
+        fixed_cells.where(rows, n, self._int64s, self._int32s, to)
         for name in self._sides:
             self._addresses.find(name, rows, self._int32s[_CODES[name], to : to + n])
         if extras:
