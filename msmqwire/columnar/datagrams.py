@@ -10,8 +10,8 @@ import numpy as np
 
 from msmqwire.capture import Datagram, IpDecoder, Record
 from msmqwire.columnar.arrow.batch import NO_TIME
+from msmqwire.columnar.arrow.buffers import BufferPool
 from msmqwire.columnar.arrow.rows import INT64_MAX
-from msmqwire.columnar.arrow.variable_width import Kept
 from msmqwire.columnar.bridge.connection_table import address_of, key_of
 from msmqwire.columnar.bridge.frames import Frames, no_interfaces
 from msmqwire.columnar.compiled import state as w
@@ -165,7 +165,7 @@ class DatagramReader(Frames):
         self._head = np.zeros(HEADS, np.int64)
         self._table = np.empty(4 * PAIRS, np.int32)
         self._keys = np.zeros((PAIRS, KEY_FIELDS), np.int64)
-        self._kept = Kept(), Kept()
+        self._buffers = BufferPool(), BufferPool()
         self._number = self._shift = 0
         self._forget_pairs()
         self._begin()
@@ -203,7 +203,7 @@ class DatagramReader(Frames):
 
     def _begin(self, payloads: int = 0) -> None:
         """Begins a batch."""
-        cells, bytes_ = self._kept
+        cells, bytes_ = self._buffers
         self._cells = cells.array((COLUMNS, ROWS), np.int64)
         self._payloads = bytes_.array((max(PAYLOADS, payloads) if self._copied else 0,), np.uint8)
         self._state[w.ROWS] = self._state[w.ARENA] = 0

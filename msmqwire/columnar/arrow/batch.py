@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.variable_width import Block, Integers, Kept, Spans, bitmap, shared_texts, sparse
+from msmqwire.columnar.arrow.buffers import Block, BufferPool, bitmap, shared_texts, sparse
+from msmqwire.columnar.arrow.fixed_width import Integers
+from msmqwire.columnar.arrow.variable_width import Spans
 from msmqwire.columnar.columns import BY_NAME, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
@@ -139,7 +141,7 @@ class BatchMaker:
         self._spans = Spans(spans, batch_rows, BATCH_BYTES_MAX, body_limit)
         self._forms = forms | {column.name: "span" for column in spans}
         self._sides = [name for name in _SIDES if name in forms]
-        self._memory = Kept(), Kept()
+        self._memory = BufferPool(), BufferPool()
         self._addresses, self._classes = Addresses(), Classes()
         self.files: list[str] = []
         self._n = 0
