@@ -7,12 +7,12 @@ from uuid import UUID
 
 from msmqwire.qm.directory import Created, Found, Opened, Resolved
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.manager.directory import DirectoryEvents
 from msmqwire.qm.model.directory import DirectoryObject
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.model.values import QueueType
+from msmqwire.qm.rules.directory import DirectoryEvents
 
 HERE, THERE = UUID(int=1), UUID(int=2)
 LISTED = UUID(int=0xD1)

@@ -8,7 +8,6 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.core import Core
-from msmqwire.qm.manager.reads import Read
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Effect, ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
@@ -21,6 +20,7 @@ from msmqwire.qm.model.values import (
     QueueAccessType,
     QueueShareMode,
 )
+from msmqwire.qm.rules.reads import Read
 from msmqwire.qm.store.memory import MemoryStore
 
 START = 1_700_000_000

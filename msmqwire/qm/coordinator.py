@@ -17,13 +17,13 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from msmqwire.qm.manager.recovery import Stored
-from msmqwire.qm.manager.transactions import ABORT_DONE, COMMIT_DONE, PREPARE_DONE
 from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.rules.recovery import Stored
+from msmqwire.qm.rules.transactions import ABORT_DONE, COMMIT_DONE, PREPARE_DONE
 
 
 class Participant(Protocol):
-    """A resource manager: `msmqwire.qm.manager.transactions.Transactions` is one."""
+    """A resource manager: `msmqwire.qm.rules.transactions.Transactions` is one."""
 
     def dtc_prepare(self, identifier: UUID, *, single_phase: bool) -> None:
         """Be ready to commit, or abort. Answers PREPAREREQDONE or ABORTREQDONE."""

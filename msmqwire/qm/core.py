@@ -9,15 +9,6 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.engines.engine import BinaryEngine
-from msmqwire.qm.manager import recovery, rows
-from msmqwire.qm.manager.directory import DirectoryEvents
-from msmqwire.qm.manager.dispatch import Dispatch
-from msmqwire.qm.manager.lookup import Lookup
-from msmqwire.qm.manager.messages import Messages
-from msmqwire.qm.manager.queues import Queues
-from msmqwire.qm.manager.recovery import Recovery, Stored
-from msmqwire.qm.manager.routing import Routes, Routing
-from msmqwire.qm.manager.transactions import Transactions
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.directory import DirectoryObject
@@ -26,6 +17,15 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
+from msmqwire.qm.rules import recovery, rows
+from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.lookup import Lookup
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.recovery import Recovery, Stored
+from msmqwire.qm.rules.routing import Routes, Routing
+from msmqwire.qm.rules.transactions import Transactions
 
 
 class Core:

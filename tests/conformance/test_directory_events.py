@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from msmqwire.qm.directory.attributes import update
-from msmqwire.qm.manager.directory import ChangeOperation
 from msmqwire.qm.model.directory import DirectoryObject, Enterprise, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
+from msmqwire.qm.rules.directory import ChangeOperation
 from tests.directory_desk import (
     HERE,
     ONLINE,

@@ -18,10 +18,10 @@ from msmqwire.names import (
     parse_format_name,
 )
 from msmqwire.qm.directory import Resolved
-from msmqwire.qm.manager.directory import DirectoryEvents
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.model.values import QueueType
+from msmqwire.qm.rules.directory import DirectoryEvents
 from tests.directory_desk import (
     HERE,
     LISTED,

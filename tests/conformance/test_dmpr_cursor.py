@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult
-from msmqwire.qm.manager import cursors
-from msmqwire.qm.manager.cursors import TRANSITIONS
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
 from msmqwire.qm.model.values import CursorResult, CursorState
+from msmqwire.qm.rules import cursors
+from msmqwire.qm.rules.cursors import TRANSITIONS
 from tests.queue_manager_desk import Desk, bodies, taken
 
 UNREAD, READ = CursorState.UNREAD, CursorState.READ

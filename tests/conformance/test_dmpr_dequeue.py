@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import CursorState, OperationType, PositionState
+from msmqwire.qm.rules.reads import PENDING
 from tests.queue_manager_desk import RECOVERABLE, Desk, Watcher, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE

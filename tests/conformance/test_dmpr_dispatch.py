@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msmqwire.qm.manager.dispatch import Dispatch
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.rules.dispatch import Dispatch
 from tests.queue_manager_desk import SEND, Desk, Watcher
 
 

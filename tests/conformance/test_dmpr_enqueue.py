@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.names import MultipleElementName
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import Message, TxSequenceId
@@ -21,6 +20,7 @@ from msmqwire.qm.model.values import (
     OperationType,
     PositionState,
 )
+from msmqwire.qm.rules import wire
 from tests.queue_manager_desk import RECOVERABLE, SEND, Desk, bodies, completed, states, taken
 
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.rules import wire
 
 GUID = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 

@@ -16,7 +16,6 @@ from msmqwire.constants import HResult
 from msmqwire.headers import USER_HEADER
 from msmqwire.qm.directory.attributes import update
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.manager.reads import STATUS_NOT_FOUND
 from msmqwire.qm.model import access, elements, values
 from msmqwire.qm.model.directory import (
     ConnectedNetwork,
@@ -36,6 +35,7 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import MessageSeekAction, PositionState
+from msmqwire.qm.rules.reads import STATUS_NOT_FOUND
 from tests.queue_manager_desk import HERE, SEND, Desk, bodies, taken
 
 TABLES = Path(__file__).parents[2] / "docs" / "conformance"

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager.reads import PENDING, Read
-from msmqwire.qm.manager.seek import seek_available, seek_with_id
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import (
@@ -18,6 +16,8 @@ from msmqwire.qm.model.values import (
     PositionState,
     SeekDirection,
 )
+from msmqwire.qm.rules.reads import PENDING, Read
+from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
 
 TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT

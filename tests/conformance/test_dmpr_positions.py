@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager import wire
-from msmqwire.qm.manager.reads import PENDING, STATUS_NOT_FOUND
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.message import Message
@@ -18,6 +16,8 @@ from msmqwire.qm.model.values import (
     OutgoingQueueState,
     PositionState,
 )
+from msmqwire.qm.rules import wire
+from msmqwire.qm.rules.reads import PENDING, STATUS_NOT_FOUND
 from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE

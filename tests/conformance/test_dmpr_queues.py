@@ -9,8 +9,6 @@ import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.names import parse_path_name
-from msmqwire.qm.manager.lookup import queue_type
-from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
@@ -22,6 +20,8 @@ from msmqwire.qm.model.values import (
     QueueScope,
     QueueType,
 )
+from msmqwire.qm.rules.lookup import queue_type
+from msmqwire.qm.rules.reads import PENDING
 from tests.directory_desk import Recorder
 from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, taken
 

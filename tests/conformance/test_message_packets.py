@@ -22,7 +22,6 @@ from msmqwire.names import (
     parse_format_name,
 )
 from msmqwire.packets import parse
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.values import (
     INFINITE,
@@ -32,6 +31,7 @@ from msmqwire.qm.model.values import (
     QueueFormatType,
     SenderIdentifierType,
 )
+from msmqwire.qm.rules import wire
 from tests import handmade
 from tests.handmade import base_header, direct_name, private_id, private_name
 

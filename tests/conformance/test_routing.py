@@ -13,8 +13,6 @@ from msmqwire.errors import InvalidValue
 from msmqwire.names import ConnectorName, FormatName, PrivateName, PublicName, parse_format_name
 from msmqwire.qm.directory import Found
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.manager.directory import DirectoryEvents
-from msmqwire.qm.manager.routing import Destination, Routing, next_sites
 from msmqwire.qm.model.address import Address, address_text, parse_address
 from msmqwire.qm.model.directory import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
@@ -22,6 +20,8 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.model.values import QueueType
+from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.routing import Destination, Routing, next_sites
 
 
 def guid(number: int) -> UUID:

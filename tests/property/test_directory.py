@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import Operator, satisfies
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.manager.directory import DirectoryEvents
-from msmqwire.qm.manager.routing import next_sites
 from msmqwire.qm.model.directory import RoutingLink
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers
 from msmqwire.qm.model.values import DirectoryOperationResult, QueuePrivacy, QueueType
+from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.routing import next_sites
 
 SITES = [UUID(int=number) for number in range(1, 7)]
 sites = st.sampled_from(SITES)

@@ -15,7 +15,6 @@ from fuzz.strategies import packet, packets_of
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, DistributionListName, FormatName, PrivateName, PublicName
 from msmqwire.packets import FINAL_ACK, ORDER_ACK, USER_MESSAGE, parse
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.values import (
     AcknowledgementsRequested,
@@ -23,6 +22,7 @@ from msmqwire.qm.model.values import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
+from msmqwire.qm.rules import wire
 from msmqwire.schema import Record
 
 U32, BOOLEANS = integers(32, False), st.booleans()

@@ -12,12 +12,12 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, StoreDamaged, StoreRefused, Unreachable
 from msmqwire.names import parse_format_name
-from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.values import DeliveryGuarantee, EnqueueStatus, QueueAccessType
+from msmqwire.qm.rules.reads import PENDING
 from msmqwire.qm.service import carrier as module
 from msmqwire.qm.service import queues
 from msmqwire.qm.service.carrier import Carrier

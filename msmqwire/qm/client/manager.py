@@ -15,8 +15,6 @@ from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, U
 from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
 from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_why
 from msmqwire.qm.engines.transfer import Transfer
-from msmqwire.qm.manager.queues import is_http
-from msmqwire.qm.manager.reads import PENDING
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.message import Message, ObjectId
@@ -27,6 +25,8 @@ from msmqwire.qm.model.values import (
     EnqueueStatus,
     QueueAccessType,
 )
+from msmqwire.qm.rules.queues import is_http
+from msmqwire.qm.rules.reads import PENDING
 from msmqwire.qm.service import queues
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.folder import open_core, stored_name

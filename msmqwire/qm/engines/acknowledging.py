@@ -14,7 +14,6 @@ from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.errors import InvalidName
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName, PublicName
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.values import (
@@ -24,6 +23,7 @@ from msmqwire.qm.model.values import (
     QueueAccessType,
     QueueType,
 )
+from msmqwire.qm.rules import wire
 
 if TYPE_CHECKING:
     from msmqwire.qm.engines.engine import BinaryEngine

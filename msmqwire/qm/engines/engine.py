@@ -25,11 +25,6 @@ from msmqwire.qm.engines.session import NextHop, Session
 from msmqwire.qm.engines.session_timers import SessionTimers
 from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState, Role, SessionEvent, SessionState
 from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Peer, Transfer
-from msmqwire.qm.manager.dispatch import Dispatch
-from msmqwire.qm.manager.messages import Messages
-from msmqwire.qm.manager.queues import Queues, is_http
-from msmqwire.qm.manager.recovery import Stored
-from msmqwire.qm.manager.routing import Routing
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Disconnect
@@ -38,6 +33,11 @@ from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueType
+from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues, is_http
+from msmqwire.qm.rules.recovery import Stored
+from msmqwire.qm.rules.routing import Routing
 from msmqwire.schema import Record
 
 _ORDINALS: Final = 1 << 32

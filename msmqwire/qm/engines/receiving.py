@@ -8,8 +8,6 @@ from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.engines.sending import expired
 from msmqwire.qm.engines.session import ACK_FLAGS, Session
-from msmqwire.qm.manager import wire
-from msmqwire.qm.manager.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.timers import Timer
@@ -19,6 +17,8 @@ from msmqwire.qm.model.values import (
     QueueAccessType,
     QueueType,
 )
+from msmqwire.qm.rules import wire
+from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:

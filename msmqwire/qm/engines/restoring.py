@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msmqwire.qm.engines import rows
 from msmqwire.qm.engines.rows import OutgoingRow
 from msmqwire.qm.engines.states import MessageState
-from msmqwire.qm.manager.recovery import Stored
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import PositionState
+from msmqwire.qm.rules.recovery import Stored
 
 if TYPE_CHECKING:
     from msmqwire.qm.engines.engine import BinaryEngine

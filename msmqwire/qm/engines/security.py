@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from msmqwire.constants import MQQUEUEACCESSMASK, MessageClass
 from msmqwire.errors import MalformedPacket
-from msmqwire.qm.manager.queues import Queues
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.values import AuthenticationLevel, QueuePrivacy, SenderIdentifierType
+from msmqwire.qm.rules.queues import Queues
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
 _NOBODY = access.Token(access.NULL_SID)

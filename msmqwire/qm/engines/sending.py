@@ -9,13 +9,13 @@ from msmqwire.constants import MessageClass
 from msmqwire.qm.engines.session import Session
 from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.engines.transfer import OutgoingMessagePosition
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import INFINITE, AcknowledgementsRequested, OutgoingQueueState
+from msmqwire.qm.rules import wire
 
 if TYPE_CHECKING:
     from msmqwire.qm.engines.engine import BinaryEngine

@@ -14,10 +14,10 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, StoreMissing, StoreRefused
 from msmqwire.names import PathName
 from msmqwire.qm.core import Core
-from msmqwire.qm.manager import recovery
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.rules import recovery
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.sqlite import SqliteStore
 

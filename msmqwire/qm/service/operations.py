@@ -10,12 +10,12 @@ from typing import Any, Final
 from msmqwire.constants import MQ_OK, HResult, hresult_name
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError
 from msmqwire.names import FormatName, parse_format_name
-from msmqwire.qm.manager.reads import PENDING, Read
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, EnqueueStatus, PositionState, QueueAccessType
+from msmqwire.qm.rules.reads import PENDING, Read
 from msmqwire.qm.service import queues
 from msmqwire.qm.service.carrier import Carrier
 from msmqwire.qm.service.messages import (

@@ -23,12 +23,12 @@ from msmqwire.qm.engines.sending import Sending
 from msmqwire.qm.engines.sequences import Sequences
 from msmqwire.qm.engines.session import COUNTS, Session
 from msmqwire.qm.engines.states import MessageState
-from msmqwire.qm.manager import rows as manager_rows
-from msmqwire.qm.manager.messages import Messages
-from msmqwire.qm.manager.recovery import Recovery
-from msmqwire.qm.manager.transactions import Transactions
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.values import EnqueueStatus, PositionState
+from msmqwire.qm.rules import rows as manager_rows
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.recovery import Recovery
+from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim import invariants, ledger
 from msmqwire.qm.sim.node import Node
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from msmqwire.framing import Framer
 from msmqwire.packets import parse
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.rules import wire
 from msmqwire.qm.sim.violation import Violated
 from msmqwire.schema import Record
 

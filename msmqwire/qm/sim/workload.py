@@ -10,8 +10,6 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.core import Core
-from msmqwire.qm.manager.routing import Routes
-from msmqwire.qm.manager.transactions import PREPARE_DONE
 from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ReadCompleted, TransactionReply
@@ -25,6 +23,8 @@ from msmqwire.qm.model.values import (
     EnqueueStatus,
     QueueAccessType,
 )
+from msmqwire.qm.rules.routing import Routes
+from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim import tracked as states
 from msmqwire.qm.sim.ledger import RECEIVED_ONCE, tag
 from msmqwire.qm.sim.plan import QUEUES, SMALL, SMALL_TRANSACTIONAL, TRANSACTIONAL, Item

@@ -8,10 +8,6 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.manager import rows, wire
-from msmqwire.qm.manager.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
-from msmqwire.qm.manager.messages import Messages, expires_in
-from msmqwire.qm.manager.queues import Queues, is_http
 from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import (
@@ -24,6 +20,10 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, OutgoingQueueState, PositionState, QueueType
+from msmqwire.qm.rules import rows, wire
+from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
+from msmqwire.qm.rules.messages import Messages, expires_in
+from msmqwire.qm.rules.queues import Queues, is_http
 
 _QUIET: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 

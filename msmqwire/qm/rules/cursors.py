@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msmqwire.qm.manager.seek import seek_available
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import CursorResult, CursorState, PositionState
+from msmqwire.qm.rules.seek import seek_available
 
 Result = tuple[CursorResult, MessagePosition | None]
 

@@ -6,13 +6,13 @@ from typing import Final
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager import rows
-from msmqwire.qm.manager.messages import Messages
-from msmqwire.qm.manager.places import in_transaction
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import OutgoingQueue, Transaction, TransactionalOperation
 from msmqwire.qm.model.values import OperationType, PositionState
+from msmqwire.qm.rules import rows
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.places import in_transaction
 
 PREPARE_DONE: Final = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
 COMMIT_DONE: Final = "TXUSER_ENLISTMENT_MTAG_COMMITREQDONE"

@@ -23,14 +23,14 @@ from msmqwire.headers.base import PACKET_SIZE_MAX, SIGNATURE, VERSION
 from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.headers.security import PROVIDER_INFO, SECURITY_DATA
 from msmqwire.packets import USER_MESSAGE
-from msmqwire.qm.manager.places import bits, masks
-from msmqwire.qm.manager.queue_fields import (
+from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
+from msmqwire.qm.model.values import AuthenticationLevel, DeliveryGuarantee
+from msmqwire.qm.rules.places import bits, masks
+from msmqwire.qm.rules.queue_fields import (
     QueueField,
     multi_queue_header,
     queue_fields,
 )
-from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
-from msmqwire.qm.model.values import AuthenticationLevel, DeliveryGuarantee
 from msmqwire.schema import FlagsValue, Header, Record, least_size
 from msmqwire.schema.values import flags_class, text_exact
 

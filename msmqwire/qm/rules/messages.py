@@ -7,9 +7,6 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.manager import cursors, rows, wire
-from msmqwire.qm.manager.reads import FAILED, PENDING, STATUS_NOT_FOUND, Read
-from msmqwire.qm.manager.seek import seek_available, seek_with_id
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import (
@@ -34,6 +31,9 @@ from msmqwire.qm.model.values import (
     PositionState,
     QueueType,
 )
+from msmqwire.qm.rules import cursors, rows, wire
+from msmqwire.qm.rules.reads import FAILED, PENDING, STATUS_NOT_FOUND, Read
+from msmqwire.qm.rules.seek import seek_available, seek_with_id
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024

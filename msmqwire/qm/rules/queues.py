@@ -17,10 +17,6 @@ from msmqwire.names import (
     parse_path_name,
 )
 from msmqwire.qm.directory.attributes import Operator
-from msmqwire.qm.manager import cursors, rows
-from msmqwire.qm.manager.directory import DirectoryEvents
-from msmqwire.qm.manager.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
-from msmqwire.qm.manager.messages import Messages
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
@@ -35,6 +31,10 @@ from msmqwire.qm.model.values import (
     QueueShareMode,
     QueueType,
 )
+from msmqwire.qm.rules import cursors, rows
+from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
+from msmqwire.qm.rules.messages import Messages
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)

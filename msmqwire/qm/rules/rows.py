@@ -12,7 +12,6 @@ from uuid import UUID
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES
-from msmqwire.qm.manager import wire
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.positions import MessagePosition
@@ -27,6 +26,7 @@ from msmqwire.qm.model.values import (
     QueueScope,
     QueueType,
 )
+from msmqwire.qm.rules import wire
 
 if TYPE_CHECKING:
     from msmqwire.qm.model.context import Context

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PrivateName, PublicName
 from msmqwire.qm.directory.attributes import Operator
-from msmqwire.qm.manager.directory import DirectoryEvents
 from msmqwire.qm.model.directory import DirectoryObject, RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult
+from msmqwire.qm.rules.directory import DirectoryEvents
 
 
 class Destination(NamedTuple):

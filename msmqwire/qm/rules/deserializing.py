@@ -8,8 +8,6 @@ from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
-from msmqwire.qm.manager.places import bits, masks, without_session_header
-from msmqwire.qm.manager.queue_fields import read_list, read_queue
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.values import (
     AcknowledgementsRequested,
@@ -17,6 +15,8 @@ from msmqwire.qm.model.values import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
+from msmqwire.qm.rules.places import bits, masks, without_session_header
+from msmqwire.qm.rules.queue_fields import read_list, read_queue
 from msmqwire.schema import Record
 
 _PR, _TR = masks(BASE_HEADER, "PR TR")
