@@ -16,7 +16,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from msmqwire.qm.engines.states import (  # noqa: E402
+from msmqwire.qm.protocols.binary.states import (  # noqa: E402
     MESSAGES,
     PING,
     SESSION,
@@ -33,7 +33,7 @@ Row = tuple[Enum, str, Enum]
 HEAD: Final = """\
 # States of the queue manager
 
-Made from the tables of `msmqwire/qm/engines/states.py` by `python tools/state_diagrams.py`.
+Made from the tables of `msmqwire/qm/protocols/binary/states.py` by `python tools/state_diagrams.py`.
 What a table does not have is not allowed: a packet that comes in another state closes the session.
 """
 

@@ -8,7 +8,6 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.directory.interface import Directory
-from msmqwire.qm.engines.engine import BinaryEngine
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.directory import DirectoryObject
@@ -17,6 +16,7 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
+from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.rules import recovery, rows
 from msmqwire.qm.rules.directory import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch

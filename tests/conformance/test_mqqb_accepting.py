@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.qm.engines.states import SessionState
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.states import SessionState
 from tests import handmade as h
 from tests.engine_desk import OTHER, OWN, THERE, THIRD, Desk
 

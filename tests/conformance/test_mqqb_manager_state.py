@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.qm.engines.states import SessionState
 from msmqwire.qm.model.effects import Connect, Resolve
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import DeliveryGuarantee, OutgoingQueueState
+from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.store.memory import MemoryStore
 from tests import handmade as h
 from tests.engine_desk import OTHER, OWN, THERE, UTC, Desk, Peer, message_id

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Transfer
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import ConnectionStatus, DeliveryGuarantee
+from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 from tests.message_desk import PEER_ADDRESS, THERE, Desk, Peer, bodies
 
 WAITING_TO_SEND, WAITING_FOR_SESSION_ACK = MessageState.WAITING_TO_SEND, MessageState.WAITING_FOR_SESSION_ACK

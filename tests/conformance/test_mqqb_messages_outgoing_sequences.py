@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK
-from msmqwire.qm.engines.states import MessageState
-from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import DeliveryGuarantee
+from msmqwire.qm.protocols.binary.states import MessageState
+from msmqwire.qm.protocols.binary.transfer import Transfer
 from tests import handmade
 from tests.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, Peer, bodies
 

@@ -7,8 +7,6 @@ import struct
 import pytest
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.engines.states import MessageState, SessionState
-from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Resolve
 from msmqwire.qm.model.message import Message, ObjectId
@@ -20,6 +18,8 @@ from msmqwire.qm.model.values import (
     OutgoingQueueState,
     QueueAccessType,
 )
+from msmqwire.qm.protocols.binary.states import MessageState, SessionState
+from msmqwire.qm.protocols.binary.transfer import Transfer
 from tests import handmade
 from tests.message_desk import (
     ADDRESS,

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from msmqwire.qm.engines.states import SessionState
 from msmqwire.qm.model.effects import Disconnect, SendDatagram
+from msmqwire.qm.protocols.binary.states import SessionState
 from tests import handmade as h
 from tests.engine_desk import OTHER, OWN, Desk, Peer
 

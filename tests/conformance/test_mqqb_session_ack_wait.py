@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.engines.states import SessionState
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.states import SessionState
 from tests.engine_desk import (
     DIRECT,
     OTHER,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.qm.engines.states import MessageState, SessionState
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests import handmade as h
 from tests.engine_desk import DIRECT, OTHER, OWN, THERE, UTC, Desk, Peer, kind
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.engines.states import MESSAGES, PING, SESSION, Role, SessionState
+from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, Role, SessionState
 from tools.state_diagrams import TARGET, main
 
 

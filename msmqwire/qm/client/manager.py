@@ -14,7 +14,6 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
 from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
 from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_why
-from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.message import Message, ObjectId
@@ -25,6 +24,7 @@ from msmqwire.qm.model.values import (
     EnqueueStatus,
     QueueAccessType,
 )
+from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.reads import PENDING
 from msmqwire.qm.service import queues

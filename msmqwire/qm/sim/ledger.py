@@ -15,13 +15,13 @@ from uuid import UUID
 from msmqwire.constants import MessageClass
 from msmqwire.headers.acknowledgements import ACK_LABEL, FINAL_ACK_BODY
 from msmqwire.qm.core import Core
-from msmqwire.qm.engines import rows as transfer_rows
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
 from msmqwire.qm.model.values import QueueManagerState
+from msmqwire.qm.protocols.binary import rows as transfer_rows
 from msmqwire.qm.rules import rows, wire
 from msmqwire.qm.sim import tracked as states
 from msmqwire.qm.sim.tracked import EXPRESS, TRANSACTIONAL, Tracked

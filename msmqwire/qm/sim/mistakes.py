@@ -12,19 +12,19 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.engines import rows, sending
-from msmqwire.qm.engines.acknowledging import Acknowledging
-from msmqwire.qm.engines.connecting import Connecting
-from msmqwire.qm.engines.ending import Ending
-from msmqwire.qm.engines.engine import BinaryEngine
-from msmqwire.qm.engines.history import History
-from msmqwire.qm.engines.receiving import Receiving
-from msmqwire.qm.engines.sending import Sending
-from msmqwire.qm.engines.sequences import Sequences
-from msmqwire.qm.engines.session import COUNTS, Session
-from msmqwire.qm.engines.states import MessageState
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.values import EnqueueStatus, PositionState
+from msmqwire.qm.protocols.binary import rows, sending
+from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
+from msmqwire.qm.protocols.binary.connecting import Connecting
+from msmqwire.qm.protocols.binary.ending import Ending
+from msmqwire.qm.protocols.binary.engine import BinaryEngine
+from msmqwire.qm.protocols.binary.history import History
+from msmqwire.qm.protocols.binary.receiving import Receiving
+from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.sequences import Sequences
+from msmqwire.qm.protocols.binary.session import COUNTS, Session
+from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.rules import rows as manager_rows
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.recovery import Recovery

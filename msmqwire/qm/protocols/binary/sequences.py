@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.engines import rows
-from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Transfer
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceInfo
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary import rows
+from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 _TRANSACTIONAL = MESSAGES["Transactional"]
 

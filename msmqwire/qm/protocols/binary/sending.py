@@ -6,19 +6,19 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.engines.session import Session
-from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import INFINITE, AcknowledgementsRequested, OutgoingQueueState
+from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 from msmqwire.qm.rules import wire
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 PIGGY_BACK_AFTER: Final = 0.75
 """The part of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""

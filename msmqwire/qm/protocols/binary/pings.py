@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.ping import PING, PING_PORT
-from msmqwire.qm.engines.session import Session
-from msmqwire.qm.engines.states import PING as STATES
-from msmqwire.qm.engines.states import PingState
 from msmqwire.qm.model.effects import SendDatagram
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.states import PING as STATES
+from msmqwire.qm.protocols.binary.states import PingState
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 _COOKIES: Final = 1 << 32
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msmqwire.qm.engines import rows
-from msmqwire.qm.engines.rows import OutgoingRow
-from msmqwire.qm.engines.states import MessageState
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import PositionState
+from msmqwire.qm.protocols.binary import rows
+from msmqwire.qm.protocols.binary.rows import OutgoingRow
+from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.rules.recovery import Stored
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 
 def ordinal(stored: Stored) -> int:

@@ -8,18 +8,18 @@ from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.names import FormatName, PrivateName
-from msmqwire.qm.engines.session import NextHop, Session
-from msmqwire.qm.engines.states import MessageState, Role, SessionEvent, SessionState
-from msmqwire.qm.engines.transfer import Transfer
 from msmqwire.qm.model.address import address_text
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import ConnectionHistory
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueManagerState
+from msmqwire.qm.protocols.binary.session import NextHop, Session
+from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionEvent, SessionState
+from msmqwire.qm.protocols.binary.transfer import Transfer
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 _HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.errors import MalformedPacket
-from msmqwire.qm.engines.sending import expired
-from msmqwire.qm.engines.session import ACK_FLAGS, Session
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.timers import Timer
@@ -17,12 +15,14 @@ from msmqwire.qm.model.values import (
     QueueAccessType,
     QueueType,
 )
+from msmqwire.qm.protocols.binary.sending import expired
+from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
 from msmqwire.qm.rules import wire
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 HOPS_MAX: Final = 0x1D
 """UserHeader.Flags.RC: MQQB-3.1.5.8.2-18."""

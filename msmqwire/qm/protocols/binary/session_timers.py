@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msmqwire.qm.engines.packets import session_ack
-from msmqwire.qm.engines.session import Session
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.packets import session_ack
+from msmqwire.qm.protocols.binary.session import Session
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 
 class SessionTimers:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msmqwire.qm.engines.sending import kind_of
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.protocols.binary.sending import kind_of
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 
 class Ending:

@@ -13,8 +13,8 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Transfer
     from msmqwire.qm.model.context import Context
+    from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 
 MESSAGE_ID_ORDINAL: Final = b"MessageIdOrdinal"
 TX_SEQUENCE_ORDINAL: Final = b"OutgoingTxSequenceID"

@@ -9,22 +9,6 @@ from msmqwire.constants import HResult
 from msmqwire.errors import MalformedPacket
 from msmqwire.names import DirectName, PrivateName
 from msmqwire.packets import parse
-from msmqwire.qm.engines import restoring, rows
-from msmqwire.qm.engines.acknowledging import Acknowledging
-from msmqwire.qm.engines.connecting import Connecting
-from msmqwire.qm.engines.ending import Ending
-from msmqwire.qm.engines.handshake import Handshake
-from msmqwire.qm.engines.history import History
-from msmqwire.qm.engines.packets import acknowledged
-from msmqwire.qm.engines.pings import Pings
-from msmqwire.qm.engines.receiving import Receiving
-from msmqwire.qm.engines.security import Security
-from msmqwire.qm.engines.sending import Sending
-from msmqwire.qm.engines.sequences import Sequences
-from msmqwire.qm.engines.session import NextHop, Session
-from msmqwire.qm.engines.session_timers import SessionTimers
-from msmqwire.qm.engines.states import MESSAGES, MessageEvent, MessageState, Role, SessionEvent, SessionState
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Peer, Transfer
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Disconnect
@@ -33,6 +17,29 @@ from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueType
+from msmqwire.qm.protocols.binary import restoring, rows
+from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
+from msmqwire.qm.protocols.binary.connecting import Connecting
+from msmqwire.qm.protocols.binary.ending import Ending
+from msmqwire.qm.protocols.binary.handshake import Handshake
+from msmqwire.qm.protocols.binary.history import History
+from msmqwire.qm.protocols.binary.packets import acknowledged
+from msmqwire.qm.protocols.binary.pings import Pings
+from msmqwire.qm.protocols.binary.receiving import Receiving
+from msmqwire.qm.protocols.binary.security import Security
+from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.sequences import Sequences
+from msmqwire.qm.protocols.binary.session import NextHop, Session
+from msmqwire.qm.protocols.binary.session_timers import SessionTimers
+from msmqwire.qm.protocols.binary.states import (
+    MESSAGES,
+    MessageEvent,
+    MessageState,
+    Role,
+    SessionEvent,
+    SessionState,
+)
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues, is_http

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from msmqwire.headers.acknowledgements import ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName
-from msmqwire.qm.engines.states import MessageState
 from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.protocols.binary.states import MessageState
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.session import Session
+    from msmqwire.qm.protocols.binary.session import Session
 
 Peer = tuple[str, object]
 """Where a queue is reached: ("host", name or address), ("qm", Identifier of the queue manager) by any way to

@@ -26,8 +26,8 @@ from msmqwire.qm.model.values import (
 from msmqwire.qm.rules import wire
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
-    from msmqwire.qm.engines.session import Session
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.session import Session
 
 INSECURE: Final = frozenset(
     {

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from msmqwire.framing import Framer
 from msmqwire.headers.base import PACKET_SIZE_MAX
-from msmqwire.qm.engines.states import SESSION, Role, SessionEvent, SessionState
-from msmqwire.qm.engines.transfer import OutgoingMessagePosition, Peer, Transfer
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
 
 COUNTS: Final = 0x10000
 """Counts of a session wrap after 16 bits."""

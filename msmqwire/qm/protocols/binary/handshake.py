@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import HResult
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
-from msmqwire.qm.engines.session import Session
-from msmqwire.qm.engines.states import Role, SessionEvent, SessionState
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import ConnectionStatus
+from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
-    from msmqwire.qm.engines.engine import BinaryEngine
+    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 RECOVERABLE_ACK_TIMEOUT: Final = (500, 120_000)
 ACK_TIMEOUT: Final = (20_000, 120_000)
