@@ -200,7 +200,7 @@ def msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) ->
     """By the control channel: each request ends what the one before has taken, durably."""
     from base64 import b64decode
 
-    from msmqwire.qm.service.local import attach
+    from msmqwire.qm.runtime.local import attach
 
     with attach(where["data"]) as local:
 

@@ -81,7 +81,7 @@ def fill(daemon: Daemon, count: int) -> None:
 
 
 def _fill_msmqwire(daemon: Daemon, count: int) -> None:
-    from msmqwire.qm.service.local import attach
+    from msmqwire.qm.runtime.local import attach
 
     message = {"body": b64encode(BODY).decode(), "delivery": "recoverable"}
     with attach(daemon.where["data"]) as local:
@@ -119,7 +119,7 @@ def turns(daemon: Daemon, seconds: float = 2.0) -> tuple[float, float]:
     """Microseconds to put in and to take out one of `ROUND` messages, of ours only."""
     if not isinstance(daemon, Msmqwire):
         return 0.0, 0.0
-    from msmqwire.qm.service.local import attach
+    from msmqwire.qm.runtime.local import attach
 
     sent, received, rounds = 0.0, 0.0, 0
     message = {"body": b64encode(BODY).decode(), "delivery": "recoverable"}

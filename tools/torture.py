@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.errors import StoreError, Unreachable  # noqa: E402
-from msmqwire.qm.service.local import attach  # noqa: E402
+from msmqwire.qm.runtime.local import attach  # noqa: E402
 from tools.torture_books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
 from tools.torture_clients import PATIENCE_S, Desk, Plan, send_here  # noqa: E402
 

@@ -21,7 +21,7 @@ from msmqwire.errors import (
     StoreRefused,
     Unreachable,
 )
-from msmqwire.qm.service.operations import error_json
+from msmqwire.qm.runtime.operations import error_json
 
 _STORES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from msmqwire.cli.common import dumps, safe
 from msmqwire.cli.errors import ended_well
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime.local import attach
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Queues of a folder.")
 

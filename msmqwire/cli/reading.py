@@ -13,8 +13,8 @@ import typer
 from msmqwire.bodies import decode_body
 from msmqwire.cli.common import dumps, safe
 from msmqwire.cli.errors import ended_well
-from msmqwire.qm.service.local import Local, attach
-from msmqwire.qm.service.operations import BATCH_MAX
+from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.qm.runtime.operations import BATCH_MAX
 
 _BATCH: Final = 100
 _SLICE_MS: Final = 60_000

@@ -20,10 +20,10 @@ from msmqwire.qm.client import connect
 from msmqwire.qm.client.plain import PlainSent
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
 from msmqwire.qm.model.values import AcknowledgementsRequested
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.messages import ACKNOWLEDGEMENTS
-from msmqwire.qm.service.network import TCP_PORT
-from msmqwire.qm.service.operations import BATCH_MAX
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.messages import ACKNOWLEDGEMENTS
+from msmqwire.qm.runtime.network import TCP_PORT
+from msmqwire.qm.runtime.operations import BATCH_MAX
 
 _ARRIVAL: Final = {
     name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_ARRIVAL

@@ -15,11 +15,11 @@ from msmqwire.cli.errors import ended_well
 from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.service import logs
-from msmqwire.qm.service.folder import DataFolder
-from msmqwire.qm.service.local import server_of
-from msmqwire.qm.service.network import TCP_PORT, Limits, Ways
-from msmqwire.qm.service.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
+from msmqwire.qm.runtime import logs
+from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.local import server_of
+from msmqwire.qm.runtime.network import TCP_PORT, Limits, Ways
+from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
 _GARBAGE_AFTER: Final = 20_000
 """New objects after which garbage is looked for: a message leaves none, and many are made for each."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from msmqwire.qm.service.folder import DataFolder
+from msmqwire.qm.runtime.folder import DataFolder
 from tests.service.running import PATIENCE_S
 
 

@@ -14,8 +14,8 @@ from unittest.mock import patch
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.network import Connection, Limits, TcpNetwork, Ways
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.network import Connection, Limits, TcpNetwork, Ways
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World

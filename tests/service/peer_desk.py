@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.network import Limits, Ways
-from msmqwire.qm.service.server import SETTINGS, ServerOptions
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.network import Limits, Ways
+from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
 from tests.service.raw_peer import OTHER, Listener, Message, Session
 from tests.service.running import (
     LEDGER,

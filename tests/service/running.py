@@ -24,8 +24,8 @@ from unittest import mock
 import pytest
 
 from msmqwire.cli import main
-from msmqwire.qm.service.local import Local, attach
-from msmqwire.qm.service.server import Server, ServerOptions
+from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.qm.runtime.server import Server, ServerOptions
 
 T = TypeVar("T")
 P = ParamSpec("P")

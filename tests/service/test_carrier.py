@@ -18,10 +18,10 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.values import DeliveryGuarantee, EnqueueStatus, QueueAccessType
 from msmqwire.qm.rules.reads import PENDING
-from msmqwire.qm.service import carrier as module
-from msmqwire.qm.service import queues
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.folder import open_core
+from msmqwire.qm.runtime import carrier as module
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import ORDERS, PATIENCE_S
 

@@ -14,9 +14,9 @@ import pytest
 from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.qm.client import Sent
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.network import Ways
-from msmqwire.qm.service.server import SETTINGS
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.network import Ways
+from msmqwire.qm.runtime.server import SETTINGS
 from tests.service.running import InThread, options, served
 from tests.service.sending import LEDGER, ORDERS, arrived, messages, run, taken, way
 

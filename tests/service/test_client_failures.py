@@ -17,7 +17,7 @@ import pytest
 import msmqwire
 from msmqwire.errors import QueueError, StoreDamaged, StoreForeign, StoreInUse, StoreRefused, Unreachable
 from msmqwire.qm.client import Connection
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime.local import attach
 from tests.service.running import PATIENCE_S, InThread, Process, bodies, environment, options, served, until
 from tests.service.sending import LEDGER, ORDERS, messages, run, way
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime.local import attach
 from tests.service.running import (
     LEDGER,
     ORDERS,

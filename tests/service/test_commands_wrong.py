@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime.local import attach
 from tests.service.running import LEDGER, ORDERS, Run, called, listed, peeked, process, put, recoverable
 
 TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.service import operations
-from msmqwire.qm.service.operations import Hand
+from msmqwire.qm.runtime import operations
+from msmqwire.qm.runtime.operations import Hand
 from tests.service.control_lines import Lines
 from tests.service.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
 

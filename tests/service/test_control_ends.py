@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.service import control
-from msmqwire.qm.service.folder import STORE
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime import control
+from msmqwire.qm.runtime.folder import STORE
+from msmqwire.qm.runtime.local import attach
 from tests.service.control_lines import Lines
 from tests.service.running import (
     ORDERS,

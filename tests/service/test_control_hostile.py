@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmqwire.qm.service import control
-from msmqwire.qm.service.folder import DataFolder
+from msmqwire.qm.runtime import control
+from msmqwire.qm.runtime.folder import DataFolder
 from tests.service.control_lines import Lines
 from tests.service.running import (
     LEDGER,

@@ -10,8 +10,8 @@ import pytest
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.operations import Hand
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.operations import Hand
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import PATIENCE_S, message
 

@@ -11,9 +11,9 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import Unreachable
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.network import Limits, Ways
-from msmqwire.qm.service.server import SETTINGS, with_limits
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.network import Limits, Ways
+from msmqwire.qm.runtime.server import SETTINGS, with_limits
 from tests.service.running import (
     ADDRESS,
     ORDERS,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreMissing, Unreachable
-from msmqwire.qm.service import local as local_module
-from msmqwire.qm.service.folder import ControlAddress, DataFolder
-from msmqwire.qm.service.local import Local, attach
-from msmqwire.qm.service.network import Ways
+from msmqwire.qm.runtime import local as local_module
+from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
+from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.qm.runtime.network import Ways
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.service.running import (
     LEDGER,

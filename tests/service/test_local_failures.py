@@ -13,10 +13,10 @@ import pytest
 
 from msmqwire.cli import reading
 from msmqwire.errors import InvalidValue, StoreRefused, Unreachable
-from msmqwire.qm.service import local as local_module
-from msmqwire.qm.service import queues
-from msmqwire.qm.service.control import REQUEST_MAX
-from msmqwire.qm.service.local import Local, attach
+from msmqwire.qm.runtime import local as local_module
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.control import REQUEST_MAX
+from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.service.running import (
     ORDERS,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.metrics import Metrics
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.metrics import Metrics
 from tests.service.control_lines import Lines
 from tests.service.running import (
     ADDRESS,

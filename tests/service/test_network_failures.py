@@ -9,10 +9,10 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.folder import open_core
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.network import Connection, TcpNetwork, Ways
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.folder import open_core
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.network import Connection, TcpNetwork, Ways
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import command, listed, message, options, served, until
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.service.server import SETTINGS
+from msmqwire.qm.runtime.server import SETTINGS
 from tests.service.running import PATIENCE_S, InThread, Run, called, command, options, served
 from tests.service.sending import LEDGER, ORDERS, messages, taken
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.service.folder import CONTROL, STORE
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.server import ServerOptions
+from msmqwire.qm.runtime.folder import CONTROL, STORE
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.server import ServerOptions
 from tests.service.running import (
     ADDRESS,
     LEDGER,

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import Unreachable
-from msmqwire.qm.service.folder import CONTROL
-from msmqwire.qm.service.local import attach
-from msmqwire.qm.service.network import Ways
-from msmqwire.qm.service.server import SETTINGS
+from msmqwire.qm.runtime.folder import CONTROL
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.network import Ways
+from msmqwire.qm.runtime.server import SETTINGS
 from tests.service.running import (
     LEDGER,
     ORDERS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msmqwire.qm.model.changes import Key, Table
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store.sqlite import SqliteStore
 
 ORDERS, ANSWERS = r"private$\orders", r"private$\answers"

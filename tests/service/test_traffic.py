@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import msmqwire
-from msmqwire.qm.service.local import attach
+from msmqwire.qm.runtime.local import attach
 from tests.service.running import LEDGER, ORDERS, PATIENCE_S, Process, command, listed, process, until
 
 ALPHA, BETA = "127.0.0.21", "127.0.0.22"

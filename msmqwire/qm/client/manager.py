@@ -27,13 +27,13 @@ from msmqwire.qm.model.values import (
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.reads import PENDING
-from msmqwire.qm.service import queues
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.folder import open_core, stored_name
-from msmqwire.qm.service.messages import identifier_text
-from msmqwire.qm.service.names import path_of
-from msmqwire.qm.service.network import TcpNetwork, Ways
-from msmqwire.qm.service.queues import reason
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.folder import open_core, stored_name
+from msmqwire.qm.runtime.messages import identifier_text
+from msmqwire.qm.runtime.names import path_of
+from msmqwire.qm.runtime.network import TcpNetwork, Ways
+from msmqwire.qm.runtime.queues import reason
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore

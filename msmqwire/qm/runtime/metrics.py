@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.qm.model.elements import OutgoingQueue
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.control import ControlServer
-from msmqwire.qm.service.network import TcpNetwork
-from msmqwire.qm.service.queues import kind, short_name
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.network import TcpNetwork
+from msmqwire.qm.runtime.queues import kind, short_name
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.folder import ControlAddress, DataFolder
-from msmqwire.qm.service.logs import log
-from msmqwire.qm.service.operations import Hand, error_json
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.operations import Hand, error_json
 
 VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
 """The kinds of errors: a value or a name is wrong, the queue manager refuses, or msmqwire is at fault."""

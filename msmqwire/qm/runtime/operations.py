@@ -16,9 +16,9 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.rules.reads import PENDING, Read
-from msmqwire.qm.service import queues
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.messages import (
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.messages import (
     TRANSACTIONAL,
     identifier_from,
     identifier_text,
@@ -26,7 +26,7 @@ from msmqwire.qm.service.messages import (
     message_json,
     number,
 )
-from msmqwire.qm.service.names import queue_name
+from msmqwire.qm.runtime.names import queue_name
 
 BATCH_MAX: Final = 1000
 """Messages of one request, at most."""

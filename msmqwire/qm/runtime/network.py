@@ -12,8 +12,8 @@ from typing import Final
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.values import ConnectionStatus
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.logs import log
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.logs import log
 
 TCP_PORT: Final = 1801
 _STATUS: Final = ConnectionStatus.SOCKET_CONNECT_FAILURE
@@ -180,7 +180,7 @@ class TcpNetwork:
         engine = self._engine
         self._carrier.call(lambda: engine.datagram(data, address, port, request=request))
 
-    # -- what goes out: `msmqwire.qm.service.carrier.Network` ----------------------------------------------
+    # -- what goes out: `msmqwire.qm.runtime.carrier.Network` ----------------------------------------------
 
     def resolve(self, request: int, host: str) -> None:
         self._begin(self._resolve(request, host))

@@ -13,13 +13,13 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.service import queues
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.control import ControlServer
-from msmqwire.qm.service.folder import DataFolder, check_name, default_name, open_core, stored_name
-from msmqwire.qm.service.logs import log
-from msmqwire.qm.service.metrics import Metrics
-from msmqwire.qm.service.network import TCP_PORT, Limits, TcpNetwork, Ways
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.metrics import Metrics
+from msmqwire.qm.runtime.network import TCP_PORT, Limits, TcpNetwork, Ways
 from msmqwire.qm.store.sqlite import SqliteStore
 
 STOP_S: Final = 30.0

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreRefused, Unreachable
-from msmqwire.qm.service import control
-from msmqwire.qm.service.carrier import Carrier
-from msmqwire.qm.service.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
-from msmqwire.qm.service.operations import Hand
+from msmqwire.qm.runtime import control
+from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.operations import Hand
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Local(Protocol):
     served: bool
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
-        """One request of `msmqwire.qm.service.operations`, and its answer.
+        """One request of `msmqwire.qm.runtime.operations`, and its answer.
 
         Raises InvalidValue, InvalidName and QueueError; Unreachable when the server has gone, or when another
         request was interrupted before it was answered; StoreRefused when no server runs and the disk takes

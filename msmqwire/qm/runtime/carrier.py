@@ -22,7 +22,7 @@ from msmqwire.qm.model.effects import (
     SendDatagram,
     TransactionReply,
 )
-from msmqwire.qm.service.logs import log
+from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store import Store
 
 T = TypeVar("T")

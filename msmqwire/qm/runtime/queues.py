@@ -20,8 +20,8 @@ from msmqwire.qm.model.values import (
     QueuePrivacy,
     QueueType,
 )
-from msmqwire.qm.service.messages import flag, number
-from msmqwire.qm.service.names import path_of, queue_name
+from msmqwire.qm.runtime.messages import flag, number
+from msmqwire.qm.runtime.names import path_of, queue_name
 
 LABEL_MAX: Final = 124
 """Characters of the label of a queue."""
