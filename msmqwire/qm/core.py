@@ -17,7 +17,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
-from msmqwire.qm.rules import recovery, rows
+from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.directory import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.lookup import Lookup
@@ -119,7 +119,7 @@ class Core:
 
     def changed(self) -> None:
         """Attributes of the queue manager were set: those that survive are stored."""
-        rows.put_queue_manager(self.context)
+        stored_rows.put_queue_manager(self.context)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""

@@ -31,7 +31,7 @@ from msmqwire.qm.model.values import (
     PositionState,
     QueueType,
 )
-from msmqwire.qm.rules import cursors, rows, wire
+from msmqwire.qm.rules import cursors, stored_rows, wire
 from msmqwire.qm.rules.reads import FAILED, PENDING, STATUS_NOT_FOUND, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 
@@ -148,7 +148,7 @@ class Messages:
         disk: after a crash the count goes on behind that.
         """
         self._numbered = self._context.queue_manager.sequential_id + ahead
-        rows.put_sequential_id(self._context, self._numbered)
+        stored_rows.put_sequential_id(self._context, self._numbered)
 
     def _identifier(self, message: Message) -> int:
         """LookupIdentifier: DMPR-3.1.7.1.9-06, with its condition as a setting."""
@@ -173,7 +173,7 @@ class Messages:
             if not position.stored:
                 self._held.append(position)
                 self._held_bytes += position.size
-            rows.put_message(self._context, position)
+            stored_rows.put_message(self._context, position)
         if position.held and not isinstance(queue, OutgoingQueue):
             position.message.packet = None  # its body is in memory once
         for descriptor in list(queue.descriptors.values()):
@@ -204,7 +204,7 @@ class Messages:
         position.queue.positions.remove(position)
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
-            rows.delete_message(self._context, position)
+            stored_rows.delete_message(self._context, position)
 
     def journal(self, message: Message, journal: Queue) -> None:
         """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
@@ -482,7 +482,7 @@ class Messages:
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:
-                rows.put_message(self._context, moved)
+                stored_rows.put_message(self._context, moved)
         else:
             self._start_expiry(moved, message)
             self.position_available(target, moved)
@@ -496,7 +496,7 @@ class Messages:
             elif position.state is PositionState.LOCKED:
                 position.state = PositionState.PURGE_PENDING
                 if position.stored:
-                    rows.put_message(self._context, position)
+                    stored_rows.put_message(self._context, position)
 
 
 def expires_in(queue: Queue) -> bool:

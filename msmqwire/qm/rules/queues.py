@@ -31,7 +31,7 @@ from msmqwire.qm.model.values import (
     QueueShareMode,
     QueueType,
 )
-from msmqwire.qm.rules import cursors, rows
+from msmqwire.qm.rules import cursors, stored_rows
 from msmqwire.qm.rules.directory import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
 from msmqwire.qm.rules.messages import Messages
@@ -144,7 +144,7 @@ class Queues:
         self._numbers += 1
         queue.number = self._numbers
         self.restore(queue)
-        rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context, queue)
 
     def restore(self, queue: Queue) -> None:
         """A queue of the store in the collection."""
@@ -158,7 +158,7 @@ class Queues:
         """An outgoing queue that is empty and not open: it is made again when it is wanted."""
         del self._context.queue_manager.queues[queue.number]
         self.lookup.remove(queue)
-        rows.delete_queue(self._context, queue)
+        stored_rows.delete_queue(self._context, queue)
 
     def security_of(self, queue: Queue) -> bytes:
         """The security descriptor that holds: of a public queue that in the directory, if it can be read."""
@@ -182,8 +182,8 @@ class Queues:
         queue.modify_time = self._context.utc
         if queue.journal is not None:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
-            rows.put_queue(self._context, queue.journal)
-        rows.put_queue(self._context, queue)
+            stored_rows.put_queue(self._context, queue.journal)
+        stored_rows.put_queue(self._context, queue)
 
     def delete(self, queue: Queue, *, skip_directory: bool = False) -> DirectoryOperationResult:
         """Delete Queue: [MS-MQDMPR] 3.1.7.1.4."""
@@ -199,7 +199,7 @@ class Queues:
                 descriptor.queue = None
             del self._context.queue_manager.queues[part.number]
             self.lookup.remove(part)
-            rows.delete_queue(self._context, part)
+            stored_rows.delete_queue(self._context, part)
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
             queue.owner_queue.subqueues.pop(name.lower(), None)
@@ -359,13 +359,13 @@ class Queues:
         for subscriber in self._context.subscribers:
             subscriber.queue_paused(queue)
         queue.state = OutgoingQueueState.ON_HOLD
-        rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context, queue)
 
     def resume(self, queue: OutgoingQueue) -> None:
         """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4. One that is Locked stays so while that holds."""
         locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
         queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
-        rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context, queue)
         for subscriber in self._context.subscribers:
             subscriber.queue_resumed(queue)
 

@@ -20,7 +20,7 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, OutgoingQueueState, PositionState, QueueType
-from msmqwire.qm.rules import rows, wire
+from msmqwire.qm.rules import stored_rows, wire
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.messages import Messages, expires_in
 from msmqwire.qm.rules.queues import Queues, is_http
@@ -59,7 +59,7 @@ class Recovery:
         relations = []
         for number, row in self._stored.rows(Table.QUEUE):
             assert isinstance(number, int)
-            queue, journal_of, subqueue_of = rows.read_queue(number, row)
+            queue, journal_of, subqueue_of = stored_rows.read_queue(number, row)
             if isinstance(queue, OutgoingQueue) and queue.state not in _QUIET:
                 queue.state = OutgoingQueueState.INACTIVE
             queues[number] = queue
@@ -76,7 +76,7 @@ class Recovery:
     def _restore_messages(self) -> dict[int, MessagePosition]:
         """Gives those that are taken, or in a transaction, by number."""
         manager = self._context.queue_manager
-        last = self._stored.row(Table.META, rows.SEQUENTIAL_ID)
+        last = self._stored.row(Table.META, stored_rows.SEQUENTIAL_ID)
         manager.sequential_id = int.from_bytes(last, "little") if last else 0
         found: dict[int, MessagePosition] = {}
         in_transactions = self._in_transactions()
@@ -84,7 +84,7 @@ class Recovery:
         load, available = self.load, PositionState.AVAILABLE
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
-            place = rows.read_place(row)
+            place = stored_rows.read_place(row)
             queue = manager.queues[place.queue]
             position = MessagePosition(queue, number, place.lookup_identifier, place.size)
             position.recoverable = position.stored = True
@@ -109,7 +109,7 @@ class Recovery:
 
     def _in_transactions(self) -> set[int]:
         """The messages of transactions that a coordinator has still to decide on."""
-        stored = (rows.read_transaction(row) for _, row in self._stored.rows(Table.TRANSACTION))
+        stored = (stored_rows.read_transaction(row) for _, row in self._stored.rows(Table.TRANSACTION))
         return {number for operations in stored for _, number, _, _ in operations}
 
     def load(self, position: MessagePosition) -> Message:
@@ -118,7 +118,7 @@ class Recovery:
         row = self._stored.row(Table.MESSAGE, position.number)
         assert packet is not None, "a message is stored with its packet"
         assert row is not None, "a message is stored with its place"
-        stored = rows.read_message(row)
+        stored = stored_rows.read_message(row)
         message = wire.from_stored(packet, self._context.queue_manager.identifier)
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
         message.allow_peek_when_locked = stored.allow_peek_when_locked
@@ -132,7 +132,7 @@ class Recovery:
         for key, row in self._stored.rows(Table.TRANSACTION):
             assert isinstance(key, bytes)
             transaction = Transaction(UUID(bytes=key), single_phase=False, prepared=True)
-            for kind, number, target, reason in rows.read_transaction(row):
+            for kind, number, target, reason in stored_rows.read_transaction(row):
                 if number not in positions:
                     continue  # its queue was deleted
                 position = positions[number]
@@ -210,6 +210,6 @@ def identifier(stored: Stored) -> UUID:
 
 def restore_attributes(manager: QueueManager, stored: Stored) -> None:
     """Give a queue manager the attributes that it had before: DMPR-3.1.1-12."""
-    row = stored.row(Table.META, rows.QUEUE_MANAGER)
+    row = stored.row(Table.META, stored_rows.QUEUE_MANAGER)
     if row:
-        rows.read_queue_manager(manager, row)
+        stored_rows.read_queue_manager(manager, row)

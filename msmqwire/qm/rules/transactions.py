@@ -10,7 +10,7 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import OutgoingQueue, Transaction, TransactionalOperation
 from msmqwire.qm.model.values import OperationType, PositionState
-from msmqwire.qm.rules import rows
+from msmqwire.qm.rules import stored_rows
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.places import in_transaction
 
@@ -56,7 +56,7 @@ class Transactions:
                         message.packet = in_transaction(packet, message)
         if not single_phase and not transaction.prepared:
             transaction.prepared = True
-            rows.put_transaction(self._context, transaction)
+            stored_rows.put_transaction(self._context, transaction)
         return MQ_OK
 
     def commit(self, identifier: UUID) -> int:
@@ -64,7 +64,7 @@ class Transactions:
         transaction = self._context.queue_manager.transactions.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        rows.delete_transaction(self._context, transaction)
+        stored_rows.delete_transaction(self._context, transaction)
         messages = self._messages
         for operation in transaction.operations:
             position = operation.position
@@ -98,7 +98,7 @@ class Transactions:
         transaction = self._context.queue_manager.transactions.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        rows.delete_transaction(self._context, transaction)
+        stored_rows.delete_transaction(self._context, transaction)
         for operation in transaction.operations:
             self._undo(operation)
         transaction.operations.clear()
@@ -116,7 +116,7 @@ class Transactions:
         else:
             message = position.message
             if position.stored and not message.recoverable:  # only the transaction had to survive
-                rows.delete_message(self._context, position)
+                stored_rows.delete_message(self._context, position)
                 position.hold(message)
                 position.stored = position.recoverable = False
             messages.position_available(position.queue, position)

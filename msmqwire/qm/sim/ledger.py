@@ -22,7 +22,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
 from msmqwire.qm.model.values import QueueManagerState
 from msmqwire.qm.protocols.binary import rows as transfer_rows
-from msmqwire.qm.rules import rows, wire
+from msmqwire.qm.rules import stored_rows, wire
 from msmqwire.qm.sim import tracked as states
 from msmqwire.qm.sim.tracked import EXPRESS, TRANSACTIONAL, Tracked
 from msmqwire.qm.sim.violation import Violated
@@ -360,7 +360,7 @@ class Ledger:
                 tracked = before.tracked if before is not None else self._of(packets.get(key), node)
                 if tracked is None:
                     continue
-                number = rows.read_message(row).queue
+                number = stored_rows.read_message(row).queue
                 queue = core.queue_manager.queues.get(number)  # outgoing ones go when they are empty
                 now = Place(tracked, place_kind(queue) if queue is not None else OUTGOING, number)
                 places[key] = now

@@ -25,7 +25,7 @@ from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.sequences import Sequences
 from msmqwire.qm.protocols.binary.session import COUNTS, Session
 from msmqwire.qm.protocols.binary.states import MessageState
-from msmqwire.qm.rules import rows as manager_rows
+from msmqwire.qm.rules import stored_rows as manager_rows
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.transactions import Transactions
