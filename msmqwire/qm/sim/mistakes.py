@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.values import EnqueueStatus, PositionState
-from msmqwire.qm.protocols.binary import rows, sending
+from msmqwire.qm.protocols.binary import sending, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.ending import Ending
@@ -124,7 +124,7 @@ def _deleted_on_session_ack(right: Any) -> Any:
 def _delivered_after_order_ack(_right: Any) -> Any:
     def arrived(self: Sequences, outgoing: Any) -> None:
         outgoing.transfer.remove(outgoing)
-        rows.delete_outgoing(self._context, outgoing)
+        transfer_rows.delete_outgoing(self._context, outgoing)
         self._engine.ending.delivered(outgoing)
 
     return arrived
@@ -310,18 +310,20 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Receiving, "_take", _advanced_before_enqueue, _LOST | _HANGS | {ledger.DURABLE}
         ),
         "IncomingTxSequenceNumber is not stored": Mistake(
-            rows, "put_incoming", _nothing, frozenset({ledger.DURABLE, ledger.ONCE})
+            transfer_rows, "put_incoming", _nothing, frozenset({ledger.DURABLE, ledger.ONCE})
         ),
         "AwaitingFinalACKTable is left out": Mistake(
             Sequences, "arrived", _delivered_after_order_ack, frozenset({ledger.JOURNALED_ONCE, ledger.HELD})
         ),
         "a resent message gets a new number": Mistake(Sending, "_number", _renumbered, _ORDER),
-        "TxSequenceNumber is not stored": Mistake(rows, "put_outgoing", _no_number_row, _ORDER | _LOST),
+        "TxSequenceNumber is not stored": Mistake(
+            transfer_rows, "put_outgoing", _no_number_row, _ORDER | _LOST
+        ),
         "TxSequenceNumber is restored wrongly": Mistake(
-            rows, "read_outgoing", _restored_without_order, _ORDER
+            transfer_rows, "read_outgoing", _restored_without_order, _ORDER
         ),
         "the sequence of a queue is not stored": Mistake(
-            rows, "put_sequence", _nothing, _ORDER | _LOST | _HANGS
+            transfer_rows, "put_sequence", _nothing, _ORDER | _LOST | _HANGS
         ),
         "transactional messages are deleted by session acknowledgements": Mistake(
             BinaryEngine, "_saved", _deleted_on_session_ack, _LOST | {ledger.JOURNALED_ONCE}

@@ -17,7 +17,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueType
-from msmqwire.qm.protocols.binary import restoring, rows
+from msmqwire.qm.protocols.binary import restoring, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.ending import Ending
@@ -352,7 +352,7 @@ class BinaryEngine:
     def _put_ordinal(self, last: int) -> None:
         """None of up to this number is given again after a restart: MQQB-3.1.1.3-16."""
         self._ordinals_until = last
-        self.context.changes.put(Table.META, rows.MESSAGE_ID_ORDINAL, last.to_bytes(8, "little"))
+        self.context.changes.put(Table.META, transfer_rows.MESSAGE_ID_ORDINAL, last.to_bytes(8, "little"))
 
     def stamp(self, message: Message) -> None:
         """A message that begins here: who and when."""

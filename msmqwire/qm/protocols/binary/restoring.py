@@ -8,9 +8,9 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import PositionState
-from msmqwire.qm.protocols.binary import rows
-from msmqwire.qm.protocols.binary.rows import OutgoingRow
+from msmqwire.qm.protocols.binary import transfer_rows
 from msmqwire.qm.protocols.binary.states import MessageState
+from msmqwire.qm.protocols.binary.transfer_rows import OutgoingRow
 from msmqwire.qm.rules.recovery import Stored
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 def ordinal(stored: Stored) -> int:
     """MessageIdOrdinal, or a limit of it."""
-    return _number(stored, rows.MESSAGE_ID_ORDINAL)
+    return _number(stored, transfer_rows.MESSAGE_ID_ORDINAL)
 
 
 def restore_incoming(engine: BinaryEngine, stored: Stored) -> None:
     """What other queue managers have sent: duplicates, and where their sequences stand."""
-    engine.sequences.restore(_number(stored, rows.TX_SEQUENCE_ORDINAL))
+    engine.sequences.restore(_number(stored, transfer_rows.TX_SEQUENCE_ORDINAL))
     engine.history.restore([(key, row) for key, row in stored.rows(Table.HISTORY) if isinstance(key, bytes)])
     queues = engine.context.queue_manager.queues
     for key, row in stored.rows(Table.INCOMING):
         assert isinstance(key, bytes)
-        name, info = rows.read_incoming(key, row, queues)
+        name, info = transfer_rows.read_incoming(key, row, queues)
         engine.sequences.infos[name] = info
         if info.queue is not None:
             info.queue.incoming[name] = info
@@ -37,9 +37,9 @@ def restore_incoming(engine: BinaryEngine, stored: Stored) -> None:
 
 def restore_transfers(engine: BinaryEngine, stored: Stored) -> None:
     """OutgoingMessageTable, AwaitingFinalACKTable and the sequences. The queues have their messages again."""
-    sequences = {number: rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
+    sequences = {number: transfer_rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
     outgoing = {
-        number: rows.read_outgoing(row)
+        number: transfer_rows.read_outgoing(row)
         for number, row in stored.rows(Table.OUTGOING)
         if isinstance(number, int)
     }

@@ -10,7 +10,7 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceInfo
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary import rows
+from msmqwire.qm.protocols.binary import transfer_rows
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 
@@ -64,7 +64,7 @@ class Sequences:
         transfer.last_ack = SequenceInfo()
         self._by_id[transfer.sequence_id] = transfer
         last = (self._time_stamp << 32 | self._ordinal).to_bytes(8, "little")
-        self._context.changes.put(Table.META, rows.TX_SEQUENCE_ORDINAL, last)
+        self._context.changes.put(Table.META, transfer_rows.TX_SEQUENCE_ORDINAL, last)
 
     def number(self, outgoing: OutgoingMessagePosition) -> None:
         """Give a message the next place in the sequence of its transfer: MQQB-3.1.7.1.3-01 and -02."""
@@ -77,8 +77,8 @@ class Sequences:
         transfer.numbered += 1
         transfer.ordered.append(outgoing)
         self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
-        rows.put_outgoing(self._context, outgoing)
-        rows.put_sequence(self._context, transfer)
+        transfer_rows.put_outgoing(self._context, outgoing)
+        transfer_rows.put_sequence(self._context, transfer)
         transfer.unacked_sequence.append(last := SequenceInfo(sequence, number, number - 1))
         info = transfer.queue.transfer
         info.eod_no_ack_count, info.eod_last_non_ack = len(transfer.unacked_sequence), last
@@ -128,7 +128,7 @@ class Sequences:
         if not outgoing.tx_sequence_number:
             return
         transfer, ordered = outgoing.transfer, outgoing.transfer.ordered
-        rows.delete_outgoing(self._context, outgoing)
+        transfer_rows.delete_outgoing(self._context, outgoing)
         self._numbered.pop(outgoing.position.message.identifier.uniquifier, None)
         if outgoing in ordered:
             place = ordered.index(outgoing)
@@ -174,10 +174,10 @@ class Sequences:
         if message.negative_journaling_requested or message.positive_journaling_requested:
             outgoing.state = MessageState.WAITING_FOR_FINAL_ACK
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing
-            rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
+            transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
             self._engine.ending.tell_sent(message, delivered=True)
         else:
-            rows.delete_outgoing(self._context, outgoing)
+            transfer_rows.delete_outgoing(self._context, outgoing)
             del self._numbered[message.identifier.uniquifier]
             self._engine.ending.delivered(outgoing)
         self._end_if_all_acknowledged(transfer)
@@ -192,7 +192,7 @@ class Sequences:
         if found.state is MessageState.WAITING_FOR_FINAL_ACK:
             found.state = _TRANSACTIONAL[found.state, MessageEvent.FINAL_ACK]
             del transfer.awaiting_final_ack[message_id], self._numbered[message_id]
-            rows.delete_outgoing(self._context, found)
+            transfer_rows.delete_outgoing(self._context, found)
         else:
             transfer.remove(found)
             self.given_up(found)
@@ -209,7 +209,7 @@ class Sequences:
         message_id = outgoing.position.message.identifier.uniquifier
         del outgoing.transfer.awaiting_final_ack[message_id], self._numbered[message_id]
         outgoing.state = MessageState.DONE
-        rows.delete_outgoing(self._context, outgoing)
+        transfer_rows.delete_outgoing(self._context, outgoing)
 
     def report(self, transfer: Transfer) -> None:
         """OutgoingTransferInfo: MQQB-3.1.5.6-12 to -14, MQQB-3.1.5.8.8-09 and -10."""
@@ -248,7 +248,7 @@ class Sequences:
         info = self.infos.pop(key)
         if info.queue is not None:
             info.queue.incoming.pop(key, None)
-        self._context.changes.delete(Table.INCOMING, rows.incoming_key(info))
+        self._context.changes.delete(Table.INCOMING, transfer_rows.incoming_key(info))
 
     def follows(self, info: IncomingTransactionalTransferInfo, message: Message) -> bool:
         """Whether a message is the next one of its sequence: MQQB-3.1.5.8.6-03 to -05."""
@@ -264,7 +264,7 @@ class Sequences:
         info.reject_count += 1
         info.last_access_time = self._context.utc
         if info.sequence_identifier.ordinal:  # MQQB-3.1.1.3.1-13
-            rows.put_incoming(self._context, info)
+            transfer_rows.put_incoming(self._context, info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, message: Message) -> None:
         """MQQB-3.1.5.8.6-07 to -09."""
@@ -272,4 +272,4 @@ class Sequences:
         assert sequence is not None, "asked of transactional messages"
         info.reject_count, info.last_access_time = 0, self._context.utc
         info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
-        rows.put_incoming(self._context, info)
+        transfer_rows.put_incoming(self._context, info)
