@@ -12,7 +12,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 from msmqwire.names import DistributionListName, SingleName, parse_format_name, parse_path_name
-from msmqwire.qm.directory import rows
+from msmqwire.qm.directory import stored_objects
 from msmqwire.qm.directory.attributes import (
     ATTRIBUTES,
     MISSING,
@@ -129,7 +129,7 @@ class EmbeddedDirectory:
         identifier = directory_object.identifier
         if identifier == NULL_GUID:
             identifier = self._new_guid()
-        if path := rows.full_path(kind, content):
+        if path := stored_objects.full_path(kind, content):
             content["FullPath"] = path
         if kind == "Queue":
             content["DirectoryPath"] = f"LDAP://{path}"
@@ -139,7 +139,7 @@ class EmbeddedDirectory:
         try:
             self._database.execute(
                 "INSERT INTO object (type, identifier, name, attributes) VALUES (?, ?, ?, ?)",
-                (kind, identifier.bytes, _name(kind, content), rows.write(content)),
+                (kind, identifier.bytes, _name(kind, content), stored_objects.write(content)),
             )
         except sqlite3.IntegrityError:
             return Created(_Status.OBJECT_ALREADY_EXISTS)
@@ -220,7 +220,7 @@ class EmbeddedDirectory:
                 content["ModifyTime"] = self._utc()
             self._database.execute(
                 "UPDATE object SET name = ?, attributes = ? WHERE type = ? AND identifier = ?",
-                (_name(kind, content), rows.write(content), kind, identifier.bytes),
+                (_name(kind, content), stored_objects.write(content), kind, identifier.bytes),
             )
         except sqlite3.IntegrityError:
             self._database.execute("ROLLBACK")
@@ -275,7 +275,7 @@ class EmbeddedDirectory:
     def _rows(self, kind: str, where: str = "", *values: object) -> Iterator[_Row]:
         statement = f"SELECT identifier, attributes FROM object WHERE type = ?{where} ORDER BY number"
         for identifier, row in self._database.execute(statement, (kind, *values)).fetchall():
-            yield UUID(bytes=identifier), rows.read(kind, row)
+            yield UUID(bytes=identifier), stored_objects.read(kind, row)
 
     def _select(self, kind: str, filters: Sequence[Filter]) -> Iterator[_Row]:
         """The objects that satisfy the filters, in the order in which they were created."""
@@ -286,8 +286,11 @@ class EmbeddedDirectory:
         for name, operator, value in filters:
             if operator == Operator.EQUALS and name == "Identifier" and isinstance(value, UUID):
                 where, values = f"{where} AND identifier = ?", [*values, value.bytes]
-            elif operator == Operator.EQUALS and rows.NAMED_BY[kind] == (name,):
-                where, values = f"{where} AND name = ?", [*values, rows.name_of(kind, {name: value})]
+            elif operator == Operator.EQUALS and stored_objects.NAMED_BY[kind] == (name,):
+                where, values = (
+                    f"{where} AND name = ?",
+                    [*values, stored_objects.name_of(kind, {name: value})],
+                )
         for row in self._rows(kind, where, *values):
             if satisfies(filters, lambda name, row=row: _value(row, name)):  # type: ignore[misc]
                 yield row
@@ -311,7 +314,7 @@ class EmbeddedDirectory:
         if any(_value(row, name) is MISSING for name in wanted):
             raise _Failed(_Status.ATTRIBUTE_NOT_FOUND)
         asked = {name: _value(row, name) for name in wanted}
-        found = rows.element(kind, asked | {"Identifier": identifier})
+        found = stored_objects.element(kind, asked | {"Identifier": identifier})
         if isinstance(found, Queue):
             found.queue_type = QueueType.PUBLIC
             found.queue_manager = self._host(parse_path_name(str(content["Pathname"])).computer)
@@ -347,7 +350,7 @@ class EmbeddedDirectory:
         """The queue managers in a site that links of it name as their gates."""
         gates: dict[UUID, None] = {}
         for row in self._rows("RoutingLink"):
-            link = rows.element("RoutingLink", row[1] | {"Identifier": row[0]})
+            link = stored_objects.element("RoutingLink", row[1] | {"Identifier": row[0]})
             assert isinstance(link, RoutingLink)
             if site in (link.site1_identifier, link.site2_identifier):
                 gates |= dict.fromkeys(link.site_gate_identifier_list)
@@ -357,7 +360,7 @@ class EmbeddedDirectory:
 
 
 def _queue_manager(row: _Row) -> QueueManager:
-    found = rows.element("QueueManager", row[1] | {"Identifier": row[0]})
+    found = stored_objects.element("QueueManager", row[1] | {"Identifier": row[0]})
     assert isinstance(found, QueueManager)
     return found
 
@@ -391,7 +394,7 @@ def _content(directory_object: DirectoryObject, attributes: Iterable[str]) -> di
 
 
 def _name(kind: str, content: dict[str, object]) -> str:
-    name = rows.name_of(kind, content)
+    name = stored_objects.name_of(kind, content)
     if name is None:
         raise _Failed(_Status.GENERIC_ERROR)
     return name
