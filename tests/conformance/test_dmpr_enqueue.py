@@ -20,7 +20,7 @@ from msmqwire.qm.model.values import (
     OperationType,
     PositionState,
 )
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from tests.queue_manager_desk import RECOVERABLE, SEND, Desk, bodies, completed, states, taken
 
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
@@ -49,7 +49,7 @@ def test_statuses_are_small_numbers() -> None:
 @pytest.mark.requirement("DMPR-3.1.7.1.9-03", "DMPR-3.1.1.1-10", "DMPR-3.1.7.1.9-05")
 def test_the_quota_of_the_queue_manager() -> None:
     message = Message(body=b"x" * 500)
-    size = wire.packet_size(message)
+    size = serialization.packet_size(message)
     desk = Desk(quota=2 * size)
     queue, other = desk.queue(), desk.queue("private$\\others")
     desk.put(queue, b"x" * 500)
@@ -71,7 +71,7 @@ def test_the_quota_of_the_queue_manager_is_judged_first() -> None:
 @pytest.mark.requirement("DMPR-3.1.7.1.9-04", "DMPR-3.1.1.2-10", "DMPR-3.1.7.1.9-05")
 def test_the_quota_of_a_queue_is_kilobytes(desk: Desk) -> None:
     queue = desk.queue(quota=1)
-    room = 1024 - wire.packet_size(Message())
+    room = 1024 - serialization.packet_size(Message())
     last = desk.core.queue_manager.sequential_id
     assert desk.core.messages.enqueue(queue, Message(body=bytes(room + 4))) == 1
     assert len(queue.positions) == 0
@@ -92,7 +92,7 @@ def test_messages_of_open_transactions_count_for_the_quota(desk: Desk) -> None:
 @pytest.mark.requirement("DMPR-3.1.1.2-11", "DMPR-3.1.1.12-22")
 def test_a_full_journal_gets_no_more_copies(desk: Desk) -> None:
     queue = desk.queue(journaling=True, journal_quota=1)
-    room = 1024 // 2 - wire.packet_size(Message())  # for two of them
+    room = 1024 // 2 - serialization.packet_size(Message())  # for two of them
     for body in (b"1", b"2", b"3"):
         desk.put(queue, body * (room - 8))
         taken(desk.core.messages.dequeue(desk.open(queue)))

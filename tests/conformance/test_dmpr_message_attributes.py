@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 
 GUID = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 
@@ -26,12 +26,14 @@ def test_defaults(name: str, value: Any) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.1.12-52")
 def test_the_destination_is_a_queue_manager_by_its_identifier() -> None:
-    packet = wire.to_packet(Message(destination_queue_manager_identifier=GUID))
-    assert wire.deserialize(packet).destination_queue_manager_identifier == GUID
+    packet = serialization.to_packet(Message(destination_queue_manager_identifier=GUID))
+    assert serialization.deserialize(packet).destination_queue_manager_identifier == GUID
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-63")
 def test_the_queue_manager_of_a_connector_goes_with_a_transactional_message() -> None:
     message = Message(connector_queue_manager_identifier=GUID, transaction_identifier=GUID)
-    assert wire.deserialize(wire.to_packet(message)).connector_queue_manager_identifier == GUID
+    assert (
+        serialization.deserialize(serialization.to_packet(message)).connector_queue_manager_identifier == GUID
+    )
     assert Message().connector_queue_manager_identifier == NULL_GUID

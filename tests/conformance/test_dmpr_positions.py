@@ -16,7 +16,7 @@ from msmqwire.qm.model.values import (
     OutgoingQueueState,
     PositionState,
 )
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.reads import PENDING, STATUS_NOT_FOUND
 from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, states, taken
 
@@ -52,7 +52,7 @@ def test_bytes_of_a_queue_are_those_of_its_messages(
 ) -> None:
     assert queue.total_bytes == 0
     first, second = desk.put(queue, b"x" * 100), desk.put(queue, b"y")
-    size = wire.packet_size(first.message), wire.packet_size(second.message)
+    size = serialization.packet_size(first.message), serialization.packet_size(second.message)
     assert size[0] > size[1] > 0
     assert queue.total_bytes == sum(size)
     assert first.state is AVAILABLE

@@ -31,7 +31,7 @@ from msmqwire.qm.model.values import (
     QueueFormatType,
     SenderIdentifierType,
 )
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from tests import handmade
 from tests.handmade import base_header, direct_name, private_id, private_name
 
@@ -228,36 +228,36 @@ def cases(section: str) -> list[Any]:
 def test_an_attribute_is_read_from_its_field(expected: Message, packet: bytes, names: list[str]) -> None:
     for name in names:
         if name in ("delivery_guarantee", "sender_identifier_type", "acknowledgements_requested"):
-            assert type(getattr(expected, name)) is type(getattr(wire.deserialize(packet), name))
-    same(wire.deserialize(packet), expected)
-    same(wire.deserialize(parse(packet), packet), expected)
+            assert type(getattr(expected, name)) is type(getattr(serialization.deserialize(packet), name))
+    same(serialization.deserialize(packet), expected)
+    same(serialization.deserialize(parse(packet), packet), expected)
 
 
 @pytest.mark.parametrize(("given", "packet", "names"), cases("32"))
 def test_a_field_is_written_from_its_attribute(given: Message, packet: bytes, names: list[str]) -> None:
-    record = wire.construct(given)
-    wire.serialize(given, record)
+    record = serialization.construct(given)
+    serialization.serialize(given, record)
     assert record.to_bytes() == packet
-    assert wire.to_packet(given) == packet
-    assert wire.packet_size(given) == len(packet)
+    assert serialization.to_packet(given) == packet
+    assert serialization.packet_size(given) == len(packet)
 
 
 @requirement("DMPR-3.1.7.1.32-01", "DMPR-3.1.7.1.31-01", "MQQB-3.1.7.10-01", "MQQB-3.1.7.11-01")
 def test_the_captured_message_comes_back() -> None:
     data = bytes.fromhex(VECTOR.read_text())
-    found = wire.deserialize(data)
+    found = serialization.deserialize(data)
     assert (found.label, found.body_type, len(found.body)) == ("mqsender label", 8, 2000)
     assert found.destination == DIRECT
     assert found.sender_identifier == SID
-    assert wire.to_packet(found) is data
-    assert wire.to_packet(found.copy(packet=None)) == data
-    again = wire.deserialize(data)
+    assert serialization.to_packet(found) is data
+    assert serialization.to_packet(found.copy(packet=None)) == data
+    again = serialization.deserialize(data)
     assert again is not found
     same(again, found)
 
 
 def test_classes_that_have_a_name_have_it() -> None:
-    found = wire.deserialize(properties_packet(message_class=0x8001)).message_class
+    found = serialization.deserialize(properties_packet(message_class=0x8001)).message_class
     assert found is MessageClass.MQMSG_CLASS_NACK_DELETED
 
 
@@ -311,9 +311,9 @@ def test_all_at_once() -> None:
         multi_queue=MULTI,
         flags=handmade.TR,
     )
-    assert wire.to_packet(given) == packet
-    assert wire.packet_size(given) == len(packet)
-    same(wire.deserialize(packet), given)
+    assert serialization.to_packet(given) == packet
+    assert serialization.packet_size(given) == len(packet)
+    same(serialization.deserialize(packet), given)
 
 
 # -- which headers: 3.1.7.1.30 ---------------------------------------------------------------------------
@@ -343,12 +343,12 @@ HEADERS = [
     ],
 )
 def test_a_header_is_there_if_an_attribute_wants_it(header: str, flag: str, attributes: Any) -> None:
-    record = wire.construct(message(**attributes))
+    record = serialization.construct(message(**attributes))
     assert record[header] is not None
     assert getattr(record.UserHeader.Flags, flag)
-    wire.serialize(message(**attributes), record)
+    serialization.serialize(message(**attributes), record)
     assert getattr(parse(record.to_bytes()).UserHeader.Flags, flag)
-    without = wire.construct(message())
+    without = serialization.construct(message())
     assert without[header] is None
     assert not getattr(without.UserHeader.Flags, flag)
 
@@ -356,10 +356,10 @@ def test_a_header_is_there_if_an_attribute_wants_it(header: str, flag: str, attr
 @requirement("DMPR-3.1.7.1.30-05")
 def test_a_debug_header_is_there_for_a_trace_queue() -> None:
     given = message(tracing_queue_identifier=OTHER)
-    record = wire.construct(given)
+    record = serialization.construct(given)
     assert record.BaseHeader.Flags.DH
     assert record.DebugHeader is not None
-    record = wire.construct(message())
+    record = serialization.construct(message())
     assert not record.BaseHeader.Flags.DH
     assert record.DebugHeader is None
 
@@ -382,7 +382,7 @@ def test_a_debug_header_is_there_for_a_trace_queue() -> None:
     ids=str,
 )
 def test_properties_are_always_there(attributes: Any) -> None:
-    record = wire.construct(message(**attributes))
+    record = serialization.construct(message(**attributes))
     assert record.MessagePropertiesHeader is not None
     assert record.UserHeader.Flags.MP
 
@@ -390,8 +390,8 @@ def test_properties_are_always_there(attributes: Any) -> None:
 @requirement("DMPR-3.1.7.1.30-01")
 def test_what_is_built_is_a_user_message() -> None:
     given = message(destination=DIRECT)
-    record = wire.construct(given)
-    wire.serialize(given, record)
+    record = serialization.construct(given)
+    serialization.serialize(given, record)
     again = parse(record.to_bytes())
     assert again.schema.name == "UserMessage"
     assert again == record
@@ -402,7 +402,7 @@ def test_what_is_built_is_a_user_message() -> None:
 
 @requirement("DMPR-3.1.7.1.31-02")
 def test_attributes_of_absent_headers_keep_their_defaults() -> None:
-    found, default = wire.deserialize(handmade.user_message()), Message()
+    found, default = serialization.deserialize(handmade.user_message()), Message()
     for name in (
         "authentication_level", "sender_identifier", "sender_identifier_type", "sender_certificate",
         "signature", "symmetric_key", "authentication_provider_type", "authentication_provider_name",
@@ -418,15 +418,15 @@ def test_attributes_of_absent_headers_keep_their_defaults() -> None:
 @pytest.mark.parametrize("level", [0x0, 0x1, 0x3, 0x5])
 def test_the_authentication_level_is_that_of_the_store_and_of_no_peer(level: int) -> None:
     packet = security_packet(flags=1, security_id=SID)
-    found = wire.deserialize(packet)
+    found = serialization.deserialize(packet)
     found.authentication_level = AuthenticationLevel(level)
-    stored = wire.to_stored(found)
+    stored = serialization.to_stored(found)
     assert level == parse(stored).SecurityHeader.Flags.AS
     assert (level != 0) == parse(stored).SecurityHeader.Flags.AU
-    again = wire.from_stored(stored, SERVER)
+    again = serialization.from_stored(stored, SERVER)
     assert again.authentication_level is AuthenticationLevel(level)
     assert again.packet == packet  # these bits are 0 on the wire
-    hostile = wire.deserialize(stored)
+    hostile = serialization.deserialize(stored)
     assert hostile.authentication_level is AuthenticationLevel.NONE
     assert hostile.packet == packet
 
@@ -434,7 +434,7 @@ def test_the_authentication_level_is_that_of_the_store_and_of_no_peer(level: int
 @requirement("DMPR-3.1.7.1.32-02")
 @pytest.mark.parametrize("size", range(5))
 def test_the_packet_size_is_that_of_the_whole_packet(size: int) -> None:
-    packet = wire.to_packet(
+    packet = serialization.to_packet(
         message(body=bytes(size), label="l", extension=b"e", sender_identifier=SID[:size])
     )
     assert int.from_bytes(packet[8:12], "little") == len(packet)
@@ -444,22 +444,22 @@ def test_the_packet_size_is_that_of_the_whole_packet(size: int) -> None:
 @requirement("DMPR-3.1.7.1.32-04")
 def test_a_transactional_message_has_priority_0_and_is_recoverable() -> None:
     given = transactional(priority=5, delivery_guarantee=DeliveryGuarantee.EXPRESS)
-    assert wire.to_packet(given) == transaction_packet()
+    assert serialization.to_packet(given) == transaction_packet()
 
 
 @requirement("DMPR-3.1.7.1.32-05")
 def test_the_priority_of_a_transactional_message_is_ignored() -> None:
     header = handmade.transaction_header()
-    same(wire.deserialize(handmade.user_message(transaction=header, flags=6)), transactional())
+    same(serialization.deserialize(handmade.user_message(transaction=header, flags=6)), transactional())
 
 
 @requirement("DMPR-3.1.7.1.32-06")
 @pytest.mark.parametrize("queue", [NULL, OTHER])
 def test_tr_and_dh_tell_that_tracing_is_requested(queue: UUID) -> None:
-    flags = parse(wire.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue)))
+    flags = parse(serialization.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue)))
     assert flags.BaseHeader.Flags.TR
     assert flags.BaseHeader.Flags.DH
-    flags = parse(wire.to_packet(message()))
+    flags = parse(serialization.to_packet(message()))
     assert not flags.BaseHeader.Flags.TR
     assert not flags.BaseHeader.Flags.DH
 
@@ -468,7 +468,7 @@ def test_tr_and_dh_tell_that_tracing_is_requested(queue: UUID) -> None:
 @pytest.mark.parametrize("queue", [NULL, OTHER])
 def test_qt_tells_that_there_is_a_trace_queue(queue: UUID) -> None:
     header = parse(
-        wire.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue))
+        serialization.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue))
     ).DebugHeader
     assert (header.Flags.QT, header.QueueIdentifier) == ((1, queue) if queue.int else (0, None))
 
@@ -476,17 +476,17 @@ def test_qt_tells_that_there_is_a_trace_queue(queue: UUID) -> None:
 @requirement("DMPR-3.1.7.1.32-07")
 @pytest.mark.parametrize(("label", "length"), [("", 0), ("a", 2), ("𝄞", 3), ("x" * 249, 250)])
 def test_the_label_length_counts_the_null(label: str, length: int) -> None:
-    packet = wire.to_packet(message(label=label))
+    packet = serialization.to_packet(message(label=label))
     assert parse(packet).MessagePropertiesHeader.LabelLength == length
-    assert wire.deserialize(packet).label == label
+    assert serialization.deserialize(packet).label == label
 
 
 @requirement("DMPR-3.1.1.12-46")
 def test_a_label_has_at_most_249_characters() -> None:
     assert Message().label == ""
-    assert wire.deserialize(wire.to_packet(message(label="x" * 249))).label == "x" * 249
+    assert serialization.deserialize(serialization.to_packet(message(label="x" * 249))).label == "x" * 249
     with pytest.raises(InvalidValue) as caught:
-        wire.to_packet(message(label="x" * 250))
+        serialization.to_packet(message(label="x" * 250))
     assert caught.value.path == "MessagePropertiesHeader.Label"
 
 
@@ -494,18 +494,18 @@ def test_a_label_has_at_most_249_characters() -> None:
 @pytest.mark.parametrize("level", AuthenticationLevel)
 def test_au_and_as_are_zero_on_the_wire(level: AuthenticationLevel) -> None:
     given = message(authentication_level=level, signature=b"s")
-    flags = parse(wire.to_packet(given)).SecurityHeader.Flags
+    flags = parse(serialization.to_packet(given)).SecurityHeader.Flags
     assert not flags.AU
     assert flags.AS == 0
-    found = wire.deserialize(wire.to_packet(given))
+    found = serialization.deserialize(serialization.to_packet(given))
     found.authentication_level = level
-    assert wire.to_packet(found) == wire.to_packet(given)
+    assert serialization.to_packet(found) == serialization.to_packet(given)
 
 
 @requirement("DMPR-3.1.7.1.32-12")
 @pytest.mark.parametrize("level", PrivacyLevel)
 def test_eb_tells_that_the_body_is_encrypted(level: PrivacyLevel) -> None:
-    flags = parse(wire.to_packet(message(privacy_level=level, signature=b"s"))).SecurityHeader.Flags
+    flags = parse(serialization.to_packet(message(privacy_level=level, signature=b"s"))).SecurityHeader.Flags
     assert (level != 0) == flags.EB
 
 
@@ -522,7 +522,7 @@ def test_eb_tells_that_the_body_is_encrypted(level: PrivacyLevel) -> None:
     ids=str,
 )
 def test_de_tells_that_the_system_signed(attributes: Any, told: bool) -> None:
-    header = parse(wire.to_packet(message(**attributes))).SecurityHeader
+    header = parse(serialization.to_packet(message(**attributes))).SecurityHeader
     assert told == header.Flags.DE
     assert (header.SecurityData.ProviderInfo is None) == ("Other" not in str(attributes))
 
@@ -569,8 +569,8 @@ def test_the_type_of_a_queue(attribute: str, name: FormatName, kind: int, data: 
     packet = user_packet(
         **{"address": handmade.SERVER, "destination": (5, handmade.SERVER), field: (kind, data)}
     )
-    assert wire.to_packet(given) == packet
-    found = wire.deserialize(packet)
+    assert serialization.to_packet(given) == packet
+    found = serialization.deserialize(packet)
     same(found, given)
     assert getattr(found, f"{attribute}_queue_type") is QueueFormatType(kind)
 
@@ -579,8 +579,8 @@ def test_the_type_of_a_queue(attribute: str, name: FormatName, kind: int, data: 
 def test_a_response_queue_that_is_the_administration_queue() -> None:
     given = message(administration=DIRECT, response=parse_format_name(DIRECT.canonical))
     packet = user_packet(admin=(7, direct_name("OS:a04bm02\\q")), response=(1, b""))
-    assert wire.to_packet(given) == packet
-    found = wire.deserialize(packet)
+    assert serialization.to_packet(given) == packet
+    found = serialization.deserialize(packet)
     assert found.response_queue_type is QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE
     assert found.response == found.administration == DIRECT
 
@@ -589,14 +589,14 @@ def test_a_response_queue_that_is_the_administration_queue() -> None:
 def test_a_response_queue_where_the_administration_queue_is() -> None:
     given = message(administration=PrivateName(OTHER, 5), response=PrivateName(OTHER, 6))
     packet = user_packet(admin=(6, private_name(OTHER.bytes_le, 5)), response=(4, private_id(6)))
-    assert wire.to_packet(given) == packet
-    found = wire.deserialize(packet)
+    assert serialization.to_packet(given) == packet
+    found = serialization.deserialize(packet)
     same(found, given)
     assert found.response_queue_type is QueueFormatType.PRIVATE_QUEUE_ON_ADMIN
 
 
 def test_a_private_destination_tells_its_host() -> None:
-    found = parse(wire.to_packet(message(destination=PrivateName(SERVER, 9)))).UserHeader
+    found = parse(serialization.to_packet(message(destination=PrivateName(SERVER, 9)))).UserHeader
     assert found.QueueManagerAddress == SERVER
 
 
@@ -604,12 +604,14 @@ def test_a_private_destination_tells_its_host() -> None:
 def test_no_list_of_queues_has_a_list() -> None:
     several = MultipleElementName((PublicName(OTHER), PublicName(SERVER)))
     with pytest.raises(InvalidName):
-        wire.to_packet(message(destinations=(several,)))
+        serialization.to_packet(message(destinations=(several,)))
 
 
 def test_no_destination_is_a_list() -> None:
     with pytest.raises(InvalidName):
-        wire.to_packet(message(destination=MultipleElementName((PublicName(OTHER), PublicName(SERVER)))))
+        serialization.to_packet(
+            message(destination=MultipleElementName((PublicName(OTHER), PublicName(SERVER))))
+        )
 
 
 # -- defaults and values: 3.1.1.12 -----------------------------------------------------------------------
@@ -671,7 +673,7 @@ def test_a_default(attribute: str, default: Any) -> None:
 )
 def test_values_are_carried_unchanged(attribute: str, values: Any) -> None:
     for value in values:
-        found = wire.deserialize(wire.to_packet(message(**{attribute: value})))
+        found = serialization.deserialize(serialization.to_packet(message(**{attribute: value})))
         assert getattr(found, attribute) == value
 
 
@@ -702,7 +704,7 @@ def test_sender_identifier_types() -> None:
 )
 def test_what_does_not_fit_is_refused(attributes: Any, path: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        wire.to_packet(message(**attributes))
+        serialization.to_packet(message(**attributes))
     assert caught.value.path == path
 
 
@@ -720,19 +722,22 @@ def test_what_does_not_fit_is_refused(attributes: Any, path: str) -> None:
 )
 def test_what_can_not_be_is_malformed(packet: bytes, path: str) -> None:
     with pytest.raises(MalformedPacket) as caught:
-        wire.deserialize(packet)
+        serialization.deserialize(packet)
     assert caught.value.path == path
 
 
 def test_a_label_that_is_no_text_is_held_as_far_as_it_goes() -> None:
     lone = b"a\0\x00\xd8\0\0"
-    found = wire.deserialize(properties_packet(label_length=3, extension=lone, extension_size=0))
+    found = serialization.deserialize(properties_packet(label_length=3, extension=lone, extension_size=0))
     assert found.label == "a\ud800"
-    assert wire.to_packet(found.copy(packet=None)) == properties_packet(
+    assert serialization.to_packet(found.copy(packet=None)) == properties_packet(
         label_length=3, extension=lone, extension_size=0
     )
     cut = b"a\0\0\0b\0\0\0"
-    assert wire.deserialize(properties_packet(label_length=4, extension=cut, extension_size=0)).label == "a"
+    assert (
+        serialization.deserialize(properties_packet(label_length=4, extension=cut, extension_size=0)).label
+        == "a"
+    )
 
 
 # -- packets on their way --------------------------------------------------------------------------------
@@ -752,78 +757,80 @@ ODD = handmade.user_message(
 
 def test_a_packet_is_sent_with_a_session_header() -> None:
     given = message(body=b"body")
-    assert wire.session_packet(given) == properties_packet(body=b"body")
+    assert serialization.session_packet(given) == properties_packet(body=b"body")
     properties = handmade.properties_header(body=b"body")
-    assert wire.session_packet(given, HEADER) == handmade.user_message(properties=properties, session=SESSION)
+    assert serialization.session_packet(given, HEADER) == handmade.user_message(
+        properties=properties, session=SESSION
+    )
 
 
 def test_a_kept_packet_has_no_session_header() -> None:
-    found = wire.deserialize(handmade.user_message(session=SESSION))
+    found = serialization.deserialize(handmade.user_message(session=SESSION))
     assert found.packet == handmade.user_message()
-    assert wire.deserialize(parse(handmade.user_message(session=SESSION))).packet == found.packet
-    assert wire.deserialize(handmade.user_message(), keep=False).packet is None
+    assert serialization.deserialize(parse(handmade.user_message(session=SESSION))).packet == found.packet
+    assert serialization.deserialize(handmade.user_message(), keep=False).packet is None
 
 
 def test_a_forwarded_packet_is_as_it_came_but_for_its_hop_count() -> None:
-    found = wire.deserialize(ODD)
-    assert wire.to_packet(found) is ODD
+    found = serialization.deserialize(ODD)
+    assert serialization.to_packet(found) is ODD
     found.hop_count += 1
     raised = bytearray(ODD)
     raised[60] += 1  # the lowest byte of UserHeader.Flags
-    assert wire.to_packet(found) == raised
-    assert wire.packet_size(found) == len(ODD)
+    assert serialization.to_packet(found) == raised
+    assert serialization.packet_size(found) == len(ODD)
     found.hop_count = 32
     with pytest.raises(InvalidValue):
-        wire.to_packet(found)
+        serialization.to_packet(found)
 
 
 def test_a_kept_packet_gets_its_numbers() -> None:
     user = handmade.user_header(destination=(7, direct_name("OS:a04bm02\\q")))
     header = handmade.transaction_header()
-    found = wire.deserialize(handmade.user_message(user=user, transaction=header, flags=0))
+    found = serialization.deserialize(handmade.user_message(user=user, transaction=header, flags=0))
     found.identifier = ObjectId(CLIENT, 99)
     found.sent_time = 7
     found.transactional_message_sequence_identifier = TxSequenceId(5, 6)
     found.transaction_sequence_number, found.transaction_previous_sequence_number = 9, 8
     user = handmade.user_header(destination=(7, direct_name("OS:a04bm02\\q")), message_id=99, sent_time=7)
     header = handmade.transaction_header(ordinal=6, time_stamp=5, number=9, previous=8)
-    assert wire.to_packet(found) == handmade.user_message(user=user, transaction=header, flags=0)
+    assert serialization.to_packet(found) == handmade.user_message(user=user, transaction=header, flags=0)
     found.identifier = ObjectId(CLIENT, 1 << 32)
     with pytest.raises(InvalidValue):
-        wire.to_packet(found)
+        serialization.to_packet(found)
 
 
 def test_a_copy_with_other_attributes_is_built_anew() -> None:
-    found = wire.deserialize(ODD)
+    found = serialization.deserialize(ODD)
     assert found.copy(arrival_time=5).packet is ODD
     assert found.copy(body=b"other").packet is None
-    assert wire.deserialize(wire.to_packet(found.copy(body=b"other"))).body == b"other"
+    assert serialization.deserialize(serialization.to_packet(found.copy(body=b"other"))).body == b"other"
 
 
 def test_own_messages_of_the_store_are_built_anew() -> None:
-    stored = wire.to_stored(message(body=b"body"))
-    own, foreign = wire.from_stored(stored, CLIENT), wire.from_stored(stored, SERVER)
+    stored = serialization.to_stored(message(body=b"body"))
+    own, foreign = serialization.from_stored(stored, CLIENT), serialization.from_stored(stored, SERVER)
     assert (own.packet, foreign.packet) == (None, stored)
     same(own, foreign)
 
 
 def test_a_level_that_was_verified_survives_in_the_store() -> None:
     given = message(authentication_level=AuthenticationLevel.SIG20, signature=b"s")
-    same(wire.from_stored(wire.to_stored(given), CLIENT), given)
+    same(serialization.from_stored(serialization.to_stored(given), CLIENT), given)
 
 
 def test_a_message_that_came_over_http_survives_in_the_store() -> None:
     given = message(
         body=b"body", soap_envelope="<e/>", soap_compound_message=b"POST body", soap_header="h", soap_body="b"
     )
-    stored = parse(wire.to_stored(given))
+    stored = parse(serialization.to_stored(given))
     compound = stored.CompoundMessageHeader
     assert stored.UserHeader.Flags.AH
     assert (compound.MsgBodySize, compound.MsgBodyOffset) == (4, 5)
-    found = wire.from_stored(stored.to_bytes(), SERVER)
+    found = serialization.from_stored(stored.to_bytes(), SERVER)
     same(found, given)
     assert found.packet is None  # what goes over the wire has no such headers: MQMQ-2.2.19.2-39
-    assert not parse(wire.to_packet(found)).UserHeader.Flags.AH
+    assert not parse(serialization.to_packet(found)).UserHeader.Flags.AH
 
 
 # -- order and final acknowledgements --------------------------------------------------------------------
@@ -841,21 +848,21 @@ def acknowledgement(message_class: int, body: bytes, delivery: DeliveryGuarantee
 
 
 def test_an_order_acknowledgement_is_recognised() -> None:
-    body = wire.order_ack_body(SEQUENCE, 9, 8)
+    body = serialization.order_ack_body(SEQUENCE, 9, 8)
     assert body == handmade.order_ack_body(number=9, previous=8)
-    packet = wire.to_packet(acknowledgement(0xFF, body, DeliveryGuarantee.EXPRESS))
+    packet = serialization.to_packet(acknowledgement(0xFF, body, DeliveryGuarantee.EXPRESS))
     assert packet == handmade.order_ack(handmade.order_ack_body(number=9, previous=8))
     record = parse(packet)
     assert record.schema.name == "OrderAck"
     assert record.OrderAckBody.TxSequenceNumber == 9
-    same(wire.deserialize(record), acknowledgement(0xFF, body, DeliveryGuarantee.EXPRESS))
+    same(serialization.deserialize(record), acknowledgement(0xFF, body, DeliveryGuarantee.EXPRESS))
 
 
 @pytest.mark.parametrize("message_class", [0x4000, 0x8005, 0xC000])
 def test_a_final_acknowledgement_is_recognised(message_class: int) -> None:
-    body = wire.final_ack_body(SEQUENCE, 9, 7, SERVER, 42)
+    body = serialization.final_ack_body(SEQUENCE, 9, 7, SERVER, 42)
     assert body == handmade.final_ack_body(number=9, previous=7, source=handmade.SERVER, message_id=42)
-    packet = wire.to_packet(acknowledgement(message_class, body, DeliveryGuarantee.RECOVERABLE))
+    packet = serialization.to_packet(acknowledgement(message_class, body, DeliveryGuarantee.RECOVERABLE))
     assert packet == handmade.final_ack(body, message_class=message_class)
     record = parse(packet)
     assert record.schema.name == "FinalAck"
@@ -864,4 +871,4 @@ def test_a_final_acknowledgement_is_recognised(message_class: int) -> None:
 
 def test_numbers_that_are_too_large_for_a_body() -> None:
     with pytest.raises(InvalidValue):
-        wire.order_ack_body(SEQUENCE, 0, -1)
+        serialization.order_ack_body(SEQUENCE, 0, -1)

@@ -22,7 +22,7 @@ from msmqwire.qm.model.values import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from msmqwire.schema import Record
 
 U32, BOOLEANS = integers(32, False), st.booleans()
@@ -130,12 +130,12 @@ def test_every_attribute_is_generated() -> None:
 
 @given(messages() | messages(everything=True))
 def test_a_message_comes_back_from_its_packet(message: Message) -> None:
-    data = wire.to_packet(message)
-    assert wire.packet_size(message) == len(data)
+    data = serialization.to_packet(message)
+    assert serialization.packet_size(message) == len(data)
     record = parse(data)
     assert record.recomputed() == record  # what was filled in by hand is what building computes
     for given_as in (data, record):
-        found = wire.deserialize(given_as)
+        found = serialization.deserialize(given_as)
         assert attributes(found) == attributes(message)
         assert found.packet == data
 
@@ -144,7 +144,7 @@ def test_a_message_comes_back_from_its_packet(message: Message) -> None:
 def test_a_message_comes_back_from_a_store(message: Message, level: AuthenticationLevel) -> None:
     message.authentication_level = level
     message.soap_envelope, message.soap_compound_message = "<e/>", b"POST"
-    found = wire.from_stored(wire.to_stored(message), NULL_GUID)
+    found = serialization.from_stored(serialization.to_stored(message), NULL_GUID)
     assert attributes(found) == attributes(message)
     assert found.authentication_level is level
     assert (found.soap_envelope, found.soap_compound_message) == ("<e/>", b"POST")
@@ -154,17 +154,17 @@ def test_a_message_comes_back_from_a_store(message: Message, level: Authenticati
 def test_any_packet_is_read_or_refused(record: Record) -> None:
     data = record.to_bytes()
     try:
-        found = wire.deserialize(data)
+        found = serialization.deserialize(data)
     except MalformedPacket:
         with pytest.raises(MalformedPacket):
-            wire.deserialize(record)
+            serialization.deserialize(record)
         return
-    assert attributes(wire.deserialize(record)) == attributes(found)
-    again = wire.deserialize(wire.to_packet(found))
+    assert attributes(serialization.deserialize(record)) == attributes(found)
+    again = serialization.deserialize(serialization.to_packet(found))
     assert attributes(again) == attributes(found)
     assert again.packet == found.packet
     try:
-        rebuilt = wire.deserialize(wire.to_packet(found.copy(packet=None)))
+        rebuilt = serialization.deserialize(serialization.to_packet(found.copy(packet=None)))
     except InvalidValue:
         assert len(found.label) >= 249  # without a null there may be one character more
         return
@@ -190,15 +190,15 @@ def test_what_is_kept_goes_out_as_it_came(record: Record) -> None:
     if record.schema not in (USER_MESSAGE, ORDER_ACK, FINAL_ACK):
         reject()
     try:
-        found = wire.deserialize(record)
+        found = serialization.deserialize(record)
     except MalformedPacket:
         reject()
-    kept = parse(wire.to_packet(found))
+    kept = parse(serialization.to_packet(found))
     assert kept.SessionHeader is None
     for name in record.schema.fields[1:]:
         if name not in ("SessionHeader", "SecurityHeader", "OrderAckBody", "FinalAckBody"):
             assert kept[name] == record[name]
     found.hop_count = (found.hop_count + 1) % 32
-    raised = parse(wire.to_packet(found))
+    raised = parse(serialization.to_packet(found))
     word = kept.UserHeader.Flags.replace(RC=found.hop_count)
     assert raised == kept.replace(UserHeader=kept.UserHeader.replace(Flags=word))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.places import in_transaction
 
 NAMES = st.sampled_from([r"DIRECT=TCP:10.0.0.5\q", r"DIRECT=OS:a-longer-name.example.com\private$\orders"])
@@ -40,6 +40,6 @@ def test_they_are_as_if_the_packet_was_built_with_them(
     after: tuple[int, bool, bool],
     final: bool,
 ) -> None:
-    built = wire.to_packet(message(name, label, body, before, final))
+    built = serialization.to_packet(message(name, label, body, before, final))
     wanted = message(name, label, body, after, final)
-    assert in_transaction(built, wanted) == wire.to_packet(wanted)
+    assert in_transaction(built, wanted) == serialization.to_packet(wanted)

@@ -31,7 +31,7 @@ from msmqwire.qm.model.values import (
     PositionState,
     QueueType,
 )
-from msmqwire.qm.rules import cursors, stored_rows, wire
+from msmqwire.qm.rules import cursors, serialization, stored_rows
 from msmqwire.qm.rules.reads import FAILED, PENDING, STATUS_NOT_FOUND, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 
@@ -77,8 +77,10 @@ class Messages:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         if message.packet is None:
-            message.packet = wire.to_packet(message)  # what none can hold is refused before it is here
-        size = wire.packet_size(message)
+            message.packet = serialization.to_packet(
+                message
+            )  # what none can hold is refused before it is here
+        size = serialization.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
         if full and not must:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
@@ -168,7 +170,9 @@ class Messages:
             return
         queue.positions.became_available(position)
         if position.held and isinstance(queue, OutgoingQueue) and position.message.packet is None:
-            position.message.packet = wire.to_packet(position.message)  # once, for the store and for sending
+            position.message.packet = serialization.to_packet(
+                position.message
+            )  # once, for the store and for sending
         if position.recoverable:
             if not position.stored:
                 self._held.append(position)
@@ -208,7 +212,7 @@ class Messages:
 
     def journal(self, message: Message, journal: Queue) -> None:
         """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
-        size = wire.packet_size(message)
+        size = serialization.packet_size(message)
         if _over_quota(journal, size):
             return
         position = self._place(journal, message.copy(), size)

@@ -20,7 +20,7 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, OutgoingQueueState, PositionState, QueueType
-from msmqwire.qm.rules import stored_rows, wire
+from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.messages import Messages, expires_in
 from msmqwire.qm.rules.queues import Queues, is_http
@@ -119,7 +119,7 @@ class Recovery:
         assert packet is not None, "a message is stored with its packet"
         assert row is not None, "a message is stored with its place"
         stored = stored_rows.read_message(row)
-        message = wire.from_stored(packet, self._context.queue_manager.identifier)
+        message = serialization.from_stored(packet, self._context.queue_manager.identifier)
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
         message.allow_peek_when_locked = stored.allow_peek_when_locked
         message.application_deadletter_queue = stored.deadletter

@@ -26,7 +26,7 @@ from msmqwire.qm.model.values import (
     QueueScope,
     QueueType,
 )
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 
 if TYPE_CHECKING:
     from msmqwire.qm.model.context import Context
@@ -84,7 +84,7 @@ def put_message(context: Context, position: MessagePosition) -> None:
     context.changes.put(Table.MESSAGE, position.number, row)
     if not position.stored:
         position.stored = True
-        context.changes.put(Table.PACKET, position.number, wire.to_stored(message))
+        context.changes.put(Table.PACKET, position.number, serialization.to_stored(message))
 
 
 def put_sequential_id(context: Context, number: int) -> None:

@@ -22,7 +22,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
 from msmqwire.qm.model.values import QueueManagerState
 from msmqwire.qm.protocols.binary import transfer_rows as transfer_rows
-from msmqwire.qm.rules import stored_rows, wire
+from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.sim import tracked as states
 from msmqwire.qm.sim.tracked import EXPRESS, TRANSACTIONAL, Tracked
 from msmqwire.qm.sim.violation import Violated
@@ -386,7 +386,7 @@ class Ledger:
     def _of(self, packet: bytes | None, node: Node) -> Tracked | None:
         if packet is None:
             return None
-        number = tag(wire.from_stored(packet, node.identifier))
+        number = tag(serialization.from_stored(packet, node.identifier))
         return self.messages[number] if number is not None else None
 
     def _taken_in_order(self, node: Node, changes: Changes) -> None:

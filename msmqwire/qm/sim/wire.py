@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.framing import Framer
 from msmqwire.packets import parse
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from msmqwire.qm.sim.violation import Violated
 from msmqwire.schema import Record
 
@@ -41,7 +41,7 @@ class Listener:
         text = kind
         tracked = None
         if kind == "UserMessage":
-            message = wire.deserialize(packet, data)
+            message = serialization.deserialize(packet, data)
             tracked = world.ledger.transmitted(source, message)
             text = f"UserMessage {tracked or f'of class {message.message_class:#x}'}"
             if message.transactional:

@@ -23,7 +23,7 @@ from msmqwire.qm.model.values import (
     QueueAccessType,
     QueueType,
 )
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.engine import BinaryEngine
@@ -114,7 +114,9 @@ class Acknowledging:
 
     def order(self, info: IncomingTransactionalTransferInfo, session: Session) -> None:
         """Send Transactional Acknowledgment of class ORDER_ACK: [MS-MQQB] 3.1.7.17."""
-        body = wire.order_ack_body(info.sequence_identifier, info.sequence_number, info.sequence_number - 1)
+        body = serialization.order_ack_body(
+            info.sequence_identifier, info.sequence_number, info.sequence_number - 1
+        )
         self._transactional(MessageClass.MQMSG_CLASS_ORDER_ACK, body, info.sender_identifier, session)
 
     def know(self, sender: UUID, session: Session) -> None:
@@ -126,7 +128,7 @@ class Acknowledging:
         """Send Transactional Acknowledgment of the other classes: [MS-MQQB] 3.1.7.17."""
         sequence = message.transactional_message_sequence_identifier
         assert sequence is not None, "only transactional messages have a FinalAck"
-        body = wire.final_ack_body(
+        body = serialization.final_ack_body(
             sequence,
             message.transaction_sequence_number,
             message.transaction_previous_sequence_number,

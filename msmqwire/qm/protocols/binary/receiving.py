@@ -17,7 +17,7 @@ from msmqwire.qm.model.values import (
 )
 from msmqwire.qm.protocols.binary.sending import expired
 from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.schema import Record
 
@@ -39,7 +39,7 @@ class Receiving:
     def user_message(self, session: Session, packet: Record, data: bytes) -> None:
         """A UserMessage packet has come over an open session."""
         try:
-            message = wire.deserialize(packet, data)
+            message = serialization.deserialize(packet, data)
         except MalformedPacket:
             message = None
         if message is None or message.destination is None or _has_no_place(message):

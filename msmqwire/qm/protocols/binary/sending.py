@@ -15,7 +15,7 @@ from msmqwire.qm.model.values import INFINITE, AcknowledgementsRequested, Outgoi
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
-from msmqwire.qm.rules import wire
+from msmqwire.qm.rules import serialization
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.engine import BinaryEngine
@@ -160,7 +160,7 @@ class Sending:
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
             self._engine.session_timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
-        context.effects.append(Send(session.connection, wire.session_packet(message, header)))
+        context.effects.append(Send(session.connection, serialization.session_packet(message, header)))
         if kind == "Transactional" and own:
             self._engine.sequences.await_order_ack(transfer)
         if message.tracing_requested:
