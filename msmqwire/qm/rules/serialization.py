@@ -21,10 +21,10 @@ from uuid import UUID
 from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_SEQUENCE_ID
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
-from msmqwire.qm.rules import serializing
+from msmqwire.qm.rules import message_to_packet
 from msmqwire.qm.rules.deserializing import deserialize
+from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
 from msmqwire.qm.rules.places import add_session_header, updated
-from msmqwire.qm.rules.serializing import construct, mark_verified, serialize
 from msmqwire.schema import Record
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
 
 def packet_size(message: Message) -> int:
     """Bytes of the packet of a message, without building it. Raises InvalidName."""
-    return serializing.packet_size(message) if message.packet is None else len(message.packet)
+    return message_to_packet.packet_size(message) if message.packet is None else len(message.packet)
 
 
 def to_packet(message: Message) -> bytes:
