@@ -22,8 +22,8 @@ from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
-from msmqwire.qm.rules.deserializing import deserialize
 from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
+from msmqwire.qm.rules.packet_to_message import deserialize
 from msmqwire.qm.rules.places import add_session_header, updated
 from msmqwire.schema import Record
 
