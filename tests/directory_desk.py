@@ -12,7 +12,7 @@ from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.model.values import QueueType
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 
 HERE, THERE = UUID(int=1), UUID(int=2)
 LISTED = UUID(int=0xD1)

@@ -18,7 +18,7 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.rules import recovery, stored_rows
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.messages import Messages

@@ -11,7 +11,7 @@ from msmqwire.qm.model.directory import DirectoryObject, Enterprise, RoutingLink
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.rules.directory import ChangeOperation
+from msmqwire.qm.rules.directory_events import ChangeOperation
 from tests.directory_desk import (
     HERE,
     ONLINE,

@@ -21,7 +21,7 @@ from msmqwire.qm.directory import Resolved
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.model.values import QueueType
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 from tests.directory_desk import (
     HERE,
     LISTED,

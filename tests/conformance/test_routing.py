@@ -20,7 +20,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers
 from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.model.values import QueueType
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.routing import Destination, Routing, next_sites
 
 

@@ -16,7 +16,7 @@ from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers
 from msmqwire.qm.model.values import DirectoryOperationResult, QueuePrivacy, QueueType
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.routing import next_sites
 
 SITES = [UUID(int=number) for number in range(1, 7)]

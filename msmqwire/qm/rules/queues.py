@@ -32,7 +32,7 @@ from msmqwire.qm.model.values import (
     QueueType,
 )
 from msmqwire.qm.rules import cursors, stored_rows
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
 from msmqwire.qm.rules.messages import Messages
 

@@ -15,7 +15,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult
-from msmqwire.qm.rules.directory import DirectoryEvents
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 
 
 class Destination(NamedTuple):
