@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules import serialization
-from msmqwire.qm.rules.places import in_transaction
+from msmqwire.qm.rules.packet_patch import in_transaction
 
 NAMES = st.sampled_from([r"DIRECT=TCP:10.0.0.5\q", r"DIRECT=OS:a-longer-name.example.com\private$\orders"])
 MARKS = st.tuples(st.integers(0, (1 << 20) - 1), st.booleans(), st.booleans())

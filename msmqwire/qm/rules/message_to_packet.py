@@ -25,7 +25,7 @@ from msmqwire.headers.security import PROVIDER_INFO, SECURITY_DATA
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
 from msmqwire.qm.model.values import AuthenticationLevel, DeliveryGuarantee
-from msmqwire.qm.rules.places import bits, masks
+from msmqwire.qm.rules.packet_patch import bits, masks
 from msmqwire.qm.rules.queue_fields import (
     QueueField,
     multi_queue_header,

@@ -15,7 +15,7 @@ from msmqwire.qm.model.values import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
-from msmqwire.qm.rules.places import bits, masks, without_session_header
+from msmqwire.qm.rules.packet_patch import bits, masks, without_session_header
 from msmqwire.qm.rules.queue_fields import read_list, read_queue
 from msmqwire.schema import Record
 

@@ -3,7 +3,7 @@
 `construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both
 and gives the bytes. `deserialize` reads a message and keeps its packet in `Message.packet`, which goes out
 again as it came, reserved bits, padding and spellings included: only what changes on the way is taken from
-the message, see `msmqwire.qm.rules.places.updated`. Whoever changes another attribute of such a message
+the message, see `msmqwire.qm.rules.packet_patch.updated`. Whoever changes another attribute of such a message
 sets its packet to None; `Message.copy` does.
 
 What a message that is written without its packet has lost: reserved bits and fields, the content of paddings
@@ -23,8 +23,8 @@ from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
 from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
+from msmqwire.qm.rules.packet_patch import add_session_header, updated
 from msmqwire.qm.rules.packet_to_message import deserialize
-from msmqwire.qm.rules.places import add_session_header, updated
 from msmqwire.schema import Record
 
 __all__ = [

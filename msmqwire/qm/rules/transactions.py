@@ -12,7 +12,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, Transaction, Transactional
 from msmqwire.qm.model.values import OperationType, PositionState
 from msmqwire.qm.rules import stored_rows
 from msmqwire.qm.rules.messages import Messages
-from msmqwire.qm.rules.places import in_transaction
+from msmqwire.qm.rules.packet_patch import in_transaction
 
 PREPARE_DONE: Final = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
 COMMIT_DONE: Final = "TXUSER_ENLISTMENT_MTAG_COMMITREQDONE"
