@@ -20,7 +20,7 @@ from msmqwire.qm.model.values import (
     QueueAccessType,
     QueueShareMode,
 )
-from msmqwire.qm.rules.reads import Read
+from msmqwire.qm.rules.read_results import Read
 from msmqwire.qm.store.memory import MemoryStore
 
 START = 1_700_000_000

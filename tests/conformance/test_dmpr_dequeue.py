@@ -10,7 +10,7 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.model.values import CursorState, OperationType, PositionState
-from msmqwire.qm.rules.reads import PENDING
+from msmqwire.qm.rules.read_results import PENDING
 from tests.queue_manager_desk import RECOVERABLE, Desk, Watcher, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE

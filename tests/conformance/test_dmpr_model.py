@@ -35,7 +35,7 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import MessageSeekAction, PositionState
-from msmqwire.qm.rules.reads import STATUS_NOT_FOUND
+from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
 from tests.queue_manager_desk import HERE, SEND, Desk, bodies, taken
 
 TABLES = Path(__file__).parents[2] / "docs" / "conformance"

@@ -16,7 +16,7 @@ from msmqwire.qm.model.values import (
     PositionState,
     SeekDirection,
 )
-from msmqwire.qm.rules.reads import PENDING, Read
+from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
 

@@ -17,7 +17,7 @@ from msmqwire.qm.model.values import (
     PositionState,
 )
 from msmqwire.qm.rules import serialization
-from msmqwire.qm.rules.reads import PENDING, STATUS_NOT_FOUND
+from msmqwire.qm.rules.read_results import PENDING, STATUS_NOT_FOUND
 from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE

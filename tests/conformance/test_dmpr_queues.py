@@ -21,7 +21,7 @@ from msmqwire.qm.model.values import (
     QueueType,
 )
 from msmqwire.qm.rules.lookup import queue_type
-from msmqwire.qm.rules.reads import PENDING
+from msmqwire.qm.rules.read_results import PENDING
 from tests.directory_desk import Recorder
 from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, taken
 

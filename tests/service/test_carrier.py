@@ -17,7 +17,7 @@ from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.values import DeliveryGuarantee, EnqueueStatus, QueueAccessType
-from msmqwire.qm.rules.reads import PENDING
+from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import carrier as module
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.carrier import Carrier

@@ -26,7 +26,7 @@ from msmqwire.qm.model.values import (
 )
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.queues import is_http
-from msmqwire.qm.rules.reads import PENDING
+from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.carrier import Carrier
 from msmqwire.qm.runtime.folder import open_core, stored_name

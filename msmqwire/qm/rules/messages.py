@@ -32,7 +32,7 @@ from msmqwire.qm.model.values import (
     QueueType,
 )
 from msmqwire.qm.rules import cursors, serialization, stored_rows
-from msmqwire.qm.rules.reads import FAILED, PENDING, STATUS_NOT_FOUND, Read
+from msmqwire.qm.rules.read_results import FAILED, PENDING, STATUS_NOT_FOUND, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1

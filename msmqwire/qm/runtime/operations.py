@@ -15,7 +15,7 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.values import INFINITE, EnqueueStatus, PositionState, QueueAccessType
-from msmqwire.qm.rules.reads import PENDING, Read
+from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.carrier import Carrier
 from msmqwire.qm.runtime.messages import (
