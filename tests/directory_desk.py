@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msmqwire.qm.directory import Created, Found, Opened, Resolved
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.model.directory import DirectoryObject
+from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.model.values import DirectoryOperationResult as Result

@@ -10,7 +10,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.directory import DirectoryObject
+from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.effects import Effect
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.message import NULL_GUID, Message

@@ -44,7 +44,7 @@ from msmqwire.qm.model.access import (
     may_open,
     set_security,
 )
-from msmqwire.qm.model.directory import ConnectedNetwork, Enterprise, Site
+from msmqwire.qm.model.directory_objects import ConnectedNetwork, Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.values import QueueAccessType
 

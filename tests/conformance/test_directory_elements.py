@@ -13,7 +13,7 @@ from msmqwire.headers import MQDSPUBLICKEYS, MQUSERSIGNCERTS
 from msmqwire.names import DirectName
 from msmqwire.qm.directory.attributes import ATTRIBUTES, TYPES
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.model.directory import (
+from msmqwire.qm.model.directory_objects import (
     ConnectedNetwork,
     DirectoryObject,
     Enterprise,

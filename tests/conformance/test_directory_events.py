@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msmqwire.qm.directory.attributes import update
-from msmqwire.qm.model.directory import DirectoryObject, Enterprise, RoutingLink, Site, User
+from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.values import DirectoryOperationResult as Result

@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.qm.directory import SortOrder
 from msmqwire.qm.directory.attributes import Operator
-from msmqwire.qm.model.directory import RoutingLink, Site
+from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.values import DirectoryOperationResult as Result

@@ -11,7 +11,7 @@ import pytest
 from msmqwire.errors import StoreDamaged
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Key, Table
-from msmqwire.qm.model.directory import Enterprise, Site
+from msmqwire.qm.model.directory_objects import Enterprise, Site
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.timers import Timer

@@ -17,7 +17,7 @@ from msmqwire.headers import USER_HEADER
 from msmqwire.qm.directory.attributes import update
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model import access, elements, values
-from msmqwire.qm.model.directory import (
+from msmqwire.qm.model.directory_objects import (
     ConnectedNetwork,
     DirectoryObject,
     Enterprise,

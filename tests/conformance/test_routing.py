@@ -14,7 +14,7 @@ from msmqwire.names import ConnectorName, FormatName, PrivateName, PublicName, p
 from msmqwire.qm.directory import Found
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.address import Address, address_text, parse_address
-from msmqwire.qm.model.directory import RoutingLink, Site
+from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import Operator, satisfies
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.model.directory import RoutingLink
+from msmqwire.qm.model.directory_objects import RoutingLink
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers

@@ -20,7 +20,7 @@ from msmqwire.names import DirectName, DistributionListName, PublicName
 from msmqwire.qm.directory import files
 from msmqwire.qm.directory.attributes import Filter
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.model.directory import Enterprise, Site
+from msmqwire.qm.model.directory_objects import Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.values import DirectoryOperationResult as Result

@@ -12,7 +12,7 @@ from operator import ge, gt, le, lt
 from types import MappingProxyType
 from typing import Any, Final
 
-from msmqwire.qm.model.directory import (
+from msmqwire.qm.model.directory_objects import (
     ConnectedNetwork,
     DirectoryObject,
     Enterprise,

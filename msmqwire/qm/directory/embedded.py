@@ -25,7 +25,7 @@ from msmqwire.qm.directory.attributes import (
 )
 from msmqwire.qm.directory.files import open_file
 from msmqwire.qm.directory.interface import Created, Found, Opened, Resolved, SortOrder
-from msmqwire.qm.model.directory import DirectoryObject, RoutingLink, Site, User
+from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.values import DirectoryOperationResult, QueueType

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msmqwire.names import DistributionListName, SingleName
 from msmqwire.qm.directory.attributes import Filter
-from msmqwire.qm.model.directory import DirectoryObject
+from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.values import DirectoryOperationResult
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from msmqwire.names import parse_path_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES, TYPES
 from msmqwire.qm.model import values
-from msmqwire.qm.model.directory import DirectoryObject, RoutingLink
+from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink
 from msmqwire.qm.model.message import NULL_GUID
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {

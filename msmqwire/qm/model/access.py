@@ -33,7 +33,7 @@ from msmqwire.headers.security_descriptor import (
     descriptor_parts,
     sid_bytes,
 )
-from msmqwire.qm.model.directory import ConnectedNetwork, Enterprise, Site
+from msmqwire.qm.model.directory_objects import ConnectedNetwork, Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.values import QueueAccessType
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.qm.model.directory import DirectoryObject, Enterprise, Site
+from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 from msmqwire.qm.model.values import (

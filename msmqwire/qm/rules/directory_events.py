@@ -20,7 +20,7 @@ from msmqwire.names import (
 )
 from msmqwire.qm.directory import Created, Directory, Found, Opened, SortOrder
 from msmqwire.qm.directory.attributes import ATTRIBUTES, Filter, Operator, known_filters, satisfies, update
-from msmqwire.qm.model.directory import DirectoryObject, Enterprise, Site
+from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PrivateName, PublicName
 from msmqwire.qm.directory.attributes import Operator
-from msmqwire.qm.model.directory import DirectoryObject, RoutingLink, Site
+from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
