@@ -34,9 +34,9 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
+from msmqwire.qm.model.enumerations import DeliveryGuarantee, QueueAccessType, QueueShareMode
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import DeliveryGuarantee, QueueAccessType, QueueShareMode
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore

@@ -9,9 +9,9 @@ from msmqwire.qm.directory import Created, Found, Opened, Resolved
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
+from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.timers import Timer, Timers
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.model.values import QueueType
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 
 HERE, THERE = UUID(int=1), UUID(int=2)

@@ -16,10 +16,10 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send, SendDatagram
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
+from msmqwire.qm.model.enumerations import DeliveryGuarantee, EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import DeliveryGuarantee, EnqueueStatus, QueueAccessType
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer

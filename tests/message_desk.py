@@ -17,9 +17,9 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
+from msmqwire.qm.model.enumerations import EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import EnqueueStatus, QueueAccessType
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.store.memory import MemoryStore

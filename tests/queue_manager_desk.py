@@ -11,15 +11,15 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Effect, ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
-from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     DeliveryGuarantee,
     EnqueueStatus,
     PositionState,
     QueueAccessType,
     QueueShareMode,
 )
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import Read
 from msmqwire.qm.store.memory import MemoryStore
 

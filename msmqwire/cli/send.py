@@ -19,7 +19,7 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
 from msmqwire.qm.client.plain import PlainSent
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
-from msmqwire.qm.model.values import AcknowledgementsRequested
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.messages import ACKNOWLEDGEMENTS
 from msmqwire.qm.runtime.network import TCP_PORT

@@ -13,9 +13,9 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.effects import Effect
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
+from msmqwire.qm.model.enumerations import EnqueueStatus, QueueManagerState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import EnqueueStatus, QueueManagerState
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.directory_events import DirectoryEvents

@@ -46,7 +46,7 @@ from msmqwire.qm.model.access import (
 )
 from msmqwire.qm.model.directory_objects import ConnectedNetwork, Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
-from msmqwire.qm.model.values import QueueAccessType
+from msmqwire.qm.model.enumerations import QueueAccessType
 
 requirement = pytest.mark.requirement
 ALLOW, DENY, AUDIT, ALLOW_OBJECT, ALLOW_IF, DENY_IF = 0, 1, 2, 5, 9, 10

@@ -22,9 +22,9 @@ from msmqwire.qm.model.directory_objects import (
     User,
 )
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
+from msmqwire.qm.model.enumerations import DirectoryServerType, OperatingSystemType, QueuePrivacy, QueueType
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.model.values import DirectoryServerType, OperatingSystemType, QueuePrivacy, QueueType
 
 # The tables of [MS-MQDSSM] 3.1.6.20, and ConnectedNetwork of [MS-MQDMPR] 3.1.1.9.
 PUBLISHED = {

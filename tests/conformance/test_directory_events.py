@@ -9,8 +9,8 @@ import pytest
 from msmqwire.qm.directory.attributes import update
 from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from msmqwire.qm.rules.directory_events import ChangeOperation
 from tests.directory_desk import (
     HERE,

@@ -19,8 +19,8 @@ from msmqwire.names import (
 )
 from msmqwire.qm.directory import Resolved
 from msmqwire.qm.model.elements import Queue, QueueManager
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.model.values import QueueType
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
+from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from tests.directory_desk import (
     HERE,

@@ -10,8 +10,8 @@ from msmqwire.qm.directory import SortOrder
 from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
 from tests.directory_desk import (
     THERE,
     Desk,

@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
-from msmqwire.qm.model.values import CursorResult, CursorState
+from msmqwire.qm.model.enumerations import CursorResult, CursorState
 from msmqwire.qm.rules import cursors
 from msmqwire.qm.rules.cursors import TRANSITIONS
 from tests.queue_manager_desk import Desk, bodies, taken

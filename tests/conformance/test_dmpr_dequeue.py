@@ -7,9 +7,9 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
+from msmqwire.qm.model.enumerations import CursorState, OperationType, PositionState
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import CursorState, OperationType, PositionState
 from msmqwire.qm.rules.read_results import PENDING
 from tests.queue_manager_desk import RECOVERABLE, Desk, Watcher, bodies, completed, states, taken
 

@@ -10,16 +10,16 @@ from msmqwire.constants import HResult, MessageClass
 from msmqwire.names import MultipleElementName
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.message import Message, TxSequenceId
-from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     DeliveryGuarantee,
     EnqueueStatus,
     OperationType,
     PositionState,
 )
+from msmqwire.qm.model.message import Message, TxSequenceId
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from tests.queue_manager_desk import RECOVERABLE, SEND, Desk, bodies, completed, states, taken
 

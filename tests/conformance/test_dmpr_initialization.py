@@ -14,13 +14,13 @@ from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.directory_objects import Enterprise, Site
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import QueueManager
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     DirectoryOperationResult,
     OutgoingQueueState,
     QueueManagerState,
     QueueType,
 )
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.store.memory import MemoryStore
 from tests.directory_desk import Recorder
 from tests.queue_manager_desk import HERE, SEND, START, Desk

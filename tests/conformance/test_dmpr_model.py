@@ -16,7 +16,7 @@ from msmqwire.constants import HResult
 from msmqwire.headers import USER_HEADER
 from msmqwire.qm.directory.attributes import update
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.model import access, elements, values
+from msmqwire.qm.model import access, elements, enumerations
 from msmqwire.qm.model.directory_objects import (
     ConnectedNetwork,
     DirectoryObject,
@@ -32,9 +32,9 @@ from msmqwire.qm.model.elements import (
     Queue,
     QueueManager,
 )
+from msmqwire.qm.model.enumerations import MessageSeekAction, PositionState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import MessageSeekAction, PositionState
 from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
 from tests.queue_manager_desk import HERE, SEND, Desk, bodies, taken
 
@@ -216,35 +216,35 @@ def test_sites_links_gates_and_networks() -> None:
 # -- enumerations ---------------------------------------------------------------------------------------
 
 ENUMERATIONS: list[tuple[str, type[Enum], str]] = [
-    ("3.1.1.1-06", values.OperatingSystemType, "Foreign, Win95, WinClient, WinServer, WinEnt, Other"),
+    ("3.1.1.1-06", enumerations.OperatingSystemType, "Foreign, Win95, WinClient, WinServer, WinEnt, Other"),
     (
-        "3.1.1.1-22", values.DirectoryServerType,
+        "3.1.1.1-22", enumerations.DirectoryServerType,
         "Standalone, BackupSiteController, PrimarySiteController, PrimaryEnterpriseController",
     ),
-    ("3.1.1.1-37", values.QueueManagerState, "Stopped, Initializing, Ready, Stopping"),
-    ("3.1.1.2-13", values.QueuePrivacy, "None, Optional, Body"),
-    ("3.1.1.2-20", values.QueueScope, "Site, Enterprise"),
-    ("3.1.1.2-24", values.QueueType, "Private, Public, System, Connector"),
+    ("3.1.1.1-37", enumerations.QueueManagerState, "Stopped, Initializing, Ready, Stopping"),
+    ("3.1.1.2-13", enumerations.QueuePrivacy, "None, Optional, Body"),
+    ("3.1.1.2-20", enumerations.QueueScope, "Site, Enterprise"),
+    ("3.1.1.2-24", enumerations.QueueType, "Private, Public, System, Connector"),
     (
-        "3.1.1.3-05", values.OutgoingQueueState,
+        "3.1.1.3-05", enumerations.OutgoingQueueState,
         "Connected, Disconnected, Disconnecting, Inactive, Locked, NeedValidation, Waiting, OnHold",
     ),
     (
-        "3.1.1.3-13", values.ConnectionStatus,
+        "3.1.1.3-13", enumerations.ConnectionStatus,
         "InProcess, EstablishPacketReceived, Established, UnknownFailure, PingFailure, SocketCreateFailure, "
         "SocketBindFailure, SocketConnectFailure, TcpNotEnabled, SocketSendFailure, ConnectionNotReady, "
         "DnsFailure, CertificateValidationFailure, ConnectionLimitReached, ConnectionRefused, "
         "RoutingDataNotAvailable, LowResource",
     ),
-    ("3.1.1.16-10", values.RemoteReadState, "None, Opened, ReadyForRead"),
-    ("3.1.1.17-03", values.MessageSeekAction, "SeekFirst, SeekPrevious, SeekCurrent, SeekNext, SeekLast"),
+    ("3.1.1.16-10", enumerations.RemoteReadState, "None, Opened, ReadyForRead"),
+    ("3.1.1.17-03", enumerations.MessageSeekAction, "SeekFirst, SeekPrevious, SeekCurrent, SeekNext, SeekLast"),
     (
-        "3.1.1.17-04", values.QueueAccessType,
+        "3.1.1.17-04", enumerations.QueueAccessType,
         "ReceiveAccess, SendAccess, PeekAccess, MoveAccess, ReceiveAdminAccess, PeekAdminAccess",
     ),
-    ("3.1.1.16-03", values.QueueAccessType,
+    ("3.1.1.16-03", enumerations.QueueAccessType,
      "ReceiveAccess, SendAccess, PeekAccess, MoveAccess, ReceiveAdminAccess, PeekAdminAccess"),
-    ("3.1.1.17-05", values.QueueShareMode, "DenyNone, DenyReceive"),
+    ("3.1.1.17-05", enumerations.QueueShareMode, "DenyNone, DenyReceive"),
 ]  # fmt: skip
 
 
@@ -266,7 +266,7 @@ def test_the_states_of_a_position() -> None:
 
 @pytest.mark.requirement("DMPR-3.1.1.13-01")
 def test_the_types_of_operations() -> None:
-    assert [kind.name for kind in values.OperationType] == ["ENQUEUE", "DEQUEUE", "MOVE"]
+    assert [kind.name for kind in enumerations.OperationType] == ["ENQUEUE", "DEQUEUE", "MOVE"]
 
 
 # -- a new queue manager --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     DirectoryOperationResult,
     OutgoingQueueState,
     QueueAccessType,

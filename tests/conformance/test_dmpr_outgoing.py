@@ -8,9 +8,9 @@ import pytest
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState
 from tests.queue_manager_desk import SEND, Desk, bodies
 
 State, Status = OutgoingQueueState, ConnectionStatus

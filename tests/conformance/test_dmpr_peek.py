@@ -8,14 +8,14 @@ import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
-from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     CursorState,
     MessageSeekAction,
     OperationType,
     PositionState,
     SeekDirection,
 )
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken

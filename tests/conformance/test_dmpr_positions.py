@@ -7,15 +7,15 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
-from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     EnqueueStatus,
     OperationType,
     OutgoingQueueState,
     PositionState,
 )
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.read_results import PENDING, STATUS_NOT_FOUND
 from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, states, taken

@@ -12,14 +12,14 @@ from msmqwire.names import parse_path_name
 from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     DirectoryOperationResult,
     PositionState,
     QueuePrivacy,
     QueueScope,
     QueueType,
 )
+from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.rules.lookup import queue_type
 from msmqwire.qm.rules.read_results import PENDING
 from tests.directory_desk import Recorder

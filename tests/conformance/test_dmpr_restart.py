@@ -11,7 +11,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     DirectoryServerType,
     OperatingSystemType,
     OutgoingQueueState,

@@ -10,8 +10,8 @@ from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import Queue, Transaction
+from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import OperationType, PositionState
 from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE

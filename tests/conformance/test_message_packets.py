@@ -22,8 +22,7 @@ from msmqwire.names import (
     parse_format_name,
 )
 from msmqwire.packets import parse
-from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
     AuthenticationLevel,
@@ -31,6 +30,7 @@ from msmqwire.qm.model.values import (
     QueueFormatType,
     SenderIdentifierType,
 )
+from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules import serialization
 from tests import handmade
 from tests.handmade import base_header, direct_name, private_id, private_name

@@ -11,8 +11,8 @@ import pytest
 from msmqwire.constants import HResult
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDatagram
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue, QueueManager
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests import handmade as h
 from tests.engine_desk import DIRECT, OTHER, OWN, THERE, THIRD, Desk, Peer, base_flags, internal_flags, kind

@@ -16,8 +16,8 @@ import pytest
 
 from msmqwire.qm.model.effects import Connect, Resolve, Send
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, SenderIdentifierType
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import AcknowledgementsRequested, SenderIdentifierType
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests import handmade as h
 from tests.engine_desk import Desk, kind

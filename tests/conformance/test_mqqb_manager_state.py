@@ -8,10 +8,10 @@ import pytest
 
 from msmqwire.qm.model.effects import Connect, Resolve
 from msmqwire.qm.model.elements import SequenceInfo
+from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.store.memory import MemoryStore
 from tests import handmade as h

@@ -8,9 +8,9 @@ import pytest
 
 from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
+from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
 from tests import handmade
 from tests.message_desk import (
     HERE,

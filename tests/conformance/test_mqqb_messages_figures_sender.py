@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import ConnectionStatus, DeliveryGuarantee
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 from tests.message_desk import PEER_ADDRESS, THERE, Desk, Peer, bodies

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import QueueAccessType
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests import handmade
 from tests.message_desk import ADDRESS, BEHIND, HERE, JP, PEER_ADDRESS, THERE, Desk, Peer, bodies, direct

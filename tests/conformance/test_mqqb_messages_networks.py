@@ -8,9 +8,9 @@ import pytest
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.core import Core
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import AcknowledgementsRequested, DeliveryGuarantee, QueueAccessType
 from msmqwire.schema import Record
 from tests.message_desk import PA, PR, acks, bodies, make_queue
 from tests.message_net import Net

@@ -6,10 +6,10 @@ import pytest
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Disconnect
+from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import QueueType
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests import handmade
 from tests.message_desk import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import DeliveryGuarantee
 from tests import handmade
 from tests.message_desk import Desk, Peer
 

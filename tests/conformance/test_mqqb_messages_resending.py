@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.elements import SequenceInfo
+from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import RESEND_TIMES, Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import DeliveryGuarantee
 from tests import handmade
 from tests.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, bodies
 

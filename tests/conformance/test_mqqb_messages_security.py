@@ -8,8 +8,8 @@ from msmqwire.constants import MQQUEUEACCESSMASK
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import AuthenticationLevel, ConnectionStatus, QueuePrivacy
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import AuthenticationLevel, ConnectionStatus, QueuePrivacy
 from tests import handmade
 from tests.message_desk import BEHIND, HERE, JN, NA, PEER_ADDRESS, THERE, Desk, acks, bodies, direct
 

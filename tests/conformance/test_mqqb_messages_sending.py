@@ -9,15 +9,15 @@ import pytest
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Resolve
-from msmqwire.qm.model.message import Message, ObjectId
-from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     DeliveryGuarantee,
     OutgoingQueueState,
     QueueAccessType,
 )
+from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from tests import handmade

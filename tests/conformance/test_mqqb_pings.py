@@ -7,8 +7,8 @@ import pytest
 from msmqwire.constants import HResult
 from msmqwire.qm.model.effects import Connect, SendDatagram
 from msmqwire.qm.model.elements import ConnectionHistory
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.protocols.binary.states import PING, PingState
 from tests import handmade as h
 from tests.engine_desk import OTHER, OWN, THERE, Desk

@@ -8,9 +8,9 @@ import pytest
 
 from msmqwire.qm.model.effects import Connect, Resolve
 from msmqwire.qm.model.elements import SequenceInfo
+from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import OutgoingQueueState
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests import handmade as h
 from tests.engine_desk import OTHER, OWN, THERE, Desk, Header, Peer, header, kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
+from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import OutgoingQueueState
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
 from tests import handmade as h
 from tests.engine_desk import DIRECT, OTHER, OWN, THERE, Desk, Peer, base_flags, kind

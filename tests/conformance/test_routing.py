@@ -16,10 +16,10 @@ from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.address import Address, address_text, parse_address
 from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
+from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.model.values import QueueType
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.routing import Destination, Routing, next_sites
 

@@ -13,9 +13,9 @@ from msmqwire.qm.directory.attributes import Operator, satisfies
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import RoutingLink
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult, QueuePrivacy, QueueType
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timers
-from msmqwire.qm.model.values import DirectoryOperationResult, QueuePrivacy, QueueType
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.routing import next_sites
 

@@ -15,13 +15,13 @@ from fuzz.strategies import packet, packets_of
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, DistributionListName, FormatName, PrivateName, PublicName
 from msmqwire.packets import FINAL_ACK, ORDER_ACK, USER_MESSAGE, parse
-from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     DeliveryGuarantee,
     SenderIdentifierType,
 )
+from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules import serialization
 from msmqwire.schema import Record
 

@@ -15,8 +15,8 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor
+from msmqwire.qm.model.enumerations import DeliveryGuarantee, EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.values import DeliveryGuarantee, EnqueueStatus, QueueAccessType
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import carrier as module
 from msmqwire.qm.runtime import queues

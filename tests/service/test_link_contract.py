@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDatagram
-from msmqwire.qm.model.values import ConnectionStatus
+from msmqwire.qm.model.enumerations import ConnectionStatus
 from tests.service.links import UNKNOWN, Links, simulated, sockets
 
 LARGE = bytes(range(251)) * 40_000

@@ -10,7 +10,7 @@ import pytest
 from msmqwire.qm.coordinator import Action, InProcessCoordinator, Outcome, Request, carry_out
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import TransactionReply
-from msmqwire.qm.model.values import PositionState
+from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.store.memory import MemoryStore
 from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, states, taken
 

@@ -22,9 +22,9 @@ from msmqwire.qm.directory.attributes import Filter
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
+from msmqwire.qm.model.enumerations import QueuePrivacy, QueueType
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import DirectoryOperationResult as Result
-from msmqwire.qm.model.values import QueuePrivacy, QueueType
 
 
 def guid(number: int) -> UUID:

@@ -11,8 +11,8 @@ from msmqwire.errors import InvalidValue
 from msmqwire.names import PrivateName, parse_format_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee, QueueAccessType
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.values import AcknowledgementsRequested, DeliveryGuarantee, QueueAccessType
 from msmqwire.qm.store.memory import MemoryStore
 
 

@@ -16,14 +16,14 @@ from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateN
 from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_why
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
-from msmqwire.qm.model.message import Message, ObjectId
-from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     ConnectionStatus,
     EnqueueStatus,
     QueueAccessType,
 )
+from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msmqwire.constants import class_name, is_about_receive, is_negative
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered
-from msmqwire.qm.model.values import AcknowledgementsRequested
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 
 
 @dataclass(frozen=True, slots=True)

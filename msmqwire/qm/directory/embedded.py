@@ -27,8 +27,8 @@ from msmqwire.qm.directory.files import open_file
 from msmqwire.qm.directory.interface import Created, Found, Opened, Resolved, SortOrder
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult, QueueType
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import DirectoryOperationResult, QueueType
 
 COST_MAX: Final = 999_999
 """The greatest cost of a routing link: DMPR-3.1.1.8-02."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from msmqwire.names import DistributionListName, SingleName
 from msmqwire.qm.directory.attributes import Filter
 from msmqwire.qm.model.directory_objects import DirectoryObject
-from msmqwire.qm.model.values import DirectoryOperationResult
+from msmqwire.qm.model.enumerations import DirectoryOperationResult
 
 
 class Created(NamedTuple):

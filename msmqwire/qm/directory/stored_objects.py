@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmqwire.names import parse_path_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES, TYPES
-from msmqwire.qm.model import values
+from msmqwire.qm.model import enumerations
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink
 from msmqwire.qm.model.message import NULL_GUID
 
@@ -37,7 +37,7 @@ def _reader(annotation: str) -> Callable[[Any], Any]:
 
 
 def _enumeration(name: str) -> type[Enum]:
-    kind: type[Enum] = getattr(values, name)
+    kind: type[Enum] = getattr(enumerations, name)
     return kind
 
 

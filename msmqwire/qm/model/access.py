@@ -35,7 +35,7 @@ from msmqwire.headers.security_descriptor import (
 )
 from msmqwire.qm.model.directory_objects import ConnectedNetwork, Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
-from msmqwire.qm.model.values import QueueAccessType
+from msmqwire.qm.model.enumerations import QueueAccessType
 
 NULL_SID: Final = sid_bytes("S-1-0-0")
 EVERYONE: Final = sid_bytes("S-1-1-0")

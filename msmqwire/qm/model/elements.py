@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
-from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
-from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     ConnectionStatus,
     CursorState,
@@ -26,6 +24,8 @@ from msmqwire.qm.model.values import (
     QueueType,
     RemoteReadState,
 )
+from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
+from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 
 if TYPE_CHECKING:
     from msmqwire.names import FormatName

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, MessageClass
 from msmqwire.names import FormatName, PrivateName, Role, to_user_header_queue
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
     AuthenticationLevel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.qm.model.values import PositionState
+from msmqwire.qm.model.enumerations import PositionState
 
 if TYPE_CHECKING:
     from msmqwire.qm.model.elements import Queue

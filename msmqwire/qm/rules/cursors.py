@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
+from msmqwire.qm.model.enumerations import CursorResult, CursorState, PositionState
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import CursorResult, CursorState, PositionState
 from msmqwire.qm.rules.seek import seek_available
 
 Result = tuple[CursorResult, MessagePosition | None]

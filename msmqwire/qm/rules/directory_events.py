@@ -22,10 +22,10 @@ from msmqwire.qm.directory import Created, Directory, Found, Opened, SortOrder
 from msmqwire.qm.directory.attributes import ATTRIBUTES, Filter, Operator, known_filters, satisfies, update
 from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult, QueueType
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer, Timers
-from msmqwire.qm.model.values import DirectoryOperationResult, QueueType
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _NOT_CONNECTED: Final = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED

@@ -6,8 +6,8 @@ import heapq
 
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import DispatchEntry, OutgoingQueue
+from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import PositionState
 
 
 class Dispatch:

@@ -15,7 +15,7 @@ from msmqwire.names import (
     PublicName,
 )
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
-from msmqwire.qm.model.values import QueueType
+from msmqwire.qm.model.enumerations import QueueType
 
 _KEPT: Final = 4096
 ORDER_QUEUE_NUMBER: Final = 4

@@ -23,8 +23,8 @@ from msmqwire.headers.base import PACKET_SIZE_MAX, SIGNATURE, VERSION
 from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.headers.security import PROVIDER_INFO, SECURITY_DATA
 from msmqwire.packets import USER_MESSAGE
+from msmqwire.qm.model.enumerations import AuthenticationLevel, DeliveryGuarantee
 from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
-from msmqwire.qm.model.values import AuthenticationLevel, DeliveryGuarantee
 from msmqwire.qm.rules.packet_patch import bits, masks
 from msmqwire.qm.rules.queue_fields import (
     QueueField,

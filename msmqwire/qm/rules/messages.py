@@ -18,10 +18,7 @@ from msmqwire.qm.model.elements import (
     TransactionalOperation,
     WaitingMessageReadOperation,
 )
-from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     CursorResult,
     DeliveryGuarantee,
@@ -31,6 +28,9 @@ from msmqwire.qm.model.values import (
     PositionState,
     QueueType,
 )
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
 from msmqwire.qm.rules.read_results import FAILED, PENDING, STATUS_NOT_FOUND, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id

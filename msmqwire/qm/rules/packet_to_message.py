@@ -8,13 +8,13 @@ from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
-from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     DeliveryGuarantee,
     SenderIdentifierType,
 )
+from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules.packet_patch import bits, masks, without_session_header
 from msmqwire.qm.rules.queue_fields import read_list, read_queue
 from msmqwire.schema import Record

@@ -18,8 +18,8 @@ from msmqwire.names import (
     to_mqf_element,
     to_user_header_queue,
 )
+from msmqwire.qm.model.enumerations import QueueFormatType
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.values import QueueFormatType
 from msmqwire.schema import Record
 
 REMEMBERED: Final = 2048

@@ -20,8 +20,7 @@ from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
-from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     DirectoryOperationResult,
     OutgoingQueueState,
@@ -31,6 +30,7 @@ from msmqwire.qm.model.values import (
     QueueShareMode,
     QueueType,
 )
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.rules import cursors, stored_rows
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msmqwire.constants import HResult
+from msmqwire.qm.model.enumerations import CursorResult
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import CursorResult
 
 STATUS_NOT_FOUND: Final = 0xC0000225
 PENDING: Final = HResult.MQ_INFORMATION_OPERATION_PENDING

@@ -17,9 +17,9 @@ from msmqwire.qm.model.elements import (
     Transaction,
     TransactionalOperation,
 )
+from msmqwire.qm.model.enumerations import INFINITE, OutgoingQueueState, PositionState, QueueType
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import INFINITE, OutgoingQueueState, PositionState, QueueType
 from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.messages import Messages, expires_in

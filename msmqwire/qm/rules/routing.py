@@ -11,10 +11,10 @@ from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, P
 from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
+from msmqwire.qm.model.enumerations import DirectoryOperationResult
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer, Timers
-from msmqwire.qm.model.values import DirectoryOperationResult
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 
 

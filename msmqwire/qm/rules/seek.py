@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import MessageSeekAction, PositionState, SeekDirection
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import MessageSeekAction, PositionState, SeekDirection
 
 
 def seek_available(

@@ -14,8 +14,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
-from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     DirectoryServerType,
     OperatingSystemType,
@@ -26,6 +25,7 @@ from msmqwire.qm.model.values import (
     QueueScope,
     QueueType,
 )
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 
 if TYPE_CHECKING:

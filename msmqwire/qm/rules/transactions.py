@@ -9,7 +9,7 @@ from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import OutgoingQueue, Transaction, TransactionalOperation
-from msmqwire.qm.model.values import OperationType, PositionState
+from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.rules import stored_rows
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.packet_patch import in_transaction

@@ -12,13 +12,13 @@ from msmqwire.constants import class_name, is_legal_class
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
 from msmqwire.headers.security_descriptor import sid_text
 from msmqwire.names import FormatName, parse_format_name
-from msmqwire.qm.model.message import LABEL_MAX, Message, ObjectId
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
     DeliveryGuarantee,
     SenderIdentifierType,
 )
+from msmqwire.qm.model.message import LABEL_MAX, Message, ObjectId
 
 _SINGLE_BITS: Final = {
     flag: str(flag.name).removeprefix("ACK_").lower()

@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.model.values import ConnectionStatus
+from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.runtime.carrier import Carrier
 from msmqwire.qm.runtime.logs import log
 

@@ -12,9 +12,9 @@ from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
+from msmqwire.qm.model.enumerations import INFINITE, EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import INFINITE, EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.carrier import Carrier

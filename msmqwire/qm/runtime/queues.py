@@ -12,14 +12,14 @@ from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
-from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     DirectoryOperationResult,
     OutgoingQueueState,
     QueuePrivacy,
     QueueType,
 )
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.runtime.messages import flag, number
 from msmqwire.qm.runtime.names import path_of, queue_name
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import INFINITE, PositionState
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested as Asked
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import INFINITE, PositionState
-from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionState
 from msmqwire.qm.sim import tracked as states

@@ -17,10 +17,10 @@ from msmqwire.headers.acknowledgements import ACK_LABEL, FINAL_ACK_BODY
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested as Asked
+from msmqwire.qm.model.enumerations import QueueManagerState
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import AcknowledgementsRequested as Asked
-from msmqwire.qm.model.values import QueueManagerState
 from msmqwire.qm.protocols.binary import transfer_rows as transfer_rows
 from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.sim import tracked as states

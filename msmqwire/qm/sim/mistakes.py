@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import OutgoingQueue
-from msmqwire.qm.model.values import EnqueueStatus, PositionState
+from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState
 from msmqwire.qm.protocols.binary import sending, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting

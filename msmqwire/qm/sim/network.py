@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.values import ConnectionStatus
+from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.sim.wire import Listener
 
 if TYPE_CHECKING:

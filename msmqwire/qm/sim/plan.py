@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.model.values import AcknowledgementsRequested
 
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 BUSY_MS: Final = 60_000

@@ -14,15 +14,15 @@ from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ReadCompleted, TransactionReply
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
-from msmqwire.qm.model.message import NULL_GUID, TIME_TO_REACH_QUEUE, Message
-from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
     DeliveryGuarantee,
     EnqueueStatus,
     QueueAccessType,
 )
+from msmqwire.qm.model.message import NULL_GUID, TIME_TO_REACH_QUEUE, Message
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim import tracked as states

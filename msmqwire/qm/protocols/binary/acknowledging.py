@@ -15,14 +15,14 @@ from msmqwire.errors import InvalidName
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName, PublicName
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue
-from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
     DeliveryGuarantee,
     QueueAccessType,
     QueueType,
 )
+from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.rules import serialization
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from msmqwire.names import FormatName, PrivateName
 from msmqwire.qm.model.address import address_text
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import ConnectionHistory
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState, QueueManagerState
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueManagerState
 from msmqwire.qm.protocols.binary.session import NextHop, Session
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer

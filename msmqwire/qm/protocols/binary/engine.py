@@ -13,10 +13,10 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Disconnect
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState, QueueType
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus, OutgoingQueueState, QueueType
 from msmqwire.qm.protocols.binary import restoring, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting

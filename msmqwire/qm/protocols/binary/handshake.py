@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.constants import HResult
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
 from msmqwire.qm.model.effects import Send
+from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import ConnectionStatus
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
 from msmqwire.schema import Record

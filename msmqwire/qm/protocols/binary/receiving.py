@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
-from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import (
+from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     EnqueueStatus,
     QueueAccessType,
     QueueType,
 )
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.sending import expired
 from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
 from msmqwire.qm.rules import serialization

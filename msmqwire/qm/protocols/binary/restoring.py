@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.model.values import PositionState
 from msmqwire.qm.protocols.binary import transfer_rows
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.protocols.binary.transfer_rows import OutgoingRow

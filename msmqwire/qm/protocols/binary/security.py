@@ -12,8 +12,8 @@ from msmqwire.constants import MQQUEUEACCESSMASK, MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import AuthenticationLevel, QueuePrivacy, SenderIdentifierType
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.values import AuthenticationLevel, QueuePrivacy, SenderIdentifierType
 from msmqwire.qm.rules.queues import Queues
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE

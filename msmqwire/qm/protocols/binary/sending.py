@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, OutgoingQueueState
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.model.values import INFINITE, AcknowledgementsRequested, OutgoingQueueState
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
