@@ -24,12 +24,12 @@ from msmqwire.qm.protocols.binary.ending import Ending
 from msmqwire.qm.protocols.binary.handshake import Handshake
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.message_security import Security
-from msmqwire.qm.protocols.binary.packets import acknowledged
 from msmqwire.qm.protocols.binary.pings import Pings
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.sequences import Sequences
 from msmqwire.qm.protocols.binary.session import NextHop, Session
+from msmqwire.qm.protocols.binary.session_packets import acknowledged
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import (
     MESSAGES,

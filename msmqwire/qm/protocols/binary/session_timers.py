@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.packets import session_ack
 from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.session_packets import session_ack
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.engine import BinaryEngine
