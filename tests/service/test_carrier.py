@@ -18,9 +18,9 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.read_results import PENDING
-from msmqwire.qm.runtime import carrier as module
+from msmqwire.qm.runtime import engine_driver as module
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import ORDERS, PATIENCE_S

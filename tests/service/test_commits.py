@@ -10,7 +10,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.runtime.carrier import MANY, Carrier
+from msmqwire.qm.runtime.engine_driver import MANY, Carrier
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import PATIENCE_S
 

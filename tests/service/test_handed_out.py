@@ -10,7 +10,7 @@ import pytest
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.operations import Hand
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import PATIENCE_S, message

@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.network import Connection, TcpNetwork, Ways

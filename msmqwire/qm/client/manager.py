@@ -28,7 +28,7 @@ from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.messages import identifier_text
 from msmqwire.qm.runtime.names import path_of

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.operations import Hand, error_json

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.qm.model.elements import OutgoingQueue
-from msmqwire.qm.runtime.carrier import Carrier
 from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.network import TcpNetwork
 from msmqwire.qm.runtime.queues import kind, short_name
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.logs import log
 
 TCP_PORT: Final = 1801
@@ -180,7 +180,7 @@ class TcpNetwork:
         engine = self._engine
         self._carrier.call(lambda: engine.datagram(data, address, port, request=request))
 
-    # -- what goes out: `msmqwire.qm.runtime.carrier.Network` ----------------------------------------------
+    # -- what goes out: `msmqwire.qm.runtime.engine_driver.Network` ----------------------------------------------
 
     def resolve(self, request: int, host: str) -> None:
         self._begin(self._resolve(request, host))

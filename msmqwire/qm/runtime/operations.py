@@ -17,7 +17,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.carrier import Carrier
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.messages import (
     TRANSACTIONAL,
     identifier_from,

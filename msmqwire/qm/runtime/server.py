@@ -14,8 +14,8 @@ from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.carrier import Carrier
 from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
