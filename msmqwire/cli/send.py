@@ -21,7 +21,7 @@ from msmqwire.qm.client.plain import PlainSent
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.messages import ACKNOWLEDGEMENTS
+from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS
 from msmqwire.qm.runtime.network import TCP_PORT
 from msmqwire.qm.runtime.operations import BATCH_MAX
 

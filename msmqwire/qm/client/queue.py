@@ -12,7 +12,7 @@ from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.runtime.messages import RECOVERABLE, TRANSACTIONAL, message_from
+from msmqwire.qm.runtime.message_json import RECOVERABLE, TRANSACTIONAL, message_from
 
 if TYPE_CHECKING:
     from typing import Unpack

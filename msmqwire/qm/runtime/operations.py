@@ -18,7 +18,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import Carrier
-from msmqwire.qm.runtime.messages import (
+from msmqwire.qm.runtime.message_json import (
     TRANSACTIONAL,
     identifier_from,
     identifier_text,

@@ -20,7 +20,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.runtime.messages import flag, number
+from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.names import path_of, queue_name
 
 LABEL_MAX: Final = 124
