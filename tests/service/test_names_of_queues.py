@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from msmqwire.errors import InvalidName
 from msmqwire.qm.runtime.folder import check_name, default_name
-from msmqwire.qm.runtime.names import path_of, queue_name
+from msmqwire.qm.runtime.local_names import path_of, queue_name
 
 GUID = "12345678-1234-1234-1234-123456789abc"
 

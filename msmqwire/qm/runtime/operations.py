@@ -18,6 +18,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
     TRANSACTIONAL,
     identifier_from,
@@ -26,7 +27,6 @@ from msmqwire.qm.runtime.message_json import (
     message_json,
     number,
 )
-from msmqwire.qm.runtime.names import queue_name
 
 BATCH_MAX: Final = 1000
 """Messages of one request, at most."""

@@ -20,8 +20,8 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
-from msmqwire.qm.runtime.names import path_of, queue_name
 
 LABEL_MAX: Final = 124
 """Characters of the label of a queue."""
