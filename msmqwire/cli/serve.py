@@ -18,8 +18,8 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.runtime import logs
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.local import server_of
-from msmqwire.qm.runtime.network import TCP_PORT, Limits, Ways
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
+from msmqwire.qm.runtime.transport import TCP_PORT, Limits, Ways
 
 _GARBAGE_AFTER: Final = 20_000
 """New objects after which garbage is looked for: a message leaves none, and many are made for each."""

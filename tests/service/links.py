@@ -15,7 +15,7 @@ from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.engine_driver import Carrier
-from msmqwire.qm.runtime.network import Connection, Limits, TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import Connection, Limits, TcpNetwork, Ways
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World

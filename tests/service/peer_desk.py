@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.network import Limits, Ways
 from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
+from msmqwire.qm.runtime.transport import Limits, Ways
 from tests.service.raw_peer import OTHER, Listener, Message, Session
 from tests.service.running import (
     LEDGER,

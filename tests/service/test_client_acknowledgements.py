@@ -15,8 +15,8 @@ from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.qm.client import Sent
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.network import Ways
 from msmqwire.qm.runtime.server import SETTINGS
+from msmqwire.qm.runtime.transport import Ways
 from tests.service.running import InThread, options, served
 from tests.service.sending import LEDGER, ORDERS, arrived, messages, run, taken, way
 

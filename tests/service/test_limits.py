@@ -12,8 +12,8 @@ import pytest
 import msmqwire
 from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.network import Limits, Ways
 from msmqwire.qm.runtime.server import SETTINGS, with_limits
+from msmqwire.qm.runtime.transport import Limits, Ways
 from tests.service.running import (
     ADDRESS,
     ORDERS,

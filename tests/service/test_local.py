@@ -15,7 +15,7 @@ from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, S
 from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.local import Local, attach
-from msmqwire.qm.runtime.network import Ways
+from msmqwire.qm.runtime.transport import Ways
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.service.running import (
     LEDGER,

@@ -12,7 +12,7 @@ from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.network import Connection, TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import Connection, TcpNetwork, Ways
 from msmqwire.qm.store.memory import MemoryStore
 from tests.service.running import command, listed, message, options, served, until
 

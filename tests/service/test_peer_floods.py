@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.network import Limits, TcpNetwork
+from msmqwire.qm.runtime.transport import Limits, TcpNetwork
 from tests import handmade as h
 from tests.service.peer_desk import (
     ORDERS,

@@ -13,8 +13,8 @@ import pytest
 from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.folder import CONTROL
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.network import Ways
 from msmqwire.qm.runtime.server import SETTINGS
+from msmqwire.qm.runtime.transport import Ways
 from tests.service.running import (
     LEDGER,
     ORDERS,

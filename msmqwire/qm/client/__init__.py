@@ -12,7 +12,7 @@ from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.plain import PlainQueue
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.sent import Acknowledgement, Sent
-from msmqwire.qm.runtime.network import TCP_PORT, Ways
+from msmqwire.qm.runtime.transport import TCP_PORT, Ways
 
 _PORT_MAX: Final = 0xFFFF
 

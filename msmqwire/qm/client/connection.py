@@ -11,7 +11,7 @@ from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.plain import Plain, PlainQueue
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.runtime.network import Ways
+from msmqwire.qm.runtime.transport import Ways
 
 _LOOK_S: Final = 0.005
 _GRACE_S: Final = 1.0

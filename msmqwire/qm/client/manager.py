@@ -32,8 +32,8 @@ from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
-from msmqwire.qm.runtime.network import TcpNetwork, Ways
 from msmqwire.qm.runtime.queues import reason
+from msmqwire.qm.runtime.transport import TcpNetwork, Ways
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore

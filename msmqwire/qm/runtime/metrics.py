@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.engine_driver import Carrier
-from msmqwire.qm.runtime.network import TcpNetwork
 from msmqwire.qm.runtime.queues import kind, short_name
+from msmqwire.qm.runtime.transport import TcpNetwork
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.network import TCP_PORT, Limits, TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import TCP_PORT, Limits, TcpNetwork, Ways
 from msmqwire.qm.store.sqlite import SqliteStore
 
 STOP_S: Final = 30.0
