@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from msmqwire.qm.sim.wire import Listener
+from msmqwire.qm.sim.packet_observer import Listener
 
 if TYPE_CHECKING:
     from msmqwire.qm.sim.node import Node
