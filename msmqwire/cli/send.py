@@ -17,8 +17,8 @@ from msmqwire.cli.serve import endpoint, ways
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
-from msmqwire.qm.client.plain import PlainSent
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
+from msmqwire.qm.client.synchronous import PlainSent
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS

@@ -9,9 +9,9 @@ from typing import Final
 from msmqwire.errors import InvalidValue
 from msmqwire.names import parse_format_name
 from msmqwire.qm.client.connection import Connection
-from msmqwire.qm.client.plain import PlainQueue
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.client.synchronous import PlainQueue
 from msmqwire.qm.runtime.transport import TCP_PORT, Ways
 
 _PORT_MAX: Final = 0xFFFF

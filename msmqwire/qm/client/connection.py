@@ -9,8 +9,8 @@ from typing import Final
 
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
-from msmqwire.qm.client.plain import Plain, PlainQueue
 from msmqwire.qm.client.queue import Queue
+from msmqwire.qm.client.synchronous import Plain, PlainQueue
 from msmqwire.qm.runtime.transport import Ways
 
 _LOOK_S: Final = 0.005
