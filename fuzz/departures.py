@@ -32,7 +32,7 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.values import FlagsValue
+from msmqwire.schema.record import FlagsValue
 
 # -- values that are not whole ----------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.layout import Field, layout
 from msmqwire.schema.nodes import inner_headers, references
-from msmqwire.schema.values import chosen_length, encode_text, flags_class
+from msmqwire.schema.record import chosen_length, encode_text, flags_class
 
 
 @dataclass(slots=True)

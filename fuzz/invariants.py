@@ -18,7 +18,7 @@ from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
 from msmqwire.packets import Protocol
 from msmqwire.schema import Align, Fill, Header, Packet, Record, plain, reference
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.values import FlagsValue
+from msmqwire.schema.record import FlagsValue
 
 # -- of any bytes -----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire import MalformedPacket
 from msmqwire.schema import Header, Record
-from msmqwire.schema.values import FlagsValue
+from msmqwire.schema.record import FlagsValue
 
 requirement = pytest.mark.requirement
 

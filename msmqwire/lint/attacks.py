@@ -46,8 +46,8 @@ from msmqwire.packets import (
 )
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import Header
+from msmqwire.schema.record import find_null
 from msmqwire.schema.reference import fields_before_error
-from msmqwire.schema.values import find_null
 
 HTTP_BODY_SIZE: Final = listed(
     "ATTACK-HTTP-BODY-SIZE",

@@ -14,7 +14,7 @@ from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.lint.registry import MESSAGES, SENT, Places, Problem, rule
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
-from msmqwire.schema.values import encode_text
+from msmqwire.schema.record import encode_text
 
 
 @rule(

@@ -43,7 +43,7 @@ from msmqwire.schema.nodes import (
     fixed_size,
     least_size,
 )
-from msmqwire.schema.values import FlagsValue, OddPadding, Record, plain
+from msmqwire.schema.record import FlagsValue, OddPadding, Record, plain
 
 __all__ = [
     "MORE",

@@ -13,11 +13,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import values
+from msmqwire.schema import record
 from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_parse import ParserSource
 from msmqwire.schema.nodes import Header
-from msmqwire.schema.values import Record
+from msmqwire.schema.record import Record
 
 
 class Refused(Exception):
@@ -51,7 +51,7 @@ class Codec:
             "guid": _guid,
             "from_bytes": int.from_bytes,
             "new": object.__new__,
-            **{name: getattr(values, name) for name in values.__dict__ if not name.startswith("_")},
+            **{name: getattr(record, name) for name in record.__dict__ if not name.startswith("_")},
         }
         self.read_trusted = _compiled("read", parser.source, {**common, **parser.constants})
         self.write_trusted = _compiled("write", builder.source, {**common, **builder.constants})

@@ -33,7 +33,7 @@ from msmqwire.schema.nodes import (
     View,
     least_size,
 )
-from msmqwire.schema.values import flags_class
+from msmqwire.schema.record import flags_class
 
 CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 

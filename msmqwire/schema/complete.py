@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.schema import values
+from msmqwire.schema import record
 from msmqwire.schema.nodes import (
     Align,
     Choice,
@@ -34,7 +34,7 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
 )
-from msmqwire.schema.values import FlagsValue, OddPadding, Record, flags_class
+from msmqwire.schema.record import FlagsValue, OddPadding, Record, flags_class
 
 _MISSING: Final = object()
 REFERENT: Final = 0x0002_0000
@@ -49,7 +49,7 @@ class _Frame:
     path: str
     start: int
     given: Mapping[str, Any]
-    values: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
     words: dict[str, dict[str, int]] = field(default_factory=dict)  # flag words by their bits
     inner: dict[str, _Frame] = field(default_factory=dict)
     end: int = 0
@@ -242,11 +242,11 @@ class _Completion:
         try:
             if part.padded:
                 assert isinstance(part.length, int)
-                data = values.encode_padded("" if value is None else value, part.length)
-                value = values.text_padded(data)
+                data = record.encode_padded("" if value is None else value, part.length)
+                value = record.text_padded(data)
             else:
-                data = values.encode_text(value)
-                value = values.text_exact(data)
+                data = record.encode_text(value)
+                value = record.text_exact(data)
         except ValueError as exc:
             raise self.refuse(str(exc), self.path(part.name)) from None
         self.refer(part.length, len(data))

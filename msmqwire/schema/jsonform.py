@@ -24,7 +24,7 @@ from msmqwire.schema.nodes import (
     Text,
     View,
 )
-from msmqwire.schema.values import FlagsValue, OddPadding, Record
+from msmqwire.schema.record import FlagsValue, OddPadding, Record
 
 
 def to_json(record: Record) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
 )
-from msmqwire.schema.values import Record, encode_padded, encode_text
+from msmqwire.schema.record import Record, encode_padded, encode_text
 
 
 @dataclass(frozen=True, slots=True)

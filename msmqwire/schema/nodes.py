@@ -19,7 +19,7 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from msmqwire.schema.codec import Codec
-    from msmqwire.schema.values import Record
+    from msmqwire.schema.record import Record
 
 NULL_GUID: Final = UUID(int=0)
 
@@ -350,7 +350,7 @@ class Header:
     @cached_property
     def record(self) -> type[Record]:
         """The class of its parsed values."""
-        from msmqwire.schema.values import record_class
+        from msmqwire.schema.record import record_class
 
         return record_class(self)
 

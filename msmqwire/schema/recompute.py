@@ -19,7 +19,7 @@ from msmqwire.schema.nodes import (
     inner_headers,
     references,
 )
-from msmqwire.schema.values import FlagsValue, Record
+from msmqwire.schema.record import FlagsValue, Record
 
 
 def recomputed(record: Record) -> Record:

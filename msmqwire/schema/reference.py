@@ -19,7 +19,7 @@ from uuid import UUID
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import values
+from msmqwire.schema import record
 from msmqwire.schema.nodes import (
     MORE,
     TO_NULL,
@@ -195,30 +195,30 @@ class _Characters(_Part):
         here = stream.tell()
         if node.otherwise:
             other = stream.length(node.otherwise)
-            length = values.chosen_length(stream.data, here, (length, other), stream.end)
+            length = record.chosen_length(stream.data, here, (length, other), stream.end)
         data = stream.take(length, node.name, blame)
         if node.padded:
-            return values.text_padded(data)
-        if node.strict and not values.ends_on_null(data, 0, len(data), len(data)):
+            return record.text_padded(data)
+        if node.strict and not record.ends_on_null(data, 0, len(data), len(data)):
             _, blamed, offset = stream.lookup(blame)
             why = f"{len(data)} bytes that do not end on a null character"
             stream.judge(MalformedPacket(why, path=blamed, offset=offset))
-        return values.text_exact(data)
+        return record.text_exact(data)
 
     def _to_null(self, stream: Reading) -> Any:
         here = stream.tell()
-        null = values.find_null(stream.data, here, stream.end)
+        null = record.find_null(stream.data, here, stream.end)
         if null < 0:
             why = "no null character ends it"
             raise MalformedPacket(why, path=stream.path(self.node.name), offset=stream.end)
-        return values.text_exact(stream.read(null + 2 - here))
+        return record.text_exact(stream.read(null + 2 - here))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         if self.node.padded:
             assert isinstance(self.node.length, int)
-            stream.write(values.encode_padded(obj, self.node.length))
+            stream.write(record.encode_padded(obj, self.node.length))
         else:
-            stream.write(values.encode_text(obj))
+            stream.write(record.encode_text(obj))
         return obj
 
 
@@ -242,7 +242,7 @@ class _Padding(_Part):
         else:
             stop = min(stop, stream.bound)
         data = stream.take(stop - here, node.name)
-        return data if stop == full else values.OddPadding(data)
+        return data if stop == full else record.OddPadding(data)
 
     def _without_marker(self, stream: Reading, stop: int) -> MalformedPacket:
         """The marker stands at neither place: the field behind the padding is cut off, or wrong."""
@@ -269,7 +269,7 @@ class _Filling(_Part):
         stop = _up_to(region.end, start, self.node.to)
         stop = max(region.end, min(stop, stream.bound))
         data = stream.take(stop - here, self.node.name)
-        return data if stop == _up_to(here, start, self.node.to) else values.OddPadding(data)
+        return data if stop == _up_to(here, start, self.node.to) else record.OddPadding(data)
 
     def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
         stream.write(obj)

@@ -32,7 +32,7 @@ from msmqwire.qm.rules.queue_fields import (
     queue_fields,
 )
 from msmqwire.schema import FlagsValue, Header, Record, least_size
-from msmqwire.schema.values import flags_class, text_exact
+from msmqwire.schema.record import flags_class, text_exact
 
 SYSTEM_PROVIDERS: Final = frozenset(
     {
