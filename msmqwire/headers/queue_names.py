@@ -6,7 +6,7 @@ from typing import Any
 
 from msmqwire.errors import InvalidName
 from msmqwire.names import from_user_header_queue
-from msmqwire.names.wire import AT_ADMIN, DIRECT, LIKE_ADMIN
+from msmqwire.names.header_names import AT_ADMIN, DIRECT, LIKE_ADMIN
 from msmqwire.schema import Record
 
 

@@ -23,15 +23,15 @@ from msmqwire.names.formats import (
     parse_format_name,
     split_elements,
 )
-from msmqwire.names.paths import PathName, parse_path_name
-from msmqwire.names.queue_format import from_queue_format, to_queue_format
-from msmqwire.names.wire import (
+from msmqwire.names.header_names import (
     Role,
     from_mqf_element,
     from_user_header_queue,
     to_mqf_element,
     to_user_header_queue,
 )
+from msmqwire.names.paths import PathName, parse_path_name
+from msmqwire.names.queue_format import from_queue_format, to_queue_format
 
 __all__ = [
     "ConnectorName",

@@ -25,7 +25,7 @@ from msmqwire.headers.acknowledgements import (
 )
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
-from msmqwire.names.wire import AT_DESTINATION, DIRECT
+from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
 from msmqwire.schema.nodes import Bits, Flags, Header
 

@@ -14,7 +14,7 @@ from msmqwire.columnar.compiled.generated import QUEUE
 from msmqwire.columnar.compiled.jit import LINE, copy, inlined, jit, prefetch, put64, u16, u32
 from msmqwire.columnar.compiled.state import R_KIND, R_LENGTH, R_START
 from msmqwire.columnar.compiled.texts import GUID_SIZE, decimal, guid, hexadecimal, number, utf8
-from msmqwire.names.wire import (
+from msmqwire.names.header_names import (
     AT_DESTINATION,
     AT_SOURCE,
     DIRECT,
