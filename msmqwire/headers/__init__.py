@@ -36,7 +36,7 @@ from msmqwire.headers.propvariant import (
     ULARGE_INTEGER,
 )
 from msmqwire.headers.queue_format import DL_ID, MULTICAST_ID, QUEUE_FORMAT
-from msmqwire.headers.queues import MQF_FORMAT_NAME_ELEMENT
+from msmqwire.headers.queue_format_names import MQF_FORMAT_NAME_ELEMENT
 from msmqwire.headers.remote import (
     DEAD_LETTER_HEADER,
     EXTENDED_ADDRESS_HEADER,

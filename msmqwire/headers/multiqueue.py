@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from msmqwire.headers.queues import MQF_FORMAT_NAME_ELEMENT
+from msmqwire.headers.queue_format_names import MQF_FORMAT_NAME_ELEMENT
 from msmqwire.schema import Fill, Header, Ref, align, raw, repeat, sub, uint
 
 DESTINATION_ID: Final = 0x0064

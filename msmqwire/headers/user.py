@@ -3,7 +3,7 @@
 from typing import Final
 
 from msmqwire.headers.base import INFINITE
-from msmqwire.headers.queues import (
+from msmqwire.headers.queue_format_names import (
     DIRECT_QUEUE_FORMAT_NAME,
     PRIVATE_QUEUE_FORMAT_NAME,
     PRIVATE_QUEUE_FORMAT_NAME_ID,
