@@ -3,7 +3,7 @@
 from msmqwire.headers.acknowledgements import FINAL_ACK_BODY, ORDER_ACK_BODY
 from msmqwire.headers.base import BASE_HEADER
 from msmqwire.headers.debug import DEBUG_HEADER
-from msmqwire.headers.directory import (
+from msmqwire.headers.directory_structures import (
     MESSAGE_IDENTIFIER,
     MQDSPUBLICKEY,
     MQDSPUBLICKEYS,

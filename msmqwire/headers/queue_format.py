@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.headers.directory import OBJECTID
+from msmqwire.headers.directory_structures import OBJECTID
 from msmqwire.headers.ndr import NDR_STRING, ndr_align, pointee, referent
 from msmqwire.names import FormatName, from_queue_format, to_queue_format
 from msmqwire.schema import Header, Record, bit, choice, flags, guid, sub, uint
