@@ -7,7 +7,7 @@ from typing import Final
 
 from msmqwire.capture.events import Data, End, Event, Flow, Gap, GapReason, How, Moment, distance
 from msmqwire.capture.ip import FIN, Datagram
-from msmqwire.capture.pieces import Piece, Pieces
+from msmqwire.capture.segment_buffer import Piece, Pieces
 
 FAR: Final = 1 << 30
 """Bytes from the expected sequence number beyond which a segment is not believed: no window of TCP is

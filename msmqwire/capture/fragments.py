@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from msmqwire.capture.pieces import Piece, Pieces
+from msmqwire.capture.segment_buffer import Piece, Pieces
 
 FRAGMENTED_MAX: Final = 1024
 """Datagrams of which fragments are held at a time; the oldest makes room."""

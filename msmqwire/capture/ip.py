@@ -14,8 +14,8 @@ from typing import Final, Literal, NamedTuple
 
 from msmqwire.capture import links
 from msmqwire.capture.fragments import Fragments
-from msmqwire.capture.pieces import Piece
 from msmqwire.capture.record import Record
+from msmqwire.capture.segment_buffer import Piece
 
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose text is remembered; the memory starts afresh when it is full."""

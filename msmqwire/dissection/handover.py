@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msmqwire.capture.direction import OPEN, Direction
 from msmqwire.capture.events import Event, Moment
-from msmqwire.capture.pieces import Piece
+from msmqwire.capture.segment_buffer import Piece
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.tracker import Tracker
