@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from msmqwire.capture import pcap
-from msmqwire.capture.marks import Mark, Skip, can_be_cut, every, located_records, marks, stay
 from msmqwire.capture.pcap_search import find_record
+from msmqwire.capture.record_index import Mark, Skip, can_be_cut, every, located_records, marks, stay
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, MsmqError
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 
 from msmqwire.capture import IpDecoder
-from msmqwire.capture.marks import located_records
+from msmqwire.capture.record_index import located_records
 from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
 from msmqwire.columnar.datagrams import DatagramReader

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmqwire.capture import Record, marks, open_records, source
-from msmqwire.capture.marks import Mark, can_be_cut, every
+from msmqwire.capture import Record, open_records, record_index, source
+from msmqwire.capture.record_index import Mark, can_be_cut, every
 from msmqwire.capture.splits import Index, Window, last_part, plan
 from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
@@ -137,7 +137,7 @@ def told(window: Window, **how: Any) -> tuple[list[Mark], tuple[str, int] | None
     """The marks of a window and its error, with its place."""
     found: list[Mark] = []
     try:
-        found.extend(marks.marks(window, **how))
+        found.extend(record_index.marks(window, **how))
     except CaptureError as error:
         return found, (error.why, error.offset)
     return found, None
@@ -165,7 +165,7 @@ def test_what_is_passed_over_changes_nothing(data: bytes, step: int, chunk: int,
         expected = [told(window) for window in windows]
         planned = plan(str(path), step)
         if small:
-            patch.setattr(marks, "CHUNK_SIZE", chunk)
+            patch.setattr(record_index, "CHUNK_SIZE", chunk)
             patch.setattr(source, "CHUNK_SIZE", chunk)
         for window, (records, error) in zip(windows, expected, strict=True):
             assert told(window, after=every(1), skip=skip_records) == (records, error)

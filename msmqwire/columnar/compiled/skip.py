@@ -19,7 +19,7 @@ INTERFACES_MAX: Final = 64
 def skip_records(
     form: pcap.Layout | pcapng.Blocks, data: bytes | bytearray, at: int, stop: int, cut: int
 ) -> tuple[int, int]:
-    """A `msmqwire.capture.marks.Skip` for records of pcap and plain ones of pcapng."""
+    """A `msmqwire.capture.record_index.Skip` for records of pcap and plain ones of pcapng."""
     state, interfaces = np.zeros(w.STATE, np.int64), [(0, 0, 1, 1, 0)]
     state[w.POS], state[w.END] = at, stop
     if isinstance(form, pcap.Layout):
