@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msmqwire.capture import Datagram
-from msmqwire.capture.saved import Saved
+from msmqwire.capture.connection_checkpoint import Saved
 
 NEEDED: Final = (
     "flow", "file_index", "offset", "file", "time_ns", "transport", "src", "src_port", "dst", "dst_port",

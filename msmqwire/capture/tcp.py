@@ -25,10 +25,10 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
+from msmqwire.capture.connection_checkpoint import Saved, restore_side, save_side
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
 from msmqwire.capture.events import Data, Event, GapReason, How, Moment, distance
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
-from msmqwire.capture.saved import Saved, restore_side, save_side
 from msmqwire.capture.segment_buffer import Piece
 
 START_SEGMENTS: Final = 8

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
-from msmqwire.capture.saved import Saved
+from msmqwire.capture.connection_checkpoint import Saved
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import Found
 from msmqwire.dissection.item import Item

@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from msmqwire.capture import Data, Datagram
+from msmqwire.capture.connection_checkpoint import Saved
 from msmqwire.capture.direction import Direction
-from msmqwire.capture.saved import Saved
 from msmqwire.capture.segment_buffer import PIECE_COST, Piece
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar.compiled import flow_table
