@@ -49,7 +49,7 @@ class _Frame:
     path: str
     start: int
     given: Mapping[str, Any]
-    record: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     words: dict[str, dict[str, int]] = field(default_factory=dict)  # flag words by their bits
     inner: dict[str, _Frame] = field(default_factory=dict)
     end: int = 0

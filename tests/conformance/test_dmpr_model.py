@@ -237,7 +237,11 @@ ENUMERATIONS: list[tuple[str, type[Enum], str]] = [
         "RoutingDataNotAvailable, LowResource",
     ),
     ("3.1.1.16-10", enumerations.RemoteReadState, "None, Opened, ReadyForRead"),
-    ("3.1.1.17-03", enumerations.MessageSeekAction, "SeekFirst, SeekPrevious, SeekCurrent, SeekNext, SeekLast"),
+    (
+        "3.1.1.17-03",
+        enumerations.MessageSeekAction,
+        "SeekFirst, SeekPrevious, SeekCurrent, SeekNext, SeekLast",
+    ),
     (
         "3.1.1.17-04", enumerations.QueueAccessType,
         "ReceiveAccess, SendAccess, PeekAccess, MoveAccess, ReceiveAdminAccess, PeekAdminAccess",

@@ -180,7 +180,7 @@ class TcpNetwork:
         engine = self._engine
         self._carrier.call(lambda: engine.datagram(data, address, port, request=request))
 
-    # -- what goes out: `msmqwire.qm.runtime.engine_driver.Network` ----------------------------------------------
+    # -- what goes out: `engine_driver.Network` -----------------------------------------------------
 
     def resolve(self, request: int, host: str) -> None:
         self._begin(self._resolve(request, host))

@@ -21,7 +21,7 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested as Asked
 from msmqwire.qm.model.enumerations import QueueManagerState
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.binary import transfer_rows as transfer_rows
+from msmqwire.qm.protocols.binary import transfer_rows
 from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.sim import tracked as states
 from msmqwire.qm.sim.tracked import EXPRESS, TRANSACTIONAL, Tracked
