@@ -24,15 +24,15 @@ from spark_udfs.java import NoJava, starts_no_jvm, use_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_udfs.reassembly import packets
+    from spark_udfs.reassembly.packets import packets
 
 __all__ = ["packets", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    """`spark_udfs.reassembly.packets`, without pyspark being imported before it is used."""
+    """`spark_udfs.reassembly.packets.packets`, without pyspark being imported before it is used."""
     if name == "packets":
-        from spark_udfs.reassembly import packets
+        from spark_udfs.reassembly.packets import packets
 
         return packets
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -45,7 +45,7 @@ def register(spark: SparkSession) -> None:
     ``pushdown`` of the data source.
     """
     from spark_udfs import functions
-    from spark_udfs.source import MsmqDataSource
+    from spark_udfs.source.data_source import MsmqDataSource
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(MsmqDataSource)

@@ -20,7 +20,7 @@ from msmqwire.errors import InvalidName
 from msmqwire.lint import lint
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.ping import PING
-from spark_udfs.schema import TIME, spark_type
+from spark_udfs.source.schema import TIME, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,12 +24,12 @@ from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
 from msmqwire.columnar.datagrams import DatagramReader
 from msmqwire.errors import CaptureError
-from spark_udfs.flows import flow_number
-from spark_udfs.options import Options
-from spark_udfs.packet_reader import MalformedCapture
-from spark_udfs.parts import Part, parts, windows_of
-from spark_udfs.schema import arrow_fields, spark_schema
-from spark_udfs.segments import PUSHED, SEGMENT_SCHEMA, SegmentReader, segment_batches
+from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.source.options import Options
+from spark_udfs.source.packet_reader import MalformedCapture
+from spark_udfs.source.parts import Part, parts, windows_of
+from spark_udfs.source.schema import arrow_fields, spark_schema
+from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader, segment_batches
 from tests import captures as c
 from tests.property.test_columnar import captures, file_of
 

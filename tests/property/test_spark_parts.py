@@ -17,11 +17,11 @@ from msmqwire.columnar import COLUMNS
 from msmqwire.columnar.arrow.rows import batches
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
-from spark_udfs.options import Options
-from spark_udfs.packet_reader import PacketReader
-from spark_udfs.parts import Part, parts, windows_of
-from spark_udfs.schema import arrow_fields, packet_schema, spark_schema
-from spark_udfs.segments import segment_batches
+from spark_udfs.source.options import Options
+from spark_udfs.source.packet_reader import PacketReader
+from spark_udfs.source.parts import Part, parts, windows_of
+from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
+from spark_udfs.source.segment_reader import segment_batches
 from tests import captures as c
 from tests import handmade as h
 

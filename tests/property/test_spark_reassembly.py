@@ -22,11 +22,11 @@ from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.columns import BY_NAME, COLUMNS
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
-from spark_udfs import flow_decoder
-from spark_udfs.cuts import check_pieces, find_cuts, heads, without_bad
-from spark_udfs.flow_decoder import FlowDecoder
-from spark_udfs.pieces import NEEDED, Cut, Cuts, Segments, pieces
-from spark_udfs.reassembly import items, packet_batches, packet_schema
+from spark_udfs.reassembly import flow_decoder
+from spark_udfs.reassembly.cuts import check_pieces, find_cuts, heads, without_bad
+from spark_udfs.reassembly.flow_decoder import FlowDecoder
+from spark_udfs.reassembly.packets import items, packet_batches, packet_schema
+from spark_udfs.reassembly.segment_order import NEEDED, Cut, Cuts, Segments, pieces
 from tests import captures as c
 from tests import handmade as h
 

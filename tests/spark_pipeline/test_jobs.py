@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import msmqwire
-from spark_udfs import decode, findings, sessions
+from spark_udfs.jobs import decode, findings, sessions
 from tests import captures as c
 from tests import handmade as h
 

@@ -22,9 +22,11 @@ def test_spark_starts_this_python_unless_another_is_named(given: str | None) -> 
 
 def test_what_the_package_hands_out_is_not_hidden_by_its_modules() -> None:
     import spark_udfs
-    from spark_udfs import functions, reassembly, source
+    from spark_udfs import functions
+    from spark_udfs.reassembly import packets
+    from spark_udfs.source import data_source
 
-    assert spark_udfs.packets is reassembly.packets
+    assert spark_udfs.packets is packets.packets
     assert callable(spark_udfs.register)
-    assert source.MsmqDataSource.name() == "msmq"
+    assert data_source.MsmqDataSource.name() == "msmq"
     assert "msmq_parse" in functions.FUNCTIONS

@@ -62,7 +62,7 @@ def rows_of(batches: Iterator[Any] | list[Any]) -> list[tuple[object, ...]]:
 
 
 def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
-    from spark_udfs.reassembly import packets
+    from spark_udfs.reassembly.packets import packets
 
     found = packets(spark, files, partitions=5, split_size=40_000).toArrow()
     assert rows_of(found.to_batches()) == rows_of(msmqwire.read_capture(files).to_batches())
@@ -78,8 +78,8 @@ def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
 
 
 def test_a_long_connection_is_many_tasks_with_the_same_packets(spark, files):
-    from spark_udfs.arrange import arrange
-    from spark_udfs.reassembly import packets_of
+    from spark_udfs.reassembly.arrange import arrange
+    from spark_udfs.reassembly.packets import packets_of
 
     found = arrange(spark, files, piece_size=20_000)
     (cuts,) = found.cuts.values()
@@ -94,7 +94,7 @@ def test_a_long_connection_is_many_tasks_with_the_same_packets(spark, files):
 
 
 def test_a_damaged_file_is_told(spark, files, tmp_path):
-    from spark_udfs.reassembly import packets
+    from spark_udfs.reassembly.packets import packets
 
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(Path(files[0]).read_bytes()[:-5])
@@ -105,7 +105,7 @@ def test_a_damaged_file_is_told(spark, files, tmp_path):
 
 
 def test_a_column_that_there_is_not(spark, files):
-    from spark_udfs.reassembly import packets
+    from spark_udfs.reassembly.packets import packets
 
     with pytest.raises(ValueError, match="no column colour"):
         packets(spark, files, columns=["kind", "colour"])

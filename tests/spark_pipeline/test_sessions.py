@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
-from spark_udfs.sessions import SESSION_SCHEMA, session_batches, session_rows
+from spark_udfs.jobs.sessions import SESSION_SCHEMA, session_batches, session_rows
 from tests import captures as c
 from tests import handmade as h
 from tests.property.test_spark_reassembly import captures, dealt
@@ -156,8 +156,8 @@ def without_names(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def test_on_a_cluster(spark, tmp_path):
-    from spark_udfs.arrange import arrange
-    from spark_udfs.sessions import sessions_of
+    from spark_udfs.jobs.sessions import sessions_of
+    from spark_udfs.reassembly.arrange import arrange
 
     talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(9)]
     frames = c.merged(*(talk.send(EXPRESS).close().frames for talk in talks))

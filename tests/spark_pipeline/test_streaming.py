@@ -16,10 +16,10 @@ import pyarrow.dataset as ds
 import pytest
 
 import msmqwire
-from spark_udfs.options import Options
-from spark_udfs.packet_reader import PacketReader
-from spark_udfs.schema import arrow_fields, packet_schema, spark_schema
-from spark_udfs.streaming import CaptureGone, MsmqStreamReader
+from spark_udfs.source.options import Options
+from spark_udfs.source.packet_reader import PacketReader
+from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
+from spark_udfs.source.streaming import CaptureGone, MsmqStreamReader
 from tests import captures as c
 from tests import handmade as h
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 from msmqwire.columnar import COLUMNS, arrow_schema
-from spark_udfs.options import BadOption
+from spark_udfs.source.options import BadOption
 
 _TYPES: Final[dict[Any, Any]] = {
     pa.string(): spark.StringType(),

@@ -1,4 +1,4 @@
-"""The job that decodes captures to Parquet: ``spark-submit spark_udfs/decode.py CAPTURES... --out DIR``."""
+"""Captures to Parquet: ``spark-submit spark_udfs/jobs/decode.py CAPTURES... --out DIR``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs import jobs
+from spark_udfs.jobs import common
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; its exit status."""
-    parser = jobs.parser("decode", "Decodes captures of MSMQ to Parquet, one row a packet.")
+    parser = common.parser("decode", "Decodes captures of MSMQ to Parquet, one row a packet.")
     parser.add_argument("--by-kind", action="store_true", help="partition by kind too, not by date alone")
     parser.add_argument("--columns", type=_names, help="the columns, comma separated; all but raw without")
     parser.add_argument("--body-limit", type=int, help="bytes of a body at most")
     parser.add_argument("--piece-size", type=int, help="bytes from which on a connection is cut in pieces")
     args = parser.parse_args(argv)
-    from spark_udfs.reassembly import packet_schema
+    from spark_udfs.reassembly.packets import packet_schema
 
     try:
         packet_schema(args.columns)
     except ValueError as exc:
         parser.error(str(exc))
-    return jobs.run(args, _decode)
+    return common.run(args, _decode)
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _decode(spark: SparkSession, args: Namespace) -> jobs.Counts:
+def _decode(spark: SparkSession, args: Namespace) -> common.Counts:
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from spark_udfs.arrange import PIECE_SIZE
-    from spark_udfs.reassembly import packet_schema, packets_of
+    from spark_udfs.reassembly.arrange import PIECE_SIZE
+    from spark_udfs.reassembly.packets import packet_schema, packets_of
 
-    found = jobs.flows_of(spark, args, piece_size=args.piece_size or PIECE_SIZE)
+    found = common.flows_of(spark, args, piece_size=args.piece_size or PIECE_SIZE)
     names = packet_schema(args.columns).names
     needed = list(dict.fromkeys([*names, "time", "kind", "size"]))
     rows = packets_of(found, columns=needed, body_limit=args.body_limit, partitions=args.partitions)
@@ -51,8 +51,8 @@ def _decode(spark: SparkSession, args: Namespace) -> jobs.Counts:
     rows = rows.observe(seen, *counted(F.col("kind"), F.col("size"), F.lit(1)))
     by = ["date", "kind"] if args.by_kind else ["date"]
     kept = [name for name in names if name not in by] + by
-    jobs.write(rows.withColumn("date", F.to_date("time")).select(kept), args, by=by)
-    return jobs.Counts(**seen.get, damaged_files=len(found.damaged))
+    common.write(rows.withColumn("date", F.to_date("time")).select(kept), args, by=by)
+    return common.Counts(**seen.get, damaged_files=len(found.damaged))
 
 
 def counted(kind: Any, size: Any, count: Any) -> list[Any]:
@@ -72,4 +72,4 @@ def counted(kind: Any, size: Any, count: Any) -> list[Any]:
 
 if __name__ == "__main__":
     # Not as __main__: executors know it by its name.
-    sys.exit(import_module("spark_udfs.decode").main())
+    sys.exit(import_module("spark_udfs.jobs.decode").main())

@@ -26,7 +26,7 @@ from msmqwire.columnar.compiled.network import (
     TCP,
     UDP,
 )
-from spark_udfs.pieces import Cuts, place_of
+from spark_udfs.reassembly.segment_order import Cuts, place_of
 
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose numbers are remembered; the memory starts afresh when it is full."""

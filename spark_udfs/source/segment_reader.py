@@ -37,11 +37,11 @@ from msmqwire.columnar.datagrams import (
 )
 from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
-from spark_udfs.flows import flow_number
-from spark_udfs.options import Options
-from spark_udfs.packet_reader import MalformedCapture
-from spark_udfs.parts import Part
-from spark_udfs.schema import as_spark
+from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.source.options import Options
+from spark_udfs.source.packet_reader import MalformedCapture
+from spark_udfs.source.parts import Part
+from spark_udfs.source.schema import as_spark
 
 
 def _field(name: str, kind: Any, meaning: str) -> pa.Field:

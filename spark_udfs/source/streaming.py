@@ -19,10 +19,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from msmqwire.capture.splits import Index, Window, can_be_cut
 from msmqwire.errors import MsmqError
-from spark_udfs.options import Options
-from spark_udfs.packet_reader import PacketReader
-from spark_udfs.parts import Part, parts
-from spark_udfs.segments import SegmentReader
+from spark_udfs.source.options import Options
+from spark_udfs.source.packet_reader import PacketReader
+from spark_udfs.source.parts import Part, parts
+from spark_udfs.source.segment_reader import SegmentReader
 
 TRACKED_MAX: Final = 1000
 """Files in an offset. Of more, the oldest are forgotten once they are complete."""

@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from spark_udfs.options import BadOption, Options
+from spark_udfs.source.options import BadOption, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_udfs.arrange import Flows
+    from spark_udfs.reassembly.arrange import Flows
 
 EX_OK: Final = 0
 EX_USAGE: Final = 2
@@ -107,7 +107,7 @@ def _session(args: argparse.Namespace) -> SparkSession:
 
 def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int | None) -> Flows:
     """The flows of a job's captures; tells of the damaged files."""
-    from spark_udfs.arrange import arrange
+    from spark_udfs.reassembly.arrange import arrange
 
     found = arrange(
         spark,

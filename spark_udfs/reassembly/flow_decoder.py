@@ -21,8 +21,8 @@ from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
-from spark_udfs.pieces import OFFSET_BITS, Cuts
-from spark_udfs.tables import Table, Tables
+from spark_udfs.reassembly.segment_order import OFFSET_BITS, Cuts
+from spark_udfs.reassembly.segment_tables import Table, Tables
 
 OPENING_MAX: Final = 64
 """Segments at the beginning of a run without a SYN that a tracker gets, at the most: most are for it as long
@@ -59,7 +59,7 @@ class FlowDecoder(Gathering):
         self.handed = 0
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The record batches of all rows; of batches of segments as for `spark_udfs.reassembly.items`."""
+        """The record batches of all rows; of batches of segments as for `packets.items`."""
         for batch in batches:
             if batch.num_rows:
                 yield from self._table(self._tables.table(batch))

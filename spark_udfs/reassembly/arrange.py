@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
-from spark_udfs.cuts import CHECKS, CUTS, HEADS, check_pieces, find_cuts, heads, without_bad
-from spark_udfs.pieces import NEEDED, OFFSET_BITS, Cut, Cuts
-from spark_udfs.schema import spark_schema
-from spark_udfs.segments import DAMAGED
+from spark_udfs.reassembly.cuts import CHECKS, CUTS, HEADS, check_pieces, find_cuts, heads, without_bad
+from spark_udfs.reassembly.segment_order import NEEDED, OFFSET_BITS, Cut, Cuts
+from spark_udfs.source.schema import spark_schema
+from spark_udfs.source.segment_reader import DAMAGED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""The job that judges captures: ``spark-submit spark_udfs/findings.py CAPTURES... --out DIR``.
+"""The job that judges captures: ``spark-submit spark_udfs/jobs/findings.py CAPTURES... --out DIR``.
 
 One row a finding, and at the end how many there are of each id. A session is judged from its beginning, so
 connections are not cut in pieces.
@@ -18,16 +18,16 @@ import pyarrow as pa
 from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.columnar.columns import BY_NAME, INT64, TEXT, arrow_schema
 from msmqwire.dissection import Item
-from spark_udfs import jobs
-from spark_udfs.reassembly import FRAME_OFFSET, items
-from spark_udfs.schema import arrow_fields, as_spark, spark_schema
+from spark_udfs.jobs import common
+from spark_udfs.reassembly.packets import FRAME_OFFSET, items
+from spark_udfs.source.schema import arrow_fields, as_spark, spark_schema
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_udfs.arrange import Flows
+    from spark_udfs.reassembly.arrange import Flows
 
 _WHERE: Final = (
     "time", "file", "transport", "stream", "src", "src_port", "dst", "dst_port", "kind", "size",
@@ -61,7 +61,7 @@ def findings_of(found: Flows, *, partitions: int | None = None) -> DataFrame:
 
 def finding_batches(batches: Iterable[Any], *, ports: Sequence[int] = (), end_ns: int = 0) -> Iterator[Any]:
     """The findings of segments as record batches with `FINDING_SCHEMA`, and the counts as rows at the end;
-    arguments as for `spark_udfs.reassembly.items`."""
+    arguments as for `spark_udfs.reassembly.packets.items`."""
     numbers, sizes = Counter[str](), Counter[str]()
     rows: list[dict[str, Any]] = []
     for flow, item in items(batches, ports=ports, lint=True, end_ns=end_ns):
@@ -94,33 +94,33 @@ def _stage(batches: Iterable[Any], ports: tuple[int, ...], end_ns: int) -> Itera
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; its exit status."""
-    parser = jobs.parser("findings", "Judges captures of MSMQ by the specifications, one row a finding.")
+    parser = common.parser("findings", "Judges captures of MSMQ by the specifications, one row a finding.")
     parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the table")
-    return jobs.run(parser.parse_args(argv), _findings)
+    return common.run(parser.parse_args(argv), _findings)
 
 
-def _findings(spark: SparkSession, args: Namespace) -> jobs.Counts:
+def _findings(spark: SparkSession, args: Namespace) -> common.Counts:
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from spark_udfs.decode import counted
+    from spark_udfs.jobs.decode import counted
 
-    found = jobs.flows_of(spark, args, piece_size=None)
+    found = common.flows_of(spark, args, piece_size=None)
     seen = Observation("findings")
     rows = findings_of(found, partitions=args.partitions)
     is_count = F.col("id").isNull()
     kind = F.when(is_count, F.col("kind"))
     rows = rows.observe(seen, *counted(kind, F.col("size"), F.col("offset")))
-    jobs.write(rows.where(~is_count), args, form=args.format)
+    common.write(rows.where(~is_count), args, form=args.format)
     written = spark.read.schema(rows.schema).format(args.format)
     if args.format == "csv":
         written = written.option("header", "true")
     table = written.load(args.out)
     for row in table.groupBy("severity", "id").count().orderBy("severity", "id").collect():
         print(f"{row['count']:>12,}  {row.severity:<6}  {row.id}")
-    return jobs.Counts(**seen.get, damaged_files=len(found.damaged))
+    return common.Counts(**seen.get, damaged_files=len(found.damaged))
 
 
 if __name__ == "__main__":
     # Not as __main__: executors know it by its name.
-    sys.exit(import_module("spark_udfs.findings").main())
+    sys.exit(import_module("spark_udfs.jobs.findings").main())

@@ -17,10 +17,10 @@ from msmqwire.columnar.columns import BY_NAME
 from msmqwire.columnar.filters import meeting
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError, MsmqError
-from spark_udfs.flows import FlowNumbers
-from spark_udfs.options import Options
-from spark_udfs.parts import Part
-from spark_udfs.schema import as_spark
+from spark_udfs.reassembly.flow_numbers import FlowNumbers
+from spark_udfs.source.options import Options
+from spark_udfs.source.parts import Part
+from spark_udfs.source.schema import as_spark
 
 BATCH_ROWS: Final = 16_384
 _ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")

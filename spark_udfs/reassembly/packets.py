@@ -17,10 +17,10 @@ from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Item, Tracker
-from spark_udfs.arrange import PIECE_SIZE, Flows, Paths, arrange
-from spark_udfs.flow_decoder import FlowDecoder
-from spark_udfs.pieces import Cuts, Segments, pieces
-from spark_udfs.schema import arrow_fields, as_spark, spark_schema
+from spark_udfs.reassembly.arrange import PIECE_SIZE, Flows, Paths, arrange
+from spark_udfs.reassembly.flow_decoder import FlowDecoder
+from spark_udfs.reassembly.segment_order import Cuts, Segments, pieces
+from spark_udfs.source.schema import arrow_fields, as_spark, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,13 +9,20 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from spark_udfs.filters import pushed
-from spark_udfs.options import Options
-from spark_udfs.packet_reader import PacketReader
-from spark_udfs.parts import Part, parts, windows_of
-from spark_udfs.schema import arrow_fields, as_spark, chosen, packet_schema, spark_schema, wanted_columns
-from spark_udfs.segments import PUSHED, SEGMENT_SCHEMA, SegmentReader
-from spark_udfs.streaming import MsmqStreamReader
+from spark_udfs.source.filters import pushed
+from spark_udfs.source.options import Options
+from spark_udfs.source.packet_reader import PacketReader
+from spark_udfs.source.parts import Part, parts, windows_of
+from spark_udfs.source.schema import (
+    arrow_fields,
+    as_spark,
+    chosen,
+    packet_schema,
+    spark_schema,
+    wanted_columns,
+)
+from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader
+from spark_udfs.source.streaming import MsmqStreamReader
 
 PACKETS_PUSHED = ("time", "file", "transport", "src", "src_port", "dst", "dst_port", "kind", "size")
 
@@ -50,7 +57,7 @@ def _known(options: Options, columns: Iterable[str] | None) -> pa.Schema:
     if options.read == "segments":
         known = SEGMENT_SCHEMA
     else:
-        from spark_udfs.sessions import SESSION_SCHEMA
+        from spark_udfs.jobs.sessions import SESSION_SCHEMA
 
         known = SESSION_SCHEMA
     return known if columns is None else chosen(known, columns)
@@ -113,14 +120,14 @@ class SessionsReader(DataSourceReader):
     """Reads the session table, in one task."""
 
     def __init__(self, options: Options, schema: Any) -> None:
-        from spark_udfs.sessions import SESSION_SCHEMA
+        from spark_udfs.jobs.sessions import SESSION_SCHEMA
 
         self._options = options
         self._names = wanted_columns(schema, SESSION_SCHEMA, None)
         self._schema = arrow_fields(schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from spark_udfs.sessions import session_batches
+        from spark_udfs.jobs.sessions import session_batches
 
         for batch in session_batches(self._options.files(), ports=self._options.ports):
             yield as_spark([batch.column(name) for name in self._names], self._schema)

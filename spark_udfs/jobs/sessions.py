@@ -1,5 +1,5 @@
 """The table of sessions, one row for each TCP connection that is MSMQ, and the job that makes it:
-``spark-submit spark_udfs/sessions.py CAPTURES... --out DIR``.
+``spark-submit spark_udfs/jobs/sessions.py CAPTURES... --out DIR``.
 
 A connection is MSMQ when one of its ports is known to be, or a packet was recognised in it. Each flow has a
 tracker of its own, so that a row says the same whoever makes it: one task that reads everything, or many.
@@ -25,17 +25,17 @@ from msmqwire.columnar import CaptureWarning
 from msmqwire.columnar.columns import BOOL, INT32, INT64, TEXT, TIME
 from msmqwire.dissection import MSMQ_PORT, Item, Tracker
 from msmqwire.errors import CaptureError
-from spark_udfs import jobs
-from spark_udfs.flows import flow_number
-from spark_udfs.pieces import Segments, pieces
-from spark_udfs.schema import arrow_fields, as_spark, spark_schema
+from spark_udfs.jobs import common
+from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.reassembly.segment_order import Segments, pieces
+from spark_udfs.source.schema import arrow_fields, as_spark, spark_schema
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_udfs.arrange import Flows
+    from spark_udfs.reassembly.arrange import Flows
 
 KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
@@ -308,7 +308,7 @@ class FlowSessions:
 def session_rows(
     batches: Iterable[Any], *, ports: Collection[int] = (), end_ns: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """The sessions of segments; arguments as for `spark_udfs.reassembly.items`."""
+    """The sessions of segments; arguments as for `spark_udfs.reassembly.packets.items`."""
     for flow, _, _, _, segments in pieces(Segments(batches), {}):
         sessions = FlowSessions(flow, ports=ports)
         for segment in segments:
@@ -378,16 +378,16 @@ def _batches(rows: Iterable[dict[str, Any]], schema: Any) -> Iterator[Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; its exit status."""
-    parser = jobs.parser("sessions", "Makes the table of the MSMQ sessions in captures.")
+    parser = common.parser("sessions", "Makes the table of the MSMQ sessions in captures.")
     parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the table")
-    return jobs.run(parser.parse_args(argv), _sessions)
+    return common.run(parser.parse_args(argv), _sessions)
 
 
-def _sessions(spark: SparkSession, args: Namespace) -> jobs.Counts:
+def _sessions(spark: SparkSession, args: Namespace) -> common.Counts:
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    found = jobs.flows_of(spark, args, piece_size=None)
+    found = common.flows_of(spark, args, piece_size=None)
     seen = Observation("sessions")
     sums = {"packets": "packets", "malformed": "malformed_packets", "skipped_bytes": "skipped_bytes"}
     rows = sessions_of(found, partitions=args.partitions).observe(
@@ -397,10 +397,10 @@ def _sessions(spark: SparkSession, args: Namespace) -> jobs.Counts:
             for name, column in sums.items()
         ),
     )
-    jobs.write(rows, args, form=args.format)
-    return jobs.Counts(**seen.get, damaged_files=len(found.damaged))
+    common.write(rows, args, form=args.format)
+    return common.Counts(**seen.get, damaged_files=len(found.damaged))
 
 
 if __name__ == "__main__":
     # Not as __main__: executors know it by its name.
-    sys.exit(import_module("spark_udfs.sessions").main())
+    sys.exit(import_module("spark_udfs.jobs.sessions").main())

@@ -23,8 +23,8 @@ from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.dissection.finder import begins_packet
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 from msmqwire.packets import packet_length, well_formed
-from spark_udfs.flow_decoder import PieceChecker
-from spark_udfs.pieces import Cut, Cuts, place_of
+from spark_udfs.reassembly.flow_decoder import PieceChecker
+from spark_udfs.reassembly.segment_order import Cut, Cuts, place_of
 
 HEADS: Final = pa.schema(
     {
@@ -138,7 +138,7 @@ def check_pieces(
     """Flow, number of the piece, and whether it ends in the state with which the next begins, for every piece
     but the last of a flow.
 
-    Takes batches of segments as `spark_udfs.reassembly.items` does.
+    Takes batches of segments as `spark_udfs.reassembly.packets.items` does.
     """
     checker = PieceChecker(ports=ports, cuts=cuts)
     for _ in checker.batches(batches):

@@ -1,0 +1,1 @@
+"""The jobs that `spark-submit` runs, and what they share."""
