@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
-from tests.captures import TcpConversation, pcap_bytes  # noqa: E402
+from tests.support.captures import TcpConversation, pcap_bytes  # noqa: E402
 
 MESSAGES = 2000  # in each session
 FIELDS = ("frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "tcp.seq", "tcp.len")

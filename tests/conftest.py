@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.requirements_plugin"]
+pytest_plugins = ["tests.support.requirements_plugin"]
 
 settings.register_profile(
     "ci",

@@ -4,7 +4,8 @@
     python tools/conformance.py --check    fails if they are not what the tables and the markers say
 
 The requirements are the rows of docs/conformance/*.tsv; the tests name those they prove with the marker
-``requirement`` (tests/requirements_plugin.py). docs/conformance/not-proved.tsv says why rows are left out.
+``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv says why rows are
+left out.
 """
 
 from __future__ import annotations

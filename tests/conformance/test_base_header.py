@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import msmqwire
 from msmqwire.headers import BASE_HEADER
 from msmqwire.packets import USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,
@@ -21,8 +19,8 @@ from tests.codec_checks import (
     proving,
     requirement,
 )
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 BASE = handmade.base_header(16, 0, reserved=0)
 RESERVED = {"X9": 6, "X8": 7, "X6": 9, "X5": 10, "X4": 11, "X3": 12, "X2": 13, "X1": 14, "X0": 15}
 PACKETS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +9,10 @@ import pytest
 
 import msmqwire
 from msmqwire.schema.layout import layout
-from tests import handmade
-from tests.codec_checks import assert_refused, assert_values, flat, requirement
+from tests.support import handmade
+from tests.support.codec_checks import assert_refused, assert_values, flat, requirement
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 FRAMES = [
     "4.1.1-PingRequest",
     "4.1.2-PingResponse",

@@ -22,7 +22,7 @@ from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.rules.directory_events import DirectoryEvents
-from tests.directory_desk import (
+from tests.support.directory_desk import (
     HERE,
     LISTED,
     THERE,

@@ -12,7 +12,7 @@ from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
-from tests.directory_desk import (
+from tests.support.directory_desk import (
     THERE,
     Desk,
     assert_online,

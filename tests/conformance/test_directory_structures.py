@@ -23,8 +23,8 @@ from msmqwire.headers import (
     TA_ADDRESS,
     XACTUOW,
 )
-from tests import handmade
-from tests.codec_checks import assert_field, assert_refused, assert_same, nested, proving, requirement
+from tests.support import handmade
+from tests.support.codec_checks import assert_field, assert_refused, assert_same, nested, proving, requirement
 
 TEXT = "01020304-0506-0708-090a-0b0c0d0e0f10"
 GUID = bytes.fromhex("04 03 02 01 06 05 08 07 09 0A 0B 0C 0D 0E 0F 10")

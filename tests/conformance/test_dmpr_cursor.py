@@ -11,7 +11,7 @@ from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import CursorResult, CursorState
 from msmqwire.qm.rules import cursors
 from msmqwire.qm.rules.cursors import TRANSITIONS
-from tests.queue_manager_desk import Desk, bodies, taken
+from tests.support.queue_manager_desk import Desk, bodies, taken
 
 UNREAD, READ = CursorState.UNREAD, CursorState.READ
 WAIT_PEEK, WAIT_RECEIVE = CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE

@@ -11,7 +11,7 @@ from msmqwire.qm.model.enumerations import CursorState, OperationType, PositionS
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules.read_results import PENDING
-from tests.queue_manager_desk import RECOVERABLE, Desk, Watcher, bodies, completed, states, taken
+from tests.support.queue_manager_desk import RECOVERABLE, Desk, Watcher, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED

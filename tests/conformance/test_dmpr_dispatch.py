@@ -10,7 +10,7 @@ import pytest
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.dispatch import Dispatch
-from tests.queue_manager_desk import SEND, Desk, Watcher
+from tests.support.queue_manager_desk import SEND, Desk, Watcher
 
 
 class Sender(Watcher):

@@ -21,7 +21,7 @@ from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
-from tests.queue_manager_desk import RECOVERABLE, SEND, Desk, bodies, completed, states, taken
+from tests.support.queue_manager_desk import RECOVERABLE, SEND, Desk, bodies, completed, states, taken
 
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED

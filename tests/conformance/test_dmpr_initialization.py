@@ -22,8 +22,8 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.store.memory import MemoryStore
-from tests.directory_desk import Recorder
-from tests.queue_manager_desk import HERE, SEND, START, Desk
+from tests.support.directory_desk import Recorder
+from tests.support.queue_manager_desk import HERE, SEND, START, Desk
 
 ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
 ENTERPRISE = UUID(int=0x60)

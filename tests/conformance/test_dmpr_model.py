@@ -6,7 +6,6 @@ import csv
 import re
 from dataclasses import fields
 from enum import Enum
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -36,9 +35,10 @@ from msmqwire.qm.model.enumerations import MessageSeekAction, PositionState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
-from tests.queue_manager_desk import HERE, SEND, Desk, bodies, taken
+from tests.support.paths import ROOT
+from tests.support.queue_manager_desk import HERE, SEND, Desk, bodies, taken
 
-TABLES = Path(__file__).parents[2] / "docs" / "conformance"
+TABLES = ROOT / "docs" / "conformance"
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
     RemoteReadState,
 )
-from tests.directory_desk import Recorder
-from tests.queue_manager_desk import HERE, PEEK, RECEIVE, SEND, Desk, completed, format_name
+from tests.support.directory_desk import Recorder
+from tests.support.queue_manager_desk import HERE, PEEK, RECEIVE, SEND, Desk, completed, format_name
 
 NOT_FOUND = 0xC00E0003
 SHARING = 0xC00E0009

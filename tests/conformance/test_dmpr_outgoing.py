@@ -11,7 +11,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.settings import Settings
-from tests.queue_manager_desk import SEND, Desk, bodies
+from tests.support.queue_manager_desk import SEND, Desk, bodies
 
 State, Status = OutgoingQueueState, ConnectionStatus
 THERE = UUID(int=0xB2)

@@ -18,7 +18,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
-from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
+from tests.support.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
 
 TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT
 NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND

@@ -18,7 +18,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.read_results import PENDING, STATUS_NOT_FOUND
-from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, states, taken
+from tests.support.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 TIMED_OUT = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT

@@ -22,8 +22,8 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.rules.lookup import queue_type
 from msmqwire.qm.rules.read_results import PENDING
-from tests.directory_desk import Recorder
-from tests.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, taken
+from tests.support.directory_desk import Recorder
+from tests.support.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, taken
 
 OFFLINE = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 QUEUE_DELETED = MessageClass.MQMSG_CLASS_NACK_Q_DELETED

@@ -20,7 +20,7 @@ from msmqwire.qm.model.enumerations import (
     QueuePrivacy,
     QueueType,
 )
-from tests.queue_manager_desk import HERE, RECOVERABLE, SEND, Desk, bodies, states, taken
+from tests.support.queue_manager_desk import HERE, RECOVERABLE, SEND, Desk, bodies, states, taken
 
 DESCRIPTOR = access.default_security(access.sid_bytes("S-1-5-21-1-2-3-1001"))
 ONE, TWO = UUID(int=0x51), UUID(int=0x52)

@@ -12,7 +12,7 @@ from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import Queue, Transaction
 from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.model.timers import Timer
-from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
+from tests.support.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED

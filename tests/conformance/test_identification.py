@@ -7,8 +7,8 @@ import struct
 import pytest
 
 import msmqwire
-from tests import handmade
-from tests.codec_checks import assert_refused, proving, requirement
+from tests.support import handmade
+from tests.support.codec_checks import assert_refused, proving, requirement
 
 PACKETS = {
     "EstablishConnection": handmade.establish_connection(),

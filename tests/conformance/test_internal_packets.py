@@ -11,8 +11,8 @@ import pytest
 import msmqwire
 from msmqwire.headers import CONNECTION_PARAMETERS_HEADER, ESTABLISH_CONNECTION_HEADER, INTERNAL_HEADER
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, SESSION_ACK
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,

@@ -9,8 +9,8 @@ import pytest
 
 from msmqwire.constants import EncryptionAlgorithm
 from msmqwire.headers import PUBLICKEYBLOB, SECURITY_HEADER, SIMPLEBLOB
-from tests import handmade
-from tests.codec_checks import assert_field, assert_refused, assert_same, proving, requirement
+from tests.support import handmade
+from tests.support.codec_checks import assert_field, assert_refused, assert_same, proving, requirement
 
 MODULUS = bytes(range(1, 129))
 

@@ -1,11 +1,10 @@
 """Messages written into packets and read from them: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32.
 
-The other side of each comparison is made by `tests.handmade`, which shares nothing with the library.
+The other side of each comparison is made by `tests.support.handmade`, which shares nothing with the library.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -32,10 +31,11 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules import serialization
-from tests import handmade
-from tests.handmade import base_header, direct_name, private_id, private_name
+from tests.support import handmade
+from tests.support.handmade import base_header, direct_name, private_id, private_name
+from tests.support.paths import VECTORS
 
-VECTOR = Path(__file__).parents[1] / "vectors" / "MS-MQQB-4.1.7-UserMessage.hex"
+VECTOR = VECTORS / "MS-MQQB-4.1.7-UserMessage.hex"
 CLIENT, SERVER = UUID(bytes_le=handmade.CLIENT), UUID(bytes_le=handmade.SERVER)
 OTHER = UUID("12345678-9abc-def0-0123-456789abcdef")
 NULL = UUID(int=0)

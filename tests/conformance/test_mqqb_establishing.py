@@ -14,8 +14,19 @@ from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue, QueueMa
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests import handmade as h
-from tests.engine_desk import DIRECT, OTHER, OWN, THERE, THIRD, Desk, Peer, base_flags, internal_flags, kind
+from tests.support import handmade as h
+from tests.support.engine_desk import (
+    DIRECT,
+    OTHER,
+    OWN,
+    THERE,
+    THIRD,
+    Desk,
+    Peer,
+    base_flags,
+    internal_flags,
+    kind,
+)
 
 S, Q, C = SessionState, OutgoingQueueState, ConnectionStatus
 PRIVATE = f"PRIVATE={OTHER}\\0000000a"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -19,10 +18,10 @@ from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, SenderIdentifierType
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests import handmade as h
-from tests.engine_desk import Desk, kind
+from tests.support import handmade as h
+from tests.support.engine_desk import Desk, kind
+from tests.support.paths import VECTORS
 
-VECTORS: Final = Path(__file__).resolve().parents[1] / "vectors"
 CLIENT, SERVER = UUID(bytes_le=h.CLIENT), UUID(bytes_le=h.SERVER)
 NAME: Final = r"DIRECT=OS:a04bm02\q"
 TIME_STAMP: Final = 501_140_046

@@ -14,8 +14,8 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.store.memory import MemoryStore
-from tests import handmade as h
-from tests.engine_desk import OTHER, OWN, THERE, UTC, Desk, Peer, message_id
+from tests.support import handmade as h
+from tests.support.engine_desk import OTHER, OWN, THERE, UTC, Desk, Peer, message_id
 
 CLEANUP = Timer.MESSAGE_ID_HISTORY_CLEANUP
 HALF_AN_HOUR = 1_800_000

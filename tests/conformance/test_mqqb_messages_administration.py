@@ -11,8 +11,8 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
-from tests import handmade
-from tests.message_desk import (
+from tests.support import handmade
+from tests.support.message_desk import (
     HERE,
     JN,
     JP,

@@ -8,8 +8,21 @@ import pytest
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.settings import Settings
-from tests import handmade
-from tests.message_desk import ADDRESS, BEHIND, JP, NA, NR, PA, PEER_ADDRESS, PR, Desk, acks, bodies, direct
+from tests.support import handmade
+from tests.support.message_desk import (
+    ADDRESS,
+    BEHIND,
+    JP,
+    NA,
+    NR,
+    PA,
+    PEER_ADDRESS,
+    PR,
+    Desk,
+    acks,
+    bodies,
+    direct,
+)
 
 HERE_ADMIN = direct("adm")
 OPEN_NACKS = Settings(send_insecure_nacks=True)

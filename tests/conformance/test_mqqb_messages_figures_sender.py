@@ -8,7 +8,7 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
-from tests.message_desk import PEER_ADDRESS, THERE, Desk, Peer, bodies
+from tests.support.message_desk import PEER_ADDRESS, THERE, Desk, Peer, bodies
 
 WAITING_TO_SEND, WAITING_FOR_SESSION_ACK = MessageState.WAITING_TO_SEND, MessageState.WAITING_FOR_SESSION_ACK
 WAITING_FOR_ORDER_ACK = MessageState.WAITING_FOR_ORDER_ACK

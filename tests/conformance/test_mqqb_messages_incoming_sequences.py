@@ -10,8 +10,19 @@ from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests import handmade
-from tests.message_desk import ADDRESS, BEHIND, HERE, JP, PEER_ADDRESS, THERE, Desk, Peer, bodies, direct
+from tests.support import handmade
+from tests.support.message_desk import (
+    ADDRESS,
+    BEHIND,
+    HERE,
+    JP,
+    PEER_ADDRESS,
+    THERE,
+    Desk,
+    Peer,
+    bodies,
+    direct,
+)
 
 TX = direct("tx")
 

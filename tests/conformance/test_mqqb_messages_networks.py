@@ -12,8 +12,8 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGu
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.schema import Record
-from tests.message_desk import PA, PR, acks, bodies, make_queue
-from tests.message_net import Net
+from tests.support.message_desk import PA, PR, acks, bodies, make_queue
+from tests.support.message_net import Net
 
 A, M, B = UUID(int=0xA1), UUID(int=0xA2), UUID(int=0xA3)
 SEND, RECEIVE = QueueAccessType.SEND_ACCESS, QueueAccessType.RECEIVE_ACCESS

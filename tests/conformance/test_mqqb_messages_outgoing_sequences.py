@@ -12,8 +12,8 @@ from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.protocols.binary.transfer import Transfer
-from tests import handmade
-from tests.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, Peer, bodies
+from tests.support import handmade
+from tests.support.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, Peer, bodies
 
 FIRST = TxSequenceId(UTC, 1)
 

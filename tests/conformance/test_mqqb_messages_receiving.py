@@ -11,8 +11,8 @@ from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests import handmade
-from tests.message_desk import (
+from tests.support import handmade
+from tests.support.message_desk import (
     BEHIND,
     DM,
     HERE,

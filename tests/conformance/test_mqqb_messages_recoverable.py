@@ -6,8 +6,8 @@ import pytest
 
 from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
-from tests import handmade
-from tests.message_desk import Desk, Peer
+from tests.support import handmade
+from tests.support.message_desk import Desk, Peer
 
 
 def session_of(peer: Peer):

@@ -12,8 +12,8 @@ from msmqwire.packets import parse
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
-from tests import handmade
-from tests.message_desk import (
+from tests.support import handmade
+from tests.support.message_desk import (
     BEHIND,
     HERE,
     JP,

@@ -9,8 +9,8 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import RESEND_TIMES, Settings
 from msmqwire.qm.model.timers import Timer
-from tests import handmade
-from tests.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, bodies
+from tests.support import handmade
+from tests.support.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, bodies
 
 FIRST = TxSequenceId(UTC, 1)
 

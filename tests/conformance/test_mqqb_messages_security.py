@@ -10,8 +10,8 @@ from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AuthenticationLevel, ConnectionStatus, QueuePrivacy
 from msmqwire.qm.model.settings import Settings
-from tests import handmade
-from tests.message_desk import BEHIND, HERE, JN, NA, PEER_ADDRESS, THERE, Desk, acks, bodies, direct
+from tests.support import handmade
+from tests.support.message_desk import BEHIND, HERE, JN, NA, PEER_ADDRESS, THERE, Desk, acks, bodies, direct
 
 ADMIN = direct("adm")
 OPEN_NACKS = Settings(send_insecure_nacks=True)

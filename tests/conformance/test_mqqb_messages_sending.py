@@ -20,8 +20,8 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
-from tests import handmade
-from tests.message_desk import (
+from tests.support import handmade
+from tests.support.message_desk import (
     ADDRESS,
     HERE,
     JP,

@@ -10,9 +10,9 @@ from msmqwire.qm.model.elements import ConnectionHistory
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import PING, PingState
-from tests import handmade as h
-from tests.engine_desk import OTHER, OWN, THERE, Desk
-from tests.engine_pair import Pair
+from tests.support import handmade as h
+from tests.support.engine_desk import OTHER, OWN, THERE, Desk
+from tests.support.engine_pair import Pair
 
 W = PingState.WAITING
 SECOND = r"DIRECT=TCP:10.0.0.3\private$\orders"

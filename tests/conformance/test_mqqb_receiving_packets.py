@@ -8,8 +8,8 @@ import pytest
 
 from msmqwire.qm.model.effects import Disconnect, SendDatagram
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests import handmade as h
-from tests.engine_desk import OTHER, OWN, Desk, Peer
+from tests.support import handmade as h
+from tests.support.engine_desk import OTHER, OWN, Desk, Peer
 
 S = SessionState
 

@@ -6,13 +6,13 @@ import pytest
 
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests.engine_desk import (
+from tests.support.engine_desk import (
     DIRECT,
     OTHER,
     Desk,
     header,
 )
-from tests.engine_pair import Pair
+from tests.support.engine_pair import Pair
 
 S = SessionState
 

@@ -6,8 +6,8 @@ import pytest
 
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
-from tests import handmade as h
-from tests.engine_desk import (
+from tests.support import handmade as h
+from tests.support.engine_desk import (
     DIRECT,
     OTHER,
     THERE,

@@ -12,9 +12,9 @@ from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
-from tests import handmade as h
-from tests.engine_desk import OTHER, OWN, THERE, Desk, Header, Peer, header, kind
-from tests.engine_pair import Pair
+from tests.support import handmade as h
+from tests.support.engine_desk import OTHER, OWN, THERE, Desk, Header, Peer, header, kind
+from tests.support.engine_pair import Pair
 
 S, Q = SessionState, OutgoingQueueState
 TX = h.transaction_header

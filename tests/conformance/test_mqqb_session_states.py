@@ -8,8 +8,8 @@ from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
-from tests import handmade as h
-from tests.engine_desk import DIRECT, OTHER, OWN, THERE, Desk, Peer, base_flags, kind
+from tests.support import handmade as h
+from tests.support.engine_desk import DIRECT, OTHER, OWN, THERE, Desk, Peer, base_flags, kind
 
 ASKS, ASKED, S, E = Role.INITIATOR, Role.ACCEPTOR, SessionState, SessionEvent
 Q = OutgoingQueueState

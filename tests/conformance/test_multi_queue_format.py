@@ -11,8 +11,8 @@ import pytest
 import msmqwire
 from msmqwire.headers import MQF_SIGNATURE_HEADER, MULTI_QUEUE_FORMAT_HEADER
 from msmqwire.packets import USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_field,
     assert_refused,
     assert_same,

@@ -9,8 +9,8 @@ import pytest
 
 import msmqwire
 from msmqwire.ping import PING, PING_PORT
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,

@@ -17,8 +17,8 @@ from msmqwire.constants.message_class import (
     is_negative,
 )
 from msmqwire.headers import MESSAGE_PROPERTIES_HEADER as HEADER
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,

@@ -29,8 +29,8 @@ from msmqwire.headers import (
     ULARGE_INTEGER,
 )
 from msmqwire.schema import Header
-from tests import handmade
-from tests.codec_checks import assert_field, assert_refused, assert_same, nested, proving, requirement
+from tests.support import handmade
+from tests.support.codec_checks import assert_field, assert_refused, assert_same, nested, proving, requirement
 
 ID = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 GUID = bytes.fromhex("04030201 0605 0807 090a 0b0c0d0e0f10")  # [MS-DTYP] 2.3.4.2

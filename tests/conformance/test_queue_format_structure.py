@@ -16,8 +16,8 @@ from msmqwire import InvalidValue, MalformedPacket
 from msmqwire.headers import DL_ID, MULTICAST_ID, QUEUE_FORMAT
 from msmqwire.headers.queue_format import name_of, queue_format_of
 from msmqwire.names import parse_format_name
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,

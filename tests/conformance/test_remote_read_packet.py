@@ -20,8 +20,8 @@ from msmqwire.headers import (
     SUBQUEUE_HEADER,
 )
 from msmqwire.packets import REMOTE_READ_MESSAGE, USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from struct import pack
 
 import pytest
@@ -23,9 +22,9 @@ from msmqwire.headers.security_descriptor import (
     sid_bytes,
     sid_text,
 )
-from tests.codec_checks import assert_refused, assert_same
+from tests.support.codec_checks import assert_refused, assert_same
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 ADMINISTRATORS = bytes.fromhex("01 02 00 00 00 00 00 05 20 00 00 00 20 02 00 00")
 EVERYONE = bytes.fromhex("01 01 00 00 00 00 00 01 00 00 00 00")
 USER = "S-1-5-21-3181267629-1039849782-3663111779-1000"

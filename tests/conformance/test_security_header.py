@@ -18,8 +18,8 @@ from cryptography.x509.oid import NameOID
 import msmqwire
 from msmqwire.headers import PUBLICKEYBLOB, SECURITY_HEADER, SIMPLEBLOB
 from msmqwire.packets import USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_refused,
     assert_same,

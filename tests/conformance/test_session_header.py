@@ -7,8 +7,8 @@ import pytest
 import msmqwire
 from msmqwire.headers import SESSION_HEADER
 from msmqwire.packets import SESSION_ACK, USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_field,
     assert_refused,
     assert_same,

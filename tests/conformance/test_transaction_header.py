@@ -9,8 +9,8 @@ import pytest
 import msmqwire
 from msmqwire.headers import TRANSACTION_HEADER, TX_SEQUENCE_ID
 from msmqwire.packets import USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import (
+from tests.support import handmade
+from tests.support.codec_checks import (
     assert_bits,
     assert_field,
     assert_refused,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import msmqwire
 from msmqwire.packets import USER_MESSAGE
-from tests import handmade
-from tests.codec_checks import assert_refused, assert_same, flat, nested, proving, requirement
+from tests.support import handmade
+from tests.support.codec_checks import assert_refused, assert_same, flat, nested, proving, requirement
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 GUID = bytes.fromhex("04 03 02 01 06 05 08 07 09 0A 0B 0C 0D 0E 0F 10")
 FILL = b"\xcd"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.capture import Data, End, Gap, IpDecoder, Reassembler, open_records
-from tests import captures as c
+from tests.support import captures as c
 
 TSHARK = shutil.which("tshark")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from msmqwire.dissection import Item, dissect
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 TSHARK = shutil.which("tshark")
 

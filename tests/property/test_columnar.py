@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -22,10 +21,10 @@ from msmqwire.columnar.arrow.rows import batches
 from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Dissection, dissect
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.paths import EXAMPLES
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = [column.name for column in COLUMNS]
 ACK = h.session_ack()
 NAME = h.direct_name("TCP:10.0.0.2\\private$\\orders")

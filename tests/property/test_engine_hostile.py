@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
-from tests import handmade as h
-from tests.engine_desk import DIRECT, OTHER, OWN, THERE, UTC, Desk, Peer, kind
+from tests.support import handmade as h
+from tests.support.engine_desk import DIRECT, OTHER, OWN, THERE, UTC, Desk, Peer, kind
 
 COUNTS = st.sampled_from([0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF]) | st.integers(
     0, 0xFFFF

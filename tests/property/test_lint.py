@@ -11,7 +11,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, PingLint, SessionLint, lint, lint_malformed, lint_packet
 from msmqwire.packets import parse
 from msmqwire.schema import Record
-from tests.lint_packets import CLEAN, SOURCE, TARGET, make
+from tests.support.lint_packets import CLEAN, SOURCE, TARGET, make
 
 BYTES = {name: make(name).to_bytes() for name in CLEAN}
 PROTOCOLS: Any = st.sampled_from(["session", "ping", "remote_read"])

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from msmqwire.dissection.finder import Found, PacketFinder
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import parse, well_formed
-from tests import handmade as h
+from tests.support import handmade as h
 
 ACK = h.session_ack()
 PACKETS = [

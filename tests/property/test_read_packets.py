@@ -16,7 +16,7 @@ from msmqwire.dissection import Item
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from spark_udfs import functions as f
-from tests import handmade as h
+from tests.support import handmade as h
 
 PACKETS = [
     h.session_ack(),

@@ -30,8 +30,8 @@ from spark_udfs.source.packet_reader import MalformedCapture
 from spark_udfs.source.parts import Part, parts, windows_of
 from spark_udfs.source.schema import arrow_fields, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader, segment_batches
-from tests import captures as c
 from tests.property.test_columnar import captures, file_of
+from tests.support import captures as c
 
 NAMES = SEGMENT_SCHEMA.names
 ALL = 1 << 40

@@ -22,8 +22,8 @@ from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.parts import Part, parts, windows_of
 from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.source.segment_reader import segment_batches
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 NAMES = tuple(packet_schema(raw=True).names)
 SCHEMA = arrow_fields(spark_schema(packet_schema(raw=True)))

@@ -27,8 +27,8 @@ from spark_udfs.reassembly.cuts import check_pieces, find_cuts, heads, without_b
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.packets import items, packet_batches, packet_schema
 from spark_udfs.reassembly.segment_order import NEEDED, Cut, Cuts, Segments, pieces
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 PACKETS = [

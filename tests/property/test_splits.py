@@ -17,7 +17,7 @@ from msmqwire.capture.record_index import Mark, can_be_cut, every
 from msmqwire.capture.splits import Index, Window, last_part, plan
 from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
-from tests.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
+from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
 Reading = tuple[list[Record], tuple[str, int] | None]
 

@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from msmqwire.capture import Data, Datagram, End, Event, Gap, IpDecoder, Reassembler, Record
-from tests import captures as c
+from tests.support import captures as c
 
 ACK, SYN, FIN = c.ACK, c.SYN, c.FIN
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import LEDGER, ORDERS, InThread, Process, options, process, served
+from tests.support.running import LEDGER, ORDERS, InThread, Process, options, process, served
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.local import attach
-from tests.service.running import ADDRESS, LEDGER, ORDERS, PATIENCE_S, environment, peeked, put, recoverable
+from tests.support.running import ADDRESS, LEDGER, ORDERS, PATIENCE_S, environment, peeked, put, recoverable
 
 SERVE = """
 import sys

@@ -23,7 +23,7 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.store.memory import MemoryStore
-from tests.service.running import ORDERS, PATIENCE_S
+from tests.support.running import ORDERS, PATIENCE_S
 
 FAR = r"DIRECT=TCP:192.0.2.1\private$\far"
 

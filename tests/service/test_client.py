@@ -13,8 +13,8 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import InvalidValue
-from tests.service.running import InThread, bodies, options, served
-from tests.service.sending import LEDGER, ORDERS, arrived, messages, run, way
+from tests.support.running import InThread, bodies, options, served
+from tests.support.sending import LEDGER, ORDERS, arrived, messages, run, way
 
 OTHER = UUID("01234567-89ab-cdef-0123-456789abcdef")
 

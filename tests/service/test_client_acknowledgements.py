@@ -17,8 +17,8 @@ from msmqwire.qm.client import Sent
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
 from msmqwire.qm.runtime.transport import Ways
-from tests.service.running import InThread, options, served
-from tests.service.sending import LEDGER, ORDERS, arrived, messages, run, taken, way
+from tests.support.running import InThread, options, served
+from tests.support.sending import LEDGER, ORDERS, arrived, messages, run, taken, way
 
 NOWHERE = r"private$\nothing"
 

@@ -17,8 +17,8 @@ from msmqwire.qm.client import connection as connection_module
 from msmqwire.qm.client import manager as manager_module
 from msmqwire.qm.client.manager import ClientManager, Failures, Waiting
 from msmqwire.qm.model.message import ObjectId
-from tests.service.running import PATIENCE_S, InThread
-from tests.service.sending import LEDGER, ORDERS, messages, run, way
+from tests.support.running import PATIENCE_S, InThread
+from tests.support.sending import LEDGER, ORDERS, messages, run, way
 
 NOWHERE = r"private$\nothing"
 

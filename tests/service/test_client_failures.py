@@ -18,8 +18,8 @@ import msmqwire
 from msmqwire.errors import QueueError, StoreDamaged, StoreForeign, StoreInUse, StoreRefused, Unreachable
 from msmqwire.qm.client import Connection
 from msmqwire.qm.runtime.local import attach
-from tests.service.running import PATIENCE_S, InThread, Process, bodies, environment, options, served, until
-from tests.service.sending import LEDGER, ORDERS, messages, run, way
+from tests.support.running import PATIENCE_S, InThread, Process, bodies, environment, options, served, until
+from tests.support.sending import LEDGER, ORDERS, messages, run, way
 
 ADDRESS = "127.0.0.34"
 THERE = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"

@@ -17,8 +17,8 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import Unreachable
-from tests.service.running import InThread, Process, bodies, environment, until
-from tests.service.sending import ORDERS, messages, run, way
+from tests.support.running import InThread, Process, bodies, environment, until
+from tests.support.sending import ORDERS, messages, run, way
 
 NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
 

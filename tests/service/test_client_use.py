@@ -13,8 +13,8 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, Unreachable
-from tests.service.running import InThread, bodies, until
-from tests.service.sending import LEDGER, ORDERS, messages, run, way
+from tests.support.running import InThread, bodies, until
+from tests.support.sending import LEDGER, ORDERS, messages, run, way
 
 NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
 

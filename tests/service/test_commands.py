@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.local import attach
-from tests.service.running import (
+from tests.support.running import (
     LEDGER,
     ORDERS,
     Run,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.local import attach
-from tests.service.running import LEDGER, ORDERS, Run, called, listed, peeked, process, put, recoverable
+from tests.support.running import LEDGER, ORDERS, Run, called, listed, peeked, process, put, recoverable
 
 TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
 TO_LEDGER = rf"DIRECT=OS:.\{LEDGER}"

@@ -12,7 +12,7 @@ from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.runtime.engine_driver import MANY, Carrier
 from msmqwire.qm.store.memory import MemoryStore
-from tests.service.running import PATIENCE_S
+from tests.support.running import PATIENCE_S
 
 
 class Recording(MemoryStore):

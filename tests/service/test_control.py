@@ -10,8 +10,8 @@ import pytest
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.runtime import operations
 from msmqwire.qm.runtime.operations import Hand
-from tests.service.control_lines import Lines
-from tests.service.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
+from tests.support.control_lines import Lines
+from tests.support.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
 
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 

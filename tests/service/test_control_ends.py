@@ -12,8 +12,8 @@ import pytest
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.folder import STORE
 from msmqwire.qm.runtime.local import attach
-from tests.service.control_lines import Lines
-from tests.service.running import (
+from tests.support.control_lines import Lines
+from tests.support.running import (
     ORDERS,
     InThread,
     bodies,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.folder import DataFolder
-from tests.service.control_lines import Lines
-from tests.service.running import (
+from tests.support.control_lines import Lines
+from tests.support.running import (
     LEDGER,
     ORDERS,
     InThread,

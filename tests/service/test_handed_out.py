@@ -13,7 +13,7 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.runtime.engine_driver import Carrier
 from msmqwire.qm.runtime.operations import Hand
 from msmqwire.qm.store.memory import MemoryStore
-from tests.service.running import PATIENCE_S, message
+from tests.support.running import PATIENCE_S, message
 
 QUEUE = r"private$\orders"
 

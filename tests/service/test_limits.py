@@ -14,7 +14,7 @@ from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS, with_limits
 from msmqwire.qm.runtime.transport import Limits, Ways
-from tests.service.running import (
+from tests.support.running import (
     ADDRESS,
     ORDERS,
     PATIENCE_S,

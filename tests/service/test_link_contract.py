@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDatagram
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from tests.service.links import UNKNOWN, Links, simulated, sockets
+from tests.support.links import UNKNOWN, Links, simulated, sockets
 
 LARGE = bytes(range(251)) * 40_000
 MANY = 60

@@ -17,7 +17,7 @@ from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.runtime.transport import Ways
 from msmqwire.qm.store.sqlite import SqliteStore
-from tests.service.running import (
+from tests.support.running import (
     LEDGER,
     ORDERS,
     InThread,

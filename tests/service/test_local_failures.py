@@ -18,7 +18,7 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control import REQUEST_MAX
 from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.store.sqlite import SqliteStore
-from tests.service.running import (
+from tests.support.running import (
     ORDERS,
     InThread,
     Process,

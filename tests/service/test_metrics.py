@@ -13,8 +13,8 @@ import pytest
 
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.metrics import Metrics
-from tests.service.control_lines import Lines
-from tests.service.running import (
+from tests.support.control_lines import Lines
+from tests.support.running import (
     ADDRESS,
     LEDGER,
     ORDERS,

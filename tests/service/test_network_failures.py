@@ -14,7 +14,7 @@ from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.transport import Connection, TcpNetwork, Ways
 from msmqwire.qm.store.memory import MemoryStore
-from tests.service.running import command, listed, message, options, served, until
+from tests.support.running import command, listed, message, options, served, until
 
 FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
 

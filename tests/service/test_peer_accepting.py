@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import handmade as h
-from tests.service.peer_desk import (
+from tests.support import handmade as h
+from tests.support.peer_desk import (
     alpha,
     at,
     bodies,
@@ -22,8 +22,8 @@ from tests.service.peer_desk import (
     serves,
     until,
 )
-from tests.service.raw_peer import GUID, OTHER, PEER, Got, Listener, Message, Session, answer, parameters
-from tests.service.running import InThread, attach
+from tests.support.raw_peer import GUID, OTHER, PEER, Got, Listener, Message, Session, answer, parameters
+from tests.support.running import InThread, attach
 
 INBOX = r"OS:peer\private$\inbox"
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import handmade as h
-from tests.service.peer_desk import ORDERS, alpha, at, identity, in_queue, serves, sessions, until
-from tests.service.raw_peer import (
+from tests.support import handmade as h
+from tests.support.paths import VECTORS
+from tests.support.peer_desk import ORDERS, alpha, at, identity, in_queue, serves, sessions, until
+from tests.support.raw_peer import (
     GUID,
     OTHER,
     TIME_STAMP,
@@ -18,7 +19,7 @@ from tests.service.raw_peer import (
     establish,
     parameters,
 )
-from tests.service.running import InThread
+from tests.support.running import InThread
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_a_session_is_opened_byte_for_byte(server: InThread, named: bool, fill: 
 def test_the_published_session_is_played(tmp_path: Path) -> None:
     """Frames 3, 5 and 7 of [MS-MQQB] chapter 4, with the ServerGuid of the server, are answered as there."""
     frames = {
-        number: bytes.fromhex((Path(__file__).parents[1] / "vectors" / name).read_text())
+        number: bytes.fromhex((VECTORS / name).read_text())
         for number, name in enumerate(
             (
                 "MS-MQQB-4.1.3-EstablishConnectionRequest.hex",

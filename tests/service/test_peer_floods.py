@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.transport import Limits, TcpNetwork
-from tests import handmade as h
-from tests.service.peer_desk import (
+from tests.support import handmade as h
+from tests.support.peer_desk import (
     ORDERS,
     alpha,
     at,
@@ -25,7 +25,7 @@ from tests.service.peer_desk import (
     sessions,
     until,
 )
-from tests.service.raw_peer import (
+from tests.support.raw_peer import (
     NACK_ARRIVAL,
     PEER,
     TX_QUEUE,
@@ -36,7 +36,7 @@ from tests.service.raw_peer import (
     establish,
     new_id,
 )
-from tests.service.running import InThread, attach, served
+from tests.support.running import InThread, attach, served
 
 ADMIN = (2, h.private_id(9))
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import handmade as h
-from tests.service.peer_desk import LEDGER, ORDERS, alpha, at, in_queue, serves, sessions, until
-from tests.service.raw_peer import TX_QUEUE, Message, Session, direct, establish, parameters
-from tests.service.running import InThread
+from tests.support import handmade as h
+from tests.support.peer_desk import LEDGER, ORDERS, alpha, at, in_queue, serves, sessions, until
+from tests.support.raw_peer import TX_QUEUE, Message, Session, direct, establish, parameters
+from tests.support.running import InThread
 
 HUGE = 0xFFFFFFFF
 MAX = 0x0040_0000

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import handmade as h
-from tests.service.peer_desk import LEDGER, alpha, at, identity, in_queue, serves
-from tests.service.raw_peer import (
+from tests.support import handmade as h
+from tests.support.peer_desk import LEDGER, alpha, at, identity, in_queue, serves
+from tests.support.raw_peer import (
     ACK_ARRIVAL,
     ACK_RECEIVE,
     GUID,
@@ -23,7 +23,7 @@ from tests.service.raw_peer import (
     Session,
     direct,
 )
-from tests.service.running import InThread, attach
+from tests.support.running import InThread, attach
 
 LATE = 60_000
 ORDER_QUEUE = f"TCP:{PEER}\\PRIVATE$\\order_queue$"

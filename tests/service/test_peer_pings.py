@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.peer_desk import SERVER, alpha, at, desk_options, identity, recoverable, send, serves
-from tests.service.raw_peer import GUID, PATIENCE_S, PEER, Listener, Session, establish
-from tests.service.running import InThread, served
+from tests.support.paths import VECTORS
+from tests.support.peer_desk import SERVER, alpha, at, desk_options, identity, recoverable, send, serves
+from tests.support.raw_peer import GUID, PATIENCE_S, PEER, Listener, Session, establish
+from tests.support.running import InThread, served
 
 RC, RF = 1, 2
 
@@ -60,7 +61,7 @@ def test_a_ping_is_answered_with_its_cookie(server: InThread, flags: int, cookie
 
 @pytest.mark.requirement("MQQB-2.2.7-07")
 def test_the_published_request_is_answered(server: InThread) -> None:
-    vector = Path(__file__).parents[1] / "vectors" / "MS-MQQB-4.1.1-PingRequest.hex"
+    vector = VECTORS / "MS-MQQB-4.1.1-PingRequest.hex"
     with datagrams() as client:
         told, _ = asked(server, bytes.fromhex(vector.read_text()), client)
     flags = struct.unpack_from("<H", told)[0]

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import handmade as h
-from tests.service.peer_desk import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
-from tests.service.raw_peer import (
+from tests.support import handmade as h
+from tests.support.peer_desk import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
+from tests.support.raw_peer import (
     GUID,
     NACK_ARRIVAL,
     OTHER,
@@ -23,7 +23,7 @@ from tests.service.raw_peer import (
     direct,
     new_id,
 )
-from tests.service.running import InThread, attach
+from tests.support.running import InThread, attach
 
 ADMIN = (2, h.private_id(9))
 NOWHERE = r"OS:alpha\private$\nowhere"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.server import SETTINGS
-from tests.service.running import PATIENCE_S, InThread, Run, called, command, options, served
-from tests.service.sending import LEDGER, ORDERS, messages, taken
+from tests.support.running import PATIENCE_S, InThread, Run, called, command, options, served
+from tests.support.sending import LEDGER, ORDERS, messages, taken
 
 NOWHERE = r"private$\nothing"
 

@@ -15,7 +15,7 @@ import pytest
 from msmqwire.qm.runtime.folder import CONTROL, STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import ServerOptions
-from tests.service.running import (
+from tests.support.running import (
     ADDRESS,
     LEDGER,
     ORDERS,

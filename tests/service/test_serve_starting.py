@@ -13,7 +13,7 @@ from msmqwire.cli import serve as serve_module
 from msmqwire.errors import StoreInUse
 from msmqwire.qm.runtime.folder import CONTROL, STORE
 from msmqwire.qm.store.sqlite import SqliteStore
-from tests.service.running import (
+from tests.support.running import (
     ADDRESS,
     ORDERS,
     PATIENCE_S,

@@ -15,7 +15,7 @@ from msmqwire.qm.runtime.folder import CONTROL
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
 from msmqwire.qm.runtime.transport import Ways
-from tests.service.running import (
+from tests.support.running import (
     LEDGER,
     ORDERS,
     PATIENCE_S,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import LEDGER, ORDERS, PATIENCE_S, arguments, called, command, environment, process
+from tests.support.running import LEDGER, ORDERS, PATIENCE_S, arguments, called, command, environment, process
 
 TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
 EVIL = "\x1b]0;owned\x07\x1b[2J[red]not red[/red]\u202e"

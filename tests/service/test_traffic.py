@@ -16,7 +16,7 @@ import pytest
 
 import msmqwire
 from msmqwire.qm.runtime.local import attach
-from tests.service.running import LEDGER, ORDERS, PATIENCE_S, Process, command, listed, process, until
+from tests.support.running import LEDGER, ORDERS, PATIENCE_S, Process, command, listed, process, until
 
 ALPHA, BETA = "127.0.0.21", "127.0.0.22"
 ETH_P_ALL = 3

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import msmqwire
-from tests.service.running import PATIENCE_S, process
+from tests.support.paths import VECTORS
+from tests.support.running import PATIENCE_S, process
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors"
 SESSION_PORT, PING_PORT = 1801, 3527
 ESTABLISH = bytes.fromhex((VECTORS / "MS-MQQB-4.1.3-EstablishConnectionRequest.hex").read_text())
 PING = bytes.fromhex((VECTORS / "MS-MQQB-4.1.1-PingRequest.hex").read_text())

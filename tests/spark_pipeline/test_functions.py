@@ -9,7 +9,7 @@ import msmqwire
 from msmqwire.columnar import COLUMNS
 from msmqwire.lint import lint
 from spark_udfs import functions as f
-from tests import handmade as h
+from tests.support import handmade as h
 
 BODY = "<string>hé</string>"
 MESSAGE = h.user_message(

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_udfs.java import JAVA_LEAST, VECTOR_MODULE, NoJava, find_java, java_version, use_java
-
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 def fake_java(home: Path, version: str) -> Path:

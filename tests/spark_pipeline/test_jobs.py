@@ -15,8 +15,8 @@ import pytest
 
 import msmqwire
 from spark_udfs.jobs import decode, findings, sessions
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 SMALL = h.user_message(session=h.session_header(), properties=h.properties_header(label="a", body=b"small"))

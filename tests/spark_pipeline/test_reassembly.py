@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from tests import captures as c
-from tests import handmade as h
-from tests.capture_files import Frame
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.capture_files import Frame
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"b" * 3000))

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
 from spark_udfs.jobs.sessions import SESSION_SCHEMA, session_batches, session_rows
-from tests import captures as c
-from tests import handmade as h
 from tests.property.test_spark_reassembly import captures, dealt
+from tests.support import captures as c
+from tests.support import handmade as h
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 EXPRESS = h.user_message(flags=0, properties=h.properties_header(body=b"x" * 3000))

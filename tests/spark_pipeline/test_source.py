@@ -11,8 +11,8 @@ import pytest
 
 import msmqwire
 from msmqwire.capture import open_records
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 
 def session(port: int, messages: int = 12, *, close: bool = True, **options: Any) -> c.TcpConversation:

@@ -20,10 +20,10 @@ from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.source.streaming import CaptureGone, MsmqStreamReader
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("kind", "src_port", "label", "size", "body")
 SECONDS = 120
 

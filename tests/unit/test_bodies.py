@@ -7,14 +7,13 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from msmqwire.bodies import Body, NmfMessage, decode_body
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors"
 GUID = UUID("557358d1-9150-9595-4997-0c1a2b3c4d5e")
 
 

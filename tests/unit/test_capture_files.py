@@ -18,7 +18,7 @@ import zstandard
 from msmqwire.capture import Record, expand, open_records
 from msmqwire.capture.record import RECORD_SIZE_MAX, RECORD_SIZE_USUAL
 from msmqwire.errors import CaptureError
-from tests.captures import START_NS, Frame, PcapNg, ethernet, pcap_bytes, pcapng_bytes, udp_packet
+from tests.support.captures import START_NS, Frame, PcapNg, ethernet, pcap_bytes, pcapng_bytes, udp_packet
 
 FRAMES = [
     Frame(START_NS + 1_111_111 * number, ethernet(udp_packet(bytes([number]) * (37 * number))))

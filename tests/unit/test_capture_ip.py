@@ -10,7 +10,7 @@ import pytest
 from msmqwire.capture import Datagram, IpDecoder, Record
 from msmqwire.capture.fragments import FRAGMENT_BYTES_MAX, FRAGMENT_NS_MAX, FRAGMENTED_MAX
 from msmqwire.capture.ip import ADDRESSES_MAX
-from tests import captures as c
+from tests.support import captures as c
 
 PAYLOAD = b"MSMQ is not known here" * 3
 

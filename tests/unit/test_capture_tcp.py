@@ -17,7 +17,7 @@ from msmqwire.capture.tcp import (
     START_NS,
     START_SEGMENTS,
 )
-from tests.captures import ACK, FIN, RST, SYN
+from tests.support.captures import ACK, FIN, RST, SYN
 
 MS = 1_000_000
 A, B = ("10.0.0.1", 5000), ("10.0.0.2", 1801)

@@ -19,10 +19,10 @@ import msmqwire
 from msmqwire.cli import build, dissect, filters, lint, parse
 from msmqwire.cli.common import from_hex, safe
 from msmqwire.dissection import dissect as dissected
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
 VECTORS = sorted(path for path in (ROOT / "tests/vectors").glob("*.hex") if ".printed" not in path.name)
 ACK = h.session_ack()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from pathlib import Path
 
 import msmqwire
 from msmqwire.columnar import record_batches
 from msmqwire.columnar.compiled.generated import PLACES
 from msmqwire.schema.layout import layout
-from tests import captures as c
-from tests import handmade as h
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.paths import ROOT
 
 
 def test_the_generated_code_is_up_to_date() -> None:

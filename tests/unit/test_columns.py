@@ -19,10 +19,10 @@ from msmqwire.columnar.arrow import batch
 from msmqwire.columnar.arrow.values import sender_id
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.paths import EXAMPLES
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
 
 

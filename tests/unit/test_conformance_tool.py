@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
 from tools.conformance import (
     COLUMNS,
     ConformanceError,
@@ -20,7 +21,6 @@ from tools.conformance import (
     read_tables,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 KNOWN, OTHER, THIRD = "MQQB-4.1.1-01", "MQQB-4.1.2-01", "MQQB-4.1.2-02"
 XDIST = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 
@@ -28,7 +28,15 @@ XDIST = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdi
 def run_pytest(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_sample.py").write_text(f"import pytest\n{source}")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.requirements_plugin", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.support.requirements_plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
     command += ["-c", str(folder / "pytest.ini"), f"--requirements-json={folder / 'out.json'}"]
     return subprocess.run(
         [*command, *arguments, folder], cwd=ROOT, capture_output=True, text=True, check=False

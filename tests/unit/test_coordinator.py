@@ -12,7 +12,7 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import TransactionReply
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.store.memory import MemoryStore
-from tests.queue_manager_desk import RECOVERABLE, Desk, bodies, states, taken
+from tests.support.queue_manager_desk import RECOVERABLE, Desk, bodies, states, taken
 
 NAMES = ("a", "b")
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED

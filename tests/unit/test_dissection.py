@@ -11,8 +11,8 @@ import pytest
 import msmqwire
 from msmqwire.dissection import Dissection, Item, dissect, format_time
 from msmqwire.dissection.tracker import HALF_ENDED_MAX, HELD_MAX
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"b" * 3000))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from msmqwire.dissection import Item, dissect
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
 ESTABLISHED = ["EstablishConnection", "EstablishConnection", "ConnectionParameters", "ConnectionParameters"]
 

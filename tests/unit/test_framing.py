@@ -12,7 +12,7 @@ from hypothesis import given
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
 from msmqwire.packets import packet_length
-from tests import handmade as h
+from tests.support import handmade as h
 
 PACKETS = {
     "EstablishConnection": h.establish_connection(),

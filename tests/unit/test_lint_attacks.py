@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,10 @@ import pytest
 import msmqwire
 from msmqwire.lint import checks, lint, lint_malformed
 from msmqwire.schema.layout import layout
-from tests.lint_packets import brief, make
+from tests.support.lint_packets import brief, make
+from tests.support.paths import VECTORS
 from tools.conformance import read_tables
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 FORMATS = {1: "<B", 2: "<H", 4: "<I"}
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 import msmqwire
-from tests.captures import TcpConversation, pcap_bytes
+from tests.support.captures import TcpConversation, pcap_bytes
 
 ACK = msmqwire.build({"packet": "SessionAck"})
 MESSAGE = msmqwire.build(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from msmqwire.dissection.finder import _CREDIT_MAX, _SKIP_SHOWN, Found, PacketFinder, begins_packet
-from tests import handmade as h
+from tests.support import handmade as h
 
 ACK = h.session_ack()
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"body" * 100))

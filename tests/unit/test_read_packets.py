@@ -10,7 +10,7 @@ import pytest
 
 from msmqwire.columnar import PACKET_COLUMNS, packet_array, read_packets
 from msmqwire.columnar.arrow import batch
-from tests import handmade as h
+from tests.support import handmade as h
 
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"body"))
 SOAP = h.user_message(soap=h.soap_header(), properties=h.properties_header(body=b"soap"))

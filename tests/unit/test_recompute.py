@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -12,8 +11,8 @@ import msmqwire
 from fuzz.strategies import packets
 from msmqwire.headers import SECURITY_HEADER, TRANSACTION_HEADER
 from msmqwire.schema import Record
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors"
 FRAME_7 = bytes.fromhex((VECTORS / "MS-MQQB-4.1.7-UserMessage.hex").read_text(encoding="ascii"))
 
 

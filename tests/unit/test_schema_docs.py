@@ -11,15 +11,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from schema_diagrams import Cell, Mark, diagram
+from schema_words import length_words, page_name, size_words, structures
 
 from msmqwire.headers import BASE_HEADER, MESSAGE_PROPERTIES_HEADER, USER_HEADER
 from msmqwire.schema import REST, TO_NULL, Align, Close, Flags, Header, Ref, View
+from tests.support.paths import ROOT
 from tools.schema_docs import FOLDER, differences, main, pages
-
-ROOT = Path(__file__).resolve().parents[2]
-
-from schema_diagrams import Cell, Mark, diagram  # noqa: E402
-from schema_words import length_words, page_name, size_words, structures  # noqa: E402
 
 STRUCTURES = structures()
 SVG = "{http://www.w3.org/2000/svg}"

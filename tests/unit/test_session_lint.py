@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,9 @@ import msmqwire
 from msmqwire.lint import Finding, PingLint, SessionLint, lint, lint_packet
 from msmqwire.lint import sequences as tables
 from msmqwire.schema import Record
-from tests.lint_packets import OTHER, SOURCE, TARGET, brief, make
+from tests.support.lint_packets import OTHER, SOURCE, TARGET, brief, make
+from tests.support.paths import VECTORS
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 NULL = "00000000-0000-0000-0000-000000000000"
 EC, CP = "EstablishConnectionHeader", "ConnectionParametersHeader"
 PT, CS = "InternalHeader.Flags.PT", "InternalHeader.Flags.CS"

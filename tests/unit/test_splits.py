@@ -13,7 +13,7 @@ from msmqwire.capture import open_records
 from msmqwire.capture.pcap_search import SEARCH_MAX, find_record
 from msmqwire.capture.splits import Index, located_records, plan
 from msmqwire.errors import CaptureError
-from tests.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
+from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
 FRAMES = [Frame(1_700_000_000_000_000_000 + n, bytes([n % 251]) * 1000) for n in range(1000)]
 

@@ -13,7 +13,7 @@ from msmqwire.qm.model.changes import INTEGER_KEYS, Changes, Key, Table
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
-from tests.stores import after, everything, step
+from tests.support.stores import after, everything, step
 
 Reopen = Callable[[Store], Store]
 

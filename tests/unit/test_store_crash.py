@@ -15,16 +15,15 @@ import pytest
 from msmqwire.errors import StoreNewer
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.store.sqlite import SqliteStore
-from tests.stores import LATER, after, everything, last_step, step
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+from tests.support.stores import LATER, after, everything, last_step, step
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 
 def killed(what: str, place: Path, seconds: float) -> list[str]:
-    """The lines that the process of `tests.stores` printed until it was killed, so long after the first."""
-    command = [sys.executable, "-m", "tests.stores", what, str(place)]
+    """The lines that a process of `stores` printed until it was killed, so long after the first."""
+    command = [sys.executable, "-m", "tests.support.stores", what, str(place)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()

@@ -13,7 +13,7 @@ from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreMissing
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.store.layout import APPLICATION_ID, LAYOUT
 from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
-from tests.stores import after, everything, filled, refused, step
+from tests.support.stores import after, everything, filled, refused, step
 
 
 @pytest.fixture

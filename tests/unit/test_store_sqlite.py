@@ -26,9 +26,9 @@ from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.store import sqlite
 from msmqwire.qm.store.layout import LAYOUT, Layout
 from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
-from tests.stores import LATER, after, everything, filled, refused, step
+from tests.support.paths import ROOT
+from tests.support.stores import LATER, after, everything, filled, refused, step
 
-ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs limits and users of POSIX")
 
 
@@ -218,7 +218,7 @@ def test_another_program_that_writes_is_waited_for_and_then_told(
 
 
 def child(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.stores", *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.support.stores", *map(str, arguments)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, **options)
 
 

@@ -15,8 +15,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests import handmade as h
-from tests.service.raw_reading import Got, read
+from tests.support import handmade as h
+from tests.support.raw_reading import Got, read
 
 PEER = "127.0.0.72"
 """Where the peer connects from and listens, unless told otherwise."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from itertools import pairwise
 
-from tests.capture_files import START_NS, STEP_NS, Frame, PcapNg, pcap_bytes, pcapng_bytes, timed
+from tests.support.capture_files import START_NS, STEP_NS, Frame, PcapNg, pcap_bytes, pcapng_bytes, timed
 
 __all__ = [
     "ACK", "CLIENT", "CLIENT_6", "FIN", "LINKS", "PSH", "RST", "SERVER", "SERVER_6", "START_NS",

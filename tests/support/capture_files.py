@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.captures import Segment
+    from tests.support.captures import Segment
 
 START_NS = 1_700_000_000_123_456_789
 STEP_NS = 1_000_000

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from tests import handmade as h
+from tests.support import handmade as h
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ import pytest
 from msmqwire.cli import main
 from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.runtime.server import Server, ServerOptions
+from tests.support.paths import ROOT
 
 T = TypeVar("T")
 P = ParamSpec("P")
-ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "127.0.0.31"
 PATIENCE_S = float(os.environ.get("MSMQWIRE_PATIENCE", "120"))
 """How long a test waits for what has to happen; the machine may have much else to do."""

@@ -2,11 +2,11 @@
 
 Run as a program it is the process that gets killed:
 
-    python -m tests.stores commit FILE     commits one step after the other, and prints the number of each
-    python -m tests.stores create FOLDER   makes one store after the other
-    python -m tests.stores migrate FILE    brings the store to `LATER`, slowly
-    python -m tests.stores hold FILE       opens the store, says so and waits
-    python -m tests.stores open FILE       opens the store and prints what came of it
+    python -m tests.support.stores commit FILE     commits step after step, and prints the number of each
+    python -m tests.support.stores create FOLDER   makes one store after the other
+    python -m tests.support.stores migrate FILE    brings the store to `LATER`, slowly
+    python -m tests.support.stores hold FILE       opens the store, says so and waits
+    python -m tests.support.stores open FILE       opens the store and prints what came of it
 """
 
 from __future__ import annotations

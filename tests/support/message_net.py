@@ -12,7 +12,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.schema import Record
-from tests.message_desk import UTC
+from tests.support.message_desk import UTC
 
 
 class Net:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send, SendDatagram
-from tests.engine_desk import HERE, OTHER, OWN, THERE, Desk, cut, kind
+from tests.support.engine_desk import HERE, OTHER, OWN, THERE, Desk, cut, kind
 
 
 class Pair:

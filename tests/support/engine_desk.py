@@ -1,7 +1,7 @@
 """One queue manager without I/O at a desk, opposite a peer whose packets are written and read by hand.
 
-What the peer says comes from `tests.handmade`, what it hears is cut and read here by offsets: nothing of the
-library's codec is asked. `Desk` has a settable time and writes down every effect.
+What the peer says comes from `tests.support.handmade`, what it hears is cut and read here by offsets:
+nothing of the library's codec is asked. `Desk` has a settable time and writes down every effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.store.memory import MemoryStore
-from tests import handmade as h
+from tests.support import handmade as h
 
 OWN, OTHER = UUID(int=0xA1), UUID(int=0xB2)
 THIRD = UUID(int=0xC3)

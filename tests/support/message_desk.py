@@ -1,4 +1,4 @@
-"""A queue manager whose peers are played by hand: their packets are written with `tests.handmade` alone.
+"""A queue manager whose peers are played by hand: their packets are written with `handmade` alone.
 
 `Desk` is one core over a memory store, in a time that is set; `Peer` the other side of one of its sessions,
 which says nothing by itself once the session is open.
@@ -24,7 +24,7 @@ from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.schema import Record
-from tests import handmade
+from tests.support import handmade
 
 HERE, THERE, BEHIND = UUID(int=0xA0), UUID(int=0xB0), UUID(int=0xC0)
 ADDRESS, PEER_ADDRESS = "10.0.0.1", "10.0.0.9"

@@ -12,8 +12,8 @@ from typing import Any
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
 from msmqwire.qm.runtime.transport import Limits, Ways
-from tests.service.raw_peer import OTHER, Listener, Message, Session
-from tests.service.running import (
+from tests.support.raw_peer import OTHER, Listener, Message, Session
+from tests.support.running import (
     LEDGER,
     ORDERS,
     InThread,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from msmqwire.qm.runtime.folder import DataFolder
-from tests.service.running import PATIENCE_S
+from tests.support.running import PATIENCE_S
 
 
 class Lines:

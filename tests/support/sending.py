@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msmqwire
 from msmqwire.qm.client import Connection
 from msmqwire.qm.runtime.local import attach
-from tests.service.running import LEDGER, ORDERS, PATIENCE_S, InThread, Process, bodies, until
+from tests.support.running import LEDGER, ORDERS, PATIENCE_S, InThread, Process, bodies, until
 
 T = TypeVar("T")
 Serving = InThread | Process
