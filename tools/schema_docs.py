@@ -15,10 +15,26 @@ from pathlib import Path
 from typing import Final
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+sys.path.insert(0, str(ROOT))
 
-from schema_diagrams import Cell, Mark, diagram  # noqa: E402
-from schema_words import (  # noqa: E402
+from msmqwire.schema import (  # noqa: E402
+    Align,
+    Bits,
+    Choice,
+    Close,
+    Each,
+    Fill,
+    Flags,
+    Header,
+    Maybe,
+    Packet,
+    Part,
+    Repeat,
+    UInt,
+    View,
+)
+from tools.schema_diagrams import Cell, Mark, diagram  # noqa: E402
+from tools.schema_words import (  # noqa: E402
     TIMES,
     anchor,
     code,
@@ -43,23 +59,6 @@ from schema_words import (  # noqa: E402
     text,
     title,
     value_words,
-)
-
-from msmqwire.schema import (  # noqa: E402
-    Align,
-    Bits,
-    Choice,
-    Close,
-    Each,
-    Fill,
-    Flags,
-    Header,
-    Maybe,
-    Packet,
-    Part,
-    Repeat,
-    UInt,
-    View,
 )
 
 FOLDER: Final = ROOT / "docs" / "wire"

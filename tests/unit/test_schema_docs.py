@@ -11,13 +11,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from schema_diagrams import Cell, Mark, diagram
-from schema_words import length_words, page_name, size_words, structures
 
 from msmqwire.headers import BASE_HEADER, MESSAGE_PROPERTIES_HEADER, USER_HEADER
 from msmqwire.schema import REST, TO_NULL, Align, Close, Flags, Header, Ref, View
 from tests.support.paths import ROOT
+from tools.schema_diagrams import Cell, Mark, diagram
 from tools.schema_docs import FOLDER, differences, main, pages
+from tools.schema_words import length_words, page_name, size_words, structures
 
 STRUCTURES = structures()
 SVG = "{http://www.w3.org/2000/svg}"
