@@ -33,7 +33,7 @@ class Decoder(Gathering, Frames):
         dissection = self._dissection
         for number, source in enumerate(dissection.sources):
             if number == dissection.warm_up > 0:
-                yield from self._items(self._directions.pause())
+                yield from self._items(self._connections.pause())
                 yield from self._flush()
                 dissection.errors.clear()
             dissection.approach(number)
@@ -41,7 +41,7 @@ class Decoder(Gathering, Frames):
             with dissection.reading(source) as stream:
                 yield from self._file(stream)
             self._count()
-        own = self._directions
+        own = self._connections
         yield from self._items(own.flush() if dissection.flushes else own.pause(dissection.joined_ns))
         yield from self._flush()
         yield from self._maker.finish()
@@ -50,12 +50,12 @@ class Decoder(Gathering, Frames):
 
     def _begins(self, file: str) -> None:
         self._first = self._dissection.records
-        self._directions.give_back_held()  # their frames are those of the file before
+        self._connections.give_back_held()  # their frames are those of the file before
         self._state[w.BEFORE] = self._first
         self._state[w.FILE] = self._dissection.begins(file)
 
     def _walk(self, start: int) -> int:
-        state, own = self._state, self._directions
+        state, own = self._state, self._connections
         own.have_room(0)
         why = walk(
             state, self.memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
@@ -71,7 +71,7 @@ class Decoder(Gathering, Frames):
         if self._first:
             record = record._replace(number=self._first + record.number)
         for datagram in self._dissection.decoder.feed(record):
-            yield from self._items(self._directions.feed(datagram, self))
+            yield from self._items(self._connections.feed(datagram, self))
 
     def _release(self) -> Iterator[Any]:
         yield from self._flush()

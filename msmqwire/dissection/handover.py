@@ -1,4 +1,4 @@
-"""Directions of connections between a tracker and a faster reader of what is in order.
+"""ConnectionTable of connections between a tracker and a faster reader of what is in order.
 
 As long as a direction is in order and in step, all there is to know of it is where it stands and what it
 holds of a packet that is not whole. A faster reader takes it over as a `Standing` and gives it back when

@@ -86,7 +86,7 @@ class FlowDecoder(Gathering):
             first = stop
 
     def _walk(self, table: Table) -> Iterator[Any]:
-        state, own = self._state, self._directions
+        state, own = self._state, self._connections
         while True:
             own.have_room(0)
             why = grouped_scan.walk_segments(
@@ -109,7 +109,7 @@ class FlowDecoder(Gathering):
 
     def _hand(self, datagram: Datagram) -> Iterator[Any]:
         self.handed += 1
-        run, own = self._run, self._directions
+        run, own = self._run, self._connections
         if not (run[grouped_scan.HANDED] or self._state[w.FLOWS] or datagram.flags & SYN):
             run[grouped_scan.OPENING] = OPENING_MAX
         self._ask()
@@ -138,24 +138,24 @@ class FlowDecoder(Gathering):
         flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
         if number:
             self._tracker.resume(self._cuts[flow][number - 1].saved)
-            self._directions.join()
+            self._connections.join()
             self._run[grouped_scan.HANDED] = 1
 
     def _end_run(self) -> Iterator[Any]:
         self._ask()
         if self._run[grouped_scan.OPENING]:
-            self._directions.read_clock()
+            self._connections.read_clock()
         flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
         yield from self._ended(flow, number)
         grouped_scan.name_rows(self._state, self._run, self.rows)
         self._tracker = self._new_tracker()
-        self._directions.restart(self._tracker)
+        self._connections.restart(self._tracker)
         self._run[grouped_scan.IS_OPEN] = self._run[grouped_scan.OPENING] = 0
 
     def _ended(self, flow: int, number: int) -> Iterator[Any]:
         """What the end of a run brings; the flow may go on in another piece."""
         if number == len(self._cuts.get(flow, ())):
-            yield from self._items(self._directions.flush(self._end_ns))
+            yield from self._items(self._connections.flush(self._end_ns))
 
     # -- rows ---------------------------------------------------------------------------------------
 
@@ -195,5 +195,5 @@ class PieceChecker(FlowDecoder):
     def _ended(self, flow: int, number: int) -> Iterator[Any]:
         places = self._cuts.get(flow, ())
         if number < len(places):
-            self.checked.append((flow, number, self._directions.save() == places[number].saved))
+            self.checked.append((flow, number, self._connections.save() == places[number].saved))
         yield from ()

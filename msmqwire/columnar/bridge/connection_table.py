@@ -77,7 +77,7 @@ from msmqwire.dissection.handover import Begun, Standing, adopt, give_back, take
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
 _NUMBERS: Final = 1 << 10
-"""Directions that there is room for at first."""
+"""ConnectionTable that there is room for at first."""
 _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
 _WILD: Final = 1 << 62
@@ -94,7 +94,7 @@ class Room(Protocol):
     places: Any
 
 
-class Directions:
+class ConnectionTable:
     """The directions that the walk has, in arrays, and the tracker that has the others.
 
     Attributes:

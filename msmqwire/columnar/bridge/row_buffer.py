@@ -9,7 +9,7 @@ import numpy as np
 
 from msmqwire.columnar.arrow.batch import NO_TIME, BatchMaker, Extra
 from msmqwire.columnar.arrow.rows import INT64_MAX
-from msmqwire.columnar.bridge.connection_table import Directions, key_of
+from msmqwire.columnar.bridge.connection_table import ConnectionTable, key_of
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.compiled.flow_table import FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
@@ -38,7 +38,7 @@ class Gathering:
     def __init__(self, maker: BatchMaker, tracker: Tracker) -> None:
         self._maker = maker
         self._state = np.zeros(w.STATE, np.int64)
-        self._directions = Directions(tracker, self._state)
+        self._connections = ConnectionTable(tracker, self._state)
         self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
         self._chunk = CHUNK
         self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
@@ -97,7 +97,7 @@ class Gathering:
         """Has a walk go on that stopped for want of room."""
         state = self._state
         if why == w.PEND_FULL:
-            self._directions.have_room(int(state[w.NEED]))
+            self._connections.have_room(int(state[w.NEED]))
         elif why == w.ARENA_FULL:
             yield from self._more_arena(int(state[w.NEED]))
         else:
