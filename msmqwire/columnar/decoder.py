@@ -8,13 +8,13 @@ from typing import Any
 from msmqwire.capture import Record
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge.frames import Frames, no_interfaces
-from msmqwire.columnar.bridge.row_buffer import Gathering
+from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.compiled.scan import walk
 from msmqwire.dissection import Dissection, Item
 
 
-class Decoder(Gathering, Frames):
+class Decoder(RowBuffer, Frames):
     """Decodes the captures of a dissection, in place of iterating over it.
 
     The rows, and `Dissection.errors`, are the same. Memory is that of a chunk of the file, of a batch, and

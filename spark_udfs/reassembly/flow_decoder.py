@@ -16,7 +16,7 @@ from msmqwire.capture.ip import SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge import row_buffer
-from msmqwire.columnar.bridge.row_buffer import Gathering
+from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.filters import Filter
@@ -31,7 +31,7 @@ FILES_MAX: Final = 4096
 """Files that rows of a batch refer to, about: then their numbers start afresh."""
 
 
-class FlowDecoder(Gathering):
+class FlowDecoder(RowBuffer):
     """Decodes segments that stand flow by flow, in place of a tracker for each.
 
     ``stream`` is the number of the flow, and ``frame`` the offset of the frame in its file. Memory is that

@@ -25,7 +25,7 @@ ROWS: Final = 1 << 13
 """Rows that are found before their columns are made."""
 
 
-class Gathering:
+class RowBuffer:
     """Rows, and the memory with their bytes: first the input, up to `chunk`, then the arena.
 
     Attributes:
