@@ -13,7 +13,7 @@ _FIELDS: Final = (
 _Side = tuple[Any, ...]
 
 
-class Saved(NamedTuple):
+class ConnectionCheckpoint(NamedTuple):
     """A connection to go on from, a plain value: see `Reassembler.save`.
 
     Attributes:

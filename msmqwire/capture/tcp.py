@@ -25,7 +25,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from msmqwire.capture.connection_checkpoint import Saved, restore_side, save_side
+from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_side, save_side
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
 from msmqwire.capture.events import Data, Event, GapReason, How, Moment, distance
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
@@ -239,7 +239,7 @@ class Reassembler:
         direction = self._directions.get(datagram[1:5])
         return None if direction is None else direction.stream
 
-    def save(self) -> Saved | None:
+    def save(self) -> ConnectionCheckpoint | None:
         """The only connection that is known; None when it is not the only one, or something of it is
         held, ends or is doubtful, so that its state would not be all in a few numbers."""
         if len(self._connections) != 1:
@@ -248,9 +248,9 @@ class Reassembler:
         there, back = save_side(first), save_side(first.peer)
         if there is None or back is None:
             return None
-        return Saved((self._now, self._sweep_at, self._idle_at), (there, back))
+        return ConnectionCheckpoint((self._now, self._sweep_at, self._idle_at), (there, back))
 
-    def resume(self, saved: Saved) -> None:
+    def resume(self, saved: ConnectionCheckpoint) -> None:
         """Go on with a connection as the reassembler that saved it would. For one that was fed nothing."""
         self._now, self._sweep_at, self._idle_at = saved.clock
         key, self._streams = saved.sides[0][:2]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
-from msmqwire.capture.connection_checkpoint import Saved
+from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import Found
 from msmqwire.dissection.item import Item
@@ -77,7 +77,7 @@ class Tracker:
         for event in self.reassembler.pause(joined_ns):
             yield from self.event(event)
 
-    def save(self) -> Saved | None:
+    def save(self) -> ConnectionCheckpoint | None:
         """The only connection that is known; None unless it is MSMQ and both its directions stand between
         two packets, with nothing held or in doubt. What its session is judged by is not in it."""
         saved = self.reassembler.save()
@@ -88,7 +88,7 @@ class Tracker:
         between = connection.between_packets(flows) if connection is not None else not flows
         return saved if between else None
 
-    def resume(self, saved: Saved) -> None:
+    def resume(self, saved: ConnectionCheckpoint) -> None:
         """Go on with a connection as the tracker that saved it would. For one that was fed nothing."""
         self.reassembler.resume(saved)
         if flows := saved.flows():

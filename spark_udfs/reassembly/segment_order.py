@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msmqwire.capture import Datagram
-from msmqwire.capture.connection_checkpoint import Saved
+from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 
 NEEDED: Final = (
     "flow", "file_index", "offset", "file", "time_ns", "transport", "src", "src_port", "dst", "dst_port",
@@ -28,7 +28,7 @@ class Cut(NamedTuple):
     """
 
     place: int
-    saved: Saved
+    saved: ConnectionCheckpoint
 
 
 Cuts = Mapping[int, Sequence[Cut]]
@@ -72,7 +72,7 @@ class Segments:
 
 def pieces(
     segments: Iterable[tuple[int, Datagram]], cuts: Cuts
-) -> Iterator[tuple[int, int, Saved | None, bool, Iterator[Datagram]]]:
+) -> Iterator[tuple[int, int, ConnectionCheckpoint | None, bool, Iterator[Datagram]]]:
     """Segments in runs of one flow, or of one piece of a flow that is cut.
 
     Gives flow and number of the piece, what is known where it begins, whether it is the last of its flow,

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from msmqwire.capture import Data, Datagram
-from msmqwire.capture.connection_checkpoint import Saved
+from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.segment_buffer import PIECE_COST, Piece
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
@@ -226,7 +226,7 @@ class ConnectionTable:
         self.give_all_back()
         return list(self._tracker.flush(last_ns))
 
-    def save(self) -> Saved | None:
+    def save(self) -> ConnectionCheckpoint | None:
         """The only connection that is known, where it can be told: `Tracker.save`."""
         self._write_clock()
         self.give_all_back()
