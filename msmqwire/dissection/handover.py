@@ -1,7 +1,7 @@
 """ConnectionTable of connections between a tracker and a faster reader of what is in order.
 
 As long as a direction is in order and in step, all there is to know of it is where it stands and what it
-holds of a packet that is not whole. A faster reader takes it over as a `Standing` and gives it back when
+holds of a packet that is not whole. A faster reader takes it over as a `DirectionSnapshot` and gives it back when
 anything else comes.
 """
 
@@ -19,7 +19,7 @@ from msmqwire.dissection.tracker import Tracker
 
 
 @dataclass(slots=True)
-class Standing:
+class DirectionSnapshot:
     """What a direction is that is in order and in step.
 
     Attributes:
@@ -51,7 +51,7 @@ class Standing:
     ended: bool = False
 
 
-def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
+def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
     """Where a direction stands; None when the tracker must keep it. What it held is with the caller then.
 
     Its peer is to be taken over too, if it holds anything.
@@ -73,7 +73,9 @@ def take_over(tracker: Tracker, direction: Direction) -> Standing | None:
         return None
     if finder is not None and not finder.in_step:
         return None
-    standing = Standing(known, direction.next, direction.acked, direction.last_ns, direction.frames[-1])
+    standing = DirectionSnapshot(
+        known, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
+    )
     if finder is not None:
         standing.pieces = finder.let_pieces_go()
     standing.ignored = ignored
@@ -96,7 +98,7 @@ def _can_go(direction: Direction) -> bool:
     return all(whole)
 
 
-def give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:
+def give_back(tracker: Tracker, direction: Direction, standing: DirectionSnapshot) -> None:
     """Has the tracker know where a direction stands that it did not see for a while."""
     _give_back(tracker, direction, standing)
     if standing.ended:
@@ -134,7 +136,7 @@ class Begun(NamedTuple):
     frame: int
 
 
-def _give_back(tracker: Tracker, direction: Direction, standing: Standing) -> None:
+def _give_back(tracker: Tracker, direction: Direction, standing: DirectionSnapshot) -> None:
     direction.next, direction.acked = standing.next, standing.acked
     direction.last_ns, direction.frames = standing.last_ns, (standing.frame,)
     if standing.ahead:

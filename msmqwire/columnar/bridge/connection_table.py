@@ -73,7 +73,7 @@ from msmqwire.columnar.compiled.state import (
     WAITING,
 )
 from msmqwire.dissection import Item, Tracker
-from msmqwire.dissection.handover import Begun, Standing, adopt, give_back, take_over
+from msmqwire.dissection.handover import Begun, DirectionSnapshot, adopt, give_back, take_over
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
 _NUMBERS: Final = 1 << 10
@@ -306,7 +306,7 @@ class ConnectionTable:
             return
         acked = int(flow[ACKED])
         flow[ACKED] = -1
-        standing = Standing(
+        standing = DirectionSnapshot(
             self._is_known(direction, flow), int(flow[NEXT]), None if acked < 0 else acked,
             int(flow[LAST_NS]), int(flow[FRAME]),
         )  # fmt: skip
