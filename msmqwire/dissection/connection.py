@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from msmqwire.capture import Data, End, Flow, Gap
-from msmqwire.dissection.finder import Found, PacketFinder, begins_packet
+from msmqwire.dissection.finder import PacketFinder, ScanResult, begins_packet
 from msmqwire.lint import SessionLint
 
 _JUDGED: Final = 12  # up to the end of PacketSize
@@ -92,7 +92,7 @@ class Connection:
             self._client = _side(flow)  # the initiator speaks first
         return _side(flow) == self._client
 
-    def data(self, event: Data) -> list[Found]:
+    def data(self, event: Data) -> list[ScanResult]:
         """The next bytes of a direction."""
         finder = self.finders.get(_side(event.flow))
         if finder is not None:
@@ -106,7 +106,7 @@ class Connection:
         finder = self.finders[_side(event.flow)]
         return found + finder.feed(event.data, event.frame, event.time_ns)
 
-    def gap(self, event: Gap) -> list[Found]:
+    def gap(self, event: Gap) -> list[ScanResult]:
         """A hole in a direction."""
         if not self.known:
             self._ignore(self.pending.pop(_side(event.flow), []))
@@ -116,7 +116,7 @@ class Connection:
         finder = self.finders[_side(event.flow)]
         return found + finder.gap(event.size, event.reason, event.frame, event.time_ns)
 
-    def end(self, event: End) -> list[Found]:
+    def end(self, event: End) -> list[ScanResult]:
         """The end of a direction."""
         side = _side(event.flow)
         self.ended.add(side)
@@ -127,7 +127,7 @@ class Connection:
         found = self._open(event.flow)
         return found + self.finders.pop(side).end(cut=event.how not in ("fin", "rst"))
 
-    def let_go(self) -> list[tuple[Flow, list[Found]]]:
+    def let_go(self) -> list[tuple[Flow, list[ScanResult]]]:
         """Memory is short: what is held is skipped."""
         return [(self._flows[side], finder.let_go()) for side, finder in self.finders.items()]
 
@@ -136,7 +136,7 @@ class Connection:
         self._open(flow)
         return self.finders[_side(flow)]
 
-    def _open(self, flow: Flow, *, inside: bool = False) -> list[Found]:
+    def _open(self, flow: Flow, *, inside: bool = False) -> list[ScanResult]:
         """Has a finder for a direction; what it finds in what was held of it."""
         side = _side(flow)
         if side in self.finders:
@@ -149,7 +149,7 @@ class Connection:
         if not size:
             return found
         reason = "before anything was recognised as MSMQ"
-        return [Found(b"", size, None, None, reason, (frame,), time_ns), *found]
+        return [ScanResult(b"", size, None, None, reason, (frame,), time_ns), *found]
 
     def _recognised(self, event: Data) -> bool:
         side = _side(event.flow)

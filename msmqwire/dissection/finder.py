@@ -32,7 +32,7 @@ _CREDIT: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScanResult:
     """A stretch of the direction.
 
     Attributes:
@@ -102,7 +102,7 @@ class PacketFinder:
         self._refused = 0  # up to this place of the stream no certain packet begins
         self._credit = _CREDIT_MAX
         self._run: _Run | None = None
-        self._found: list[Found] = []
+        self._found: list[ScanResult] = []
 
     @property
     def held(self) -> int:
@@ -143,7 +143,7 @@ class PacketFinder:
         judged = self._refused <= self._start and self._credit == _CREDIT_MAX
         return self.in_step and not self._buffer and judged
 
-    def feed(self, data: bytes, frame: int, time_ns: int) -> list[Found]:
+    def feed(self, data: bytes, frame: int, time_ns: int) -> list[ScanResult]:
         """The next bytes of the direction, from one frame, and when that was captured."""
         start = self._start + len(self._buffer)
         self._buffer += data
@@ -152,7 +152,7 @@ class PacketFinder:
         self._scan(final=False)
         return self._out()
 
-    def gap(self, size: int | None, why: str, frame: int, time_ns: int) -> list[Found]:
+    def gap(self, size: int | None, why: str, frame: int, time_ns: int) -> list[ScanResult]:
         """Bytes are lost here; None when it is not known how many."""
         self._scan(final=True)
         missing = self._break(cut=True)
@@ -163,10 +163,10 @@ class PacketFinder:
         self._flush_run()
         if size:
             reason = f"not in the capture: {why}"
-            self._found.append(Found(b"", size, None, None, reason, (frame,), time_ns))
+            self._found.append(ScanResult(b"", size, None, None, reason, (frame,), time_ns))
         return self._out()
 
-    def let_go(self) -> list[Found]:
+    def let_go(self) -> list[ScanResult]:
         """Memory is short: what is held is skipped, with the rest of its packet."""
         if not self._buffer:
             return []
@@ -180,14 +180,14 @@ class PacketFinder:
         self._flush_run()
         return self._out()
 
-    def end(self, *, cut: bool = False) -> list[Found]:
+    def end(self, *, cut: bool = False) -> list[ScanResult]:
         """The direction has ended; `cut` when only the capture of it has."""
         self._scan(final=True)
         self._break(cut=cut)
         self._flush_run()
         return self._out()
 
-    def _out(self) -> list[Found]:
+    def _out(self) -> list[ScanResult]:
         found, self._found = self._found, []
         return found
 
@@ -363,7 +363,7 @@ class PacketFinder:
         data = bytes(self._buffer[:count])
         frames = self._frames(count)
         error = error.detached() if error is not None else None
-        self._found.append(Found(data, count, packet, error, "", *_completed(frames), cut))
+        self._found.append(ScanResult(data, count, packet, error, "", *_completed(frames), cut))
 
     def _skip(self, count: int, reason: str) -> None:
         if not count:
@@ -381,7 +381,7 @@ class PacketFinder:
     def _flush_run(self) -> None:
         run, self._run = self._run, None
         if run is not None:
-            self._found.append(Found(b"", run.size, None, None, run.reason, *_completed(run.frames)))
+            self._found.append(ScanResult(b"", run.size, None, None, run.reason, *_completed(run.frames)))
 
 
 def _completed(frames: dict[int, int]) -> tuple[tuple[int, ...], int]:

@@ -8,7 +8,7 @@ from typing import Final
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.dissection.connection import Connection
-from msmqwire.dissection.finder import Found
+from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import Item
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, PingLint, lint_malformed, lint_packet
@@ -179,7 +179,7 @@ class Tracker:
                 for one in found:
                     yield self._item(flow, connection, one)
 
-    def _item(self, flow: Flow, connection: Connection, found: Found) -> Item:
+    def _item(self, flow: Flow, connection: Connection, found: ScanResult) -> Item:
         packet, error = found.packet, found.error
         findings: list[Finding] = []
         if packet is not None:

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given
 
-from msmqwire.dissection.finder import Found, PacketFinder
+from msmqwire.dissection.finder import PacketFinder, ScanResult
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import parse, well_formed
 from tests.support import handmade as h
@@ -54,7 +54,7 @@ class Run:
 
     def __init__(self, midstream: bool = False) -> None:
         self.finder = PacketFinder(midstream=midstream)
-        self.fed, self.found, self.frame = bytearray(), list[Found](), 0
+        self.fed, self.found, self.frame = bytearray(), list[ScanResult](), 0
         self.gaps = list[int]()
 
     def feed(self, data: bytes) -> None:
@@ -73,10 +73,10 @@ class Run:
         self.add(found)
         assert sum(one.size for one in self.found) == len(self.fed)
 
-    def add(self, found: list[Found]) -> None:
+    def add(self, found: list[ScanResult]) -> None:
         self.found += found
 
-    def end(self) -> list[Found]:
+    def end(self) -> list[ScanResult]:
         self.add(self.finder.end())
         assert self.finder.held == 0
         self.check()
@@ -105,7 +105,7 @@ class Run:
         assert place == len(self.fed)
 
 
-def whole(found: list[Found]) -> list[bytes]:
+def whole(found: list[ScanResult]) -> list[bytes]:
     return [one.data for one in found if one.packet is not None]
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from msmqwire.dissection.finder import _CREDIT_MAX, _SKIP_SHOWN, Found, PacketFinder, begins_packet
+from msmqwire.dissection.finder import _CREDIT_MAX, _SKIP_SHOWN, PacketFinder, ScanResult, begins_packet
 from tests.support import handmade as h
 
 ACK = h.session_ack()
@@ -14,14 +14,14 @@ MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"bo
 LARGEST = 0x0040_0000
 
 
-def kinds(found: list[Found]) -> list[tuple[str, int]]:
+def kinds(found: list[ScanResult]) -> list[tuple[str, int]]:
     return [
         (one.packet.schema.name if one.packet else one.error.path if one.error else one.reason, one.size)
         for one in found
     ]
 
 
-def fed(data: bytes, *, size: int = 1460, midstream: bool = False) -> list[Found]:
+def fed(data: bytes, *, size: int = 1460, midstream: bool = False) -> list[ScanResult]:
     finder, found = PacketFinder(midstream=midstream), []
     for number, at in enumerate(range(0, len(data), size), 1):
         found += finder.feed(data[at : at + size], number, number)
