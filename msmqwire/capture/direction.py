@@ -171,7 +171,7 @@ class Direction:
             self.counters.far_segments += 1
             return False
         while self.pieces:
-            self.give_up("jump", moment, events)
+            self.skip_gap("jump", moment, events)
         events.append(Gap(self.the_flow(), None, "jump", *moment))
         self.next, self.fin_at, self.far_run = seq, None, 0
         return True
@@ -190,7 +190,7 @@ class Direction:
                 self.next = end
         return count > 0
 
-    def give_up(self, reason: GapReason, moment: Moment, events: list[Event]) -> None:
+    def skip_gap(self, reason: GapReason, moment: Moment, events: list[Event]) -> None:
         """The first hole stays: what was held behind it is next. For when something is held."""
         lost = self.pieces[0].start - self.next
         if lost > 0:
@@ -205,7 +205,7 @@ class Direction:
             return
         known = self.state != UNKNOWN
         while self.pieces:
-            self.give_up("end", moment, events)
+            self.skip_gap("end", moment, events)
         if self.fin_at is not None and self.fin_at >= self.next:
             how = "fin"
             if lost := self.fin_at - self.next:

@@ -230,7 +230,7 @@ class Reassembler:
             self._settle(direction, moment, events)
             while direction.pieces and direction.pieces[0].time_ns < joined_ns:
                 reason: GapReason = "acknowledged" if self._acknowledged(direction) else "limit"
-                direction.give_up(reason, moment, events)
+                direction.skip_gap(reason, moment, events)
             self._settle(direction, moment, events)
         return events
 
@@ -303,7 +303,7 @@ class Reassembler:
             if oldest.state == OPENING:
                 _open(oldest)
             if oldest.pieces:
-                oldest.give_up("limit", moment, events)
+                oldest.skip_gap("limit", moment, events)
             self._settle(oldest, moment, events)
         return events
 
@@ -382,7 +382,7 @@ class Reassembler:
             if direction.deliver(moment.time_ns, events):
                 direction.since_ns = now
             while direction.pieces and (reason := self._lost(direction, now)):
-                direction.give_up(reason, moment, events)
+                direction.skip_gap(reason, moment, events)
             if direction.fin_at is not None and direction.fin_at <= direction.next and not direction.pieces:
                 direction.end("fin", moment, events)
             still = direction.seen and not direction.pieces and direction.fin_at is None
