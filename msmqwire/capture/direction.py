@@ -56,7 +56,7 @@ class Direction:
     peer: Direction = field(init=False)
     flow: Flow | None = None
     state: int = UNKNOWN
-    plain: bool = False  # open, and nothing held: a segment in order needs no second look
+    fast_path: bool = False  # open, and nothing held: a segment in order needs no second look
     holding: bool = False  # something is held, or the start is not decided
     seen: bool = False
     how: How | None = None
@@ -94,7 +94,7 @@ class Direction:
             self.next, self.state = (isn + 1) & 0xFFFF_FFFF, OPEN
         elif self.state == OPENING:
             self.next, self.state = self.place(isn + 1), OPEN
-        self.plain = self.seen and self.state == OPEN and not self.pieces and self.fin_at is None
+        self.fast_path = self.seen and self.state == OPEN and not self.pieces and self.fin_at is None
 
     def starts_at(self, isn: int) -> bool:
         """Whether a SYN with this number can be the start of what was seen before it."""
@@ -217,4 +217,4 @@ class Direction:
             # and a distance of one tells nothing.
             events.append(Gap(self.the_flow(), None, "end", *moment))
         events.append(End(self.the_flow(), how, *moment))
-        self.how, self.state, self.plain = how, ENDED, False
+        self.how, self.state, self.fast_path = how, ENDED, False

@@ -142,7 +142,7 @@ class Reassembler:
         """Have a direction hold what came ahead of its place while the reassembler was not asked."""
         for piece in pieces:
             direction.pieces.add(piece)
-        direction.since_ns, direction.plain = since_ns, False
+        direction.since_ns, direction.fast_path = since_ns, False
         self._account(direction)
         direction.held_from = held_from
         self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[0].held_from))
@@ -150,7 +150,7 @@ class Reassembler:
     def let_go(self, direction: Direction) -> list[Piece]:
         """What a direction holds ahead of its place, which it does not any more."""
         pieces = direction.pieces.take(len(direction.pieces))
-        direction.plain = True
+        direction.fast_path = True
         self._account(direction)
         return pieces
 
@@ -187,7 +187,7 @@ class Reassembler:
         direction = self._directions.get((src, src_port, dst, dst_port))
         if (
             direction is None
-            or not direction.plain
+            or not direction.fast_path
             or missing
             or flags & _CONTROL != ACK
             or (seq - direction.next) & 0xFFFF_FFFF
@@ -386,7 +386,7 @@ class Reassembler:
             if direction.fin_at is not None and direction.fin_at <= direction.next and not direction.pieces:
                 direction.end("fin", moment, events)
             still = direction.seen and not direction.pieces and direction.fin_at is None
-            direction.plain = direction.state == OPEN and still
+            direction.fast_path = direction.state == OPEN and still
         self._account(direction)
 
     def _over(self, direction: Direction) -> bool:

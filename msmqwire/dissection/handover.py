@@ -87,7 +87,7 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
 
 def _can_go(direction: Direction) -> bool:
     """Whether a direction is open, and what it holds is plain and no more than may be awaited."""
-    if direction.plain:
+    if direction.fast_path:
         return True
     pieces = direction.pieces
     if direction.state != OPEN or not direction.seen or direction.fin_at is not None or not pieces:
