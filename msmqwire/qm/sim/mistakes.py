@@ -17,7 +17,7 @@ from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState
 from msmqwire.qm.protocols.binary import sending, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.ending import Ending
+from msmqwire.qm.protocols.binary.ending import DeliveryOutcome
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.receiving import Receiving
@@ -139,7 +139,7 @@ def _no_number_row(right: Any) -> Any:
 
 
 def _journaled_twice(right: Any) -> Any:
-    def delivered(self: Ending, outgoing: Any) -> None:
+    def delivered(self: DeliveryOutcome, outgoing: Any) -> None:
         message, engine = outgoing.position.message, self._engine
         manager = engine.context.queue_manager
         journal, own = manager.system_journal_queue, message.source_machine_identifier == manager.identifier
@@ -346,7 +346,9 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             frozenset({ledger.NOT_BOTH, ledger.HELD, ledger.ACKNOWLEDGED, ledger.JOURNALED_ONCE}),
         ),
         "what has no limit expires": Mistake(sending, "expired", _true, _LOST | {ledger.NOT_BOTH}),
-        "journaled twice": Mistake(Ending, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})),
+        "journaled twice": Mistake(
+            DeliveryOutcome, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})
+        ),
         "failed messages count as received": Mistake(
             Sequences, "final_ack", _failed_as_received, frozenset({ledger.JOURNALED_ONCE})
         ),

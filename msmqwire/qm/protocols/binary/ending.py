@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 
-class Ending:
+class DeliveryOutcome:
     """What is done with messages that need not be sent any more.
 
     Attributes:

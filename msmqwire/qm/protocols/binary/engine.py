@@ -20,7 +20,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary import restoring, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.ending import Ending
+from msmqwire.qm.protocols.binary.ending import DeliveryOutcome
 from msmqwire.qm.protocols.binary.handshake import Handshake
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.message_security import Security
@@ -74,7 +74,7 @@ class BinaryEngine:
         self._ordinal = self._ordinals_until = 0
         self.security = Security(queues)
         self.history = History(context)
-        self.ending = Ending(self)
+        self.ending = DeliveryOutcome(self)
         self.sequences = Sequences(self)
         self.acknowledging = Acknowledging(self)
         self.sending = Sending(self)
