@@ -32,7 +32,7 @@ class Connecting:
         self._resolving: dict[int, Session] = {}
         self._requests = 0
 
-    def wanted(self, transfer: Transfer) -> None:
+    def ensure_session(self, transfer: Transfer) -> None:
         """A transfer has messages: give it a session, one that is there if it leads to the same place."""
         if transfer.queue.state in _HELD:
             return
@@ -141,7 +141,7 @@ class Connecting:
             return False
         first.peer, first.session = peer, None
         session.transfers.remove(first)
-        self.wanted(first)
+        self.ensure_session(first)
         if session.transfers:
             self.establish(session)
         else:

@@ -95,7 +95,7 @@ class BinaryEngine:
         restoring.restore_transfers(self, stored)
         for transfer in self.transfers.values():
             if transfer.table:
-                self.connecting.wanted(transfer)
+                self.connecting.ensure_session(transfer)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQQB] 3.1.4.2."""
@@ -466,7 +466,7 @@ class BinaryEngine:
             queue.state = OutgoingQueueState.CONNECTED
             self.sending.send_waiting(session)
         elif transfer.table:
-            self.connecting.wanted(transfer)
+            self.connecting.ensure_session(transfer)
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MS-MQQB] 3.1.7.16."""

@@ -48,7 +48,7 @@ class Sending:
         outgoing = transfer.add(position, message.priority)
         self.watch(outgoing, message)
         if transfer.session is None or not transfer.session.is_open:
-            self._engine.connecting.wanted(transfer)
+            self._engine.connecting.ensure_session(transfer)
         if transfer.session is not None:
             self.send_waiting(transfer.session)
 
