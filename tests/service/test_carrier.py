@@ -20,7 +20,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import engine_driver as module
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import ORDERS, PATIENCE_S
@@ -85,7 +85,7 @@ class Desk:
     def __init__(self) -> None:
         self.store = Watched()
         self.core = open_core(self.store, "alpha")
-        self.carrier = Carrier(self.core, self.store)
+        self.carrier = EngineDriver(self.core, self.store)
         self.carrier.network = Wire(self.store.happened)
         self.carrier.start()
         self.carrier.call(queues.create, self.core, {"queue": ORDERS})
@@ -362,7 +362,7 @@ def test_a_core_goes_on_where_it_was_stopped() -> None:
         desk.send(count=5)
         desk.send(FAR, count=2)
         await desk.carrier.stop()
-        again = Carrier(open_core(desk.store.copy(), "alpha"), desk.store.copy())
+        again = EngineDriver(open_core(desk.store.copy(), "alpha"), desk.store.copy())
         again.start()
         counts = {one["queue"]: one["messages"] for one in queues.listed(again.core)}
         assert counts[ORDERS] == 5

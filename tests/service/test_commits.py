@@ -10,7 +10,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.runtime.engine_driver import MANY, Carrier
+from msmqwire.qm.runtime.engine_driver import MANY, EngineDriver
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import PATIENCE_S
 
@@ -52,13 +52,13 @@ class Sending:
         self.story.append("flush")
 
 
-def story(act: Callable[[Carrier], None]) -> list[object]:
+def story(act: Callable[[EngineDriver], None]) -> list[object]:
     """What is committed and sent when this is done in one turn."""
     told: list[object] = []
 
     async def run() -> None:
         store = Recording(told)
-        carrier = Carrier(Core(store, new_guid=uuid4, computer_name="alpha"), store)
+        carrier = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
         carrier.network = Sending(told)
         carrier.start()
         told.clear()
@@ -71,13 +71,13 @@ def story(act: Callable[[Carrier], None]) -> list[object]:
 
 
 def test_what_is_due_at_once_is_sent_with_the_commit_of_its_turn() -> None:
-    def message(carrier: Carrier, key: bytes) -> None:
+    def message(carrier: EngineDriver, key: bytes) -> None:
         context = carrier.core.context
         context.changes.put(Table.HISTORY, key, bytes(8))
         acknowledge = Send(7, b"acknowledged")
         context.timers.start(Timer.SESSION_ACK_SEND, 1, 0, lambda: context.effects.append(acknowledge))
 
-    def two(carrier: Carrier) -> None:
+    def two(carrier: EngineDriver) -> None:
         carrier.call(message, carrier, b"first")
         # the second comes while the timer of the first may have expired: that one is acknowledged as well
         carrier.core.context.changes.put(Table.HISTORY, b"second", bytes(8))
@@ -86,7 +86,7 @@ def test_what_is_due_at_once_is_sent_with_the_commit_of_its_turn() -> None:
 
 
 def test_what_is_due_later_is_not_sent_with_it() -> None:
-    def message(carrier: Carrier) -> None:
+    def message(carrier: EngineDriver) -> None:
         context = carrier.core.context
         context.changes.put(Table.HISTORY, b"first", bytes(8))
         late = Send(7, b"late")
@@ -95,7 +95,7 @@ def test_what_is_due_later_is_not_sent_with_it() -> None:
     assert story(lambda carrier: carrier.call(message, carrier)) == [["b'first'"], "flush"]
 
 
-def sent_by_many(carrier: Carrier) -> None:
+def sent_by_many(carrier: EngineDriver) -> None:
     """What many tasks do in one turn."""
     for number in range(MANY + 8):
         key = f"{number:02}".encode()
@@ -114,7 +114,7 @@ def test_of_many_calls_the_first_do_not_wait_for_the_last() -> None:
 
 
 def test_a_disk_that_refuses_is_not_hurried() -> None:
-    def refused(carrier: Carrier) -> None:
+    def refused(carrier: EngineDriver) -> None:
         carrier.refused = True
         sent_by_many(carrier)
 

@@ -10,7 +10,7 @@ import pytest
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.operations import Hand
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import PATIENCE_S, message
@@ -24,7 +24,7 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
     store = MemoryStore()
 
     async def run() -> tuple[list[Any], int]:
-        carrier = Carrier(Core(store, new_guid=uuid4, computer_name="alpha"), store)
+        carrier = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
         carrier.start()
         sender, receiver = Hand(carrier), Hand(carrier)
         await sender.run({"op": "create", "queue": QUEUE, "transactional": delivery == "transactional"})

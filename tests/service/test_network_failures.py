@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.transport import Connection, TcpNetwork, Ways
@@ -31,7 +31,7 @@ class Reset(asyncio.Transport):
 def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
     async def run() -> None:
         store = MemoryStore()
-        carrier = Carrier(open_core(store, "alpha"), store)
+        carrier = EngineDriver(open_core(store, "alpha"), store)
         carrier.start()
         network = TcpNetwork(carrier)
         for number in (None, 7):
@@ -68,7 +68,7 @@ def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: py
             commit(changes)
 
         monkeypatch.setattr(store, "commit", refusing)
-        carrier = Carrier(open_core(store, "alpha"), store)
+        carrier = EngineDriver(open_core(store, "alpha"), store)
         carrier.start()
         durable = asyncio.ensure_future(carrier.durable())
         await asyncio.sleep(0.01)

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.transport import Connection, Limits, TcpNetwork, Ways
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
@@ -213,7 +213,7 @@ class TcpStation:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
         self.engine = self.core.engine
-        self.carrier = Carrier(self.core, MemoryStore())  # type: ignore[arg-type]
+        self.carrier = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
         self.network = TcpNetwork(self.carrier, ways=ways, limits=Limits(connect_s=60.0))
         self.carrier.network = self.network
 

@@ -28,7 +28,7 @@ from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
@@ -117,7 +117,7 @@ class ClientManager:
         self.failures = Failures()
         self._acknowledged: OpenQueueDescriptor | None = None
         self._left = False
-        self._carrier: Carrier
+        self._carrier: EngineDriver
         self._network: TcpNetwork | None = None
 
     async def start(self) -> None:
@@ -125,7 +125,7 @@ class ClientManager:
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
         core = open_core(self._store, name, settings=_SETTINGS)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
-        self._carrier = carrier = Carrier(core, self._store)
+        self._carrier = carrier = EngineDriver(core, self._store)
         self._network = carrier.network = network = TcpNetwork(carrier, ways=self._ways)
         core.engine.ending.when_sent = self._told
         carrier.start()
@@ -138,7 +138,7 @@ class ClientManager:
             core.queues.lookup.addresses.add(self._listen[0])
 
     @property
-    def carrier(self) -> Carrier:
+    def carrier(self) -> EngineDriver:
         """What runs it. Raises InvalidValue when it does not run any more."""
         if self._left:
             raise InvalidValue("it was left, and can't be used any more", path="connection")
@@ -155,7 +155,7 @@ class ClientManager:
         finally:
             self._store.close()
 
-    async def _end(self, carrier: Carrier, network: TcpNetwork) -> None:
+    async def _end(self, carrier: EngineDriver, network: TcpNetwork) -> None:
         try:
             async with asyncio.timeout(_STOP_S):
                 carrier.call(carrier.core.engine.acknowledge_received)
@@ -185,7 +185,7 @@ class ClientManager:
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
     ) -> Sent:
-        """Send a message; it is durable after `Carrier.durable`. Raises InvalidValue and QueueError."""
+        """Send a message; it is durable after `EngineDriver.durable`. Raises InvalidValue and QueueError."""
         core = self.carrier.core
         wished, elsewhere = message.acknowledgements_requested, message.administration is not None
         if wished and not elsewhere:

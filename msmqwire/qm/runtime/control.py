@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.operations import Hand, error_json
@@ -42,7 +42,7 @@ _FIRST_LINE_MAX: Final = 4096
 class ControlServer:
     """Listens for those who may read the folder."""
 
-    def __init__(self, carrier: Carrier, folder: DataFolder) -> None:
+    def __init__(self, carrier: EngineDriver, folder: DataFolder) -> None:
         self._carrier, self._folder = carrier, folder
         self._server: asyncio.Server | None = None
         self._own_folder: Path | None = None

@@ -27,7 +27,7 @@ from msmqwire.qm.store import Store
 
 T = TypeVar("T")
 MANY: Final = 32
-"""Calls of one turn after which `Carrier.hurry` waits for no more: half of a session's window."""
+"""Calls of one turn after which `EngineDriver.hurry` waits for no more: half of a session's window."""
 RETRY_S: Final = 0.25
 """A commit that the disk refused is tried again after this time."""
 _LONGEST_S: Final = 3600.0
@@ -55,7 +55,7 @@ class Network(Protocol):
         """All that was to be sent in this turn has been told."""
 
 
-class Carrier:
+class EngineDriver:
     """Runs one core in the running event loop.
 
     Everything that calls into the core goes through `call`. What came of all calls of one turn of the loop is
@@ -260,4 +260,4 @@ class Carrier:
 
 
 def _nothing() -> None:
-    """What a timer calls: `Carrier.call` tells the time."""
+    """What a timer calls: `EngineDriver.call` tells the time."""

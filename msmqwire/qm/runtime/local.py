@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreRefused, Unreachable
 from msmqwire.qm.runtime import control
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.operations import Hand
 
@@ -199,8 +199,8 @@ class InStore(_Base):
             self._loop.close()
             raise
 
-    async def _start(self, name: str) -> tuple[Carrier, Hand]:
-        carrier = Carrier(open_core(self._store, name), self._store)
+    async def _start(self, name: str) -> tuple[EngineDriver, Hand]:
+        carrier = EngineDriver(open_core(self._store, name), self._store)
         carrier.core.queues.take_offline()
         carrier.start()
         return carrier, Hand(carrier, lasting=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.runtime.control import ControlServer
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.queues import kind, short_name
 from msmqwire.qm.runtime.transport import TcpNetwork
 
@@ -33,7 +33,7 @@ class Metrics:
     It needs aiohttp and prometheus_client, the extra ``[qm]``; without them, ModuleNotFoundError.
     """
 
-    def __init__(self, carrier: Carrier, network: TcpNetwork, control: ControlServer) -> None:
+    def __init__(self, carrier: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
         from prometheus_client import CollectorRegistry
 
         self._carrier, self._network, self._control = carrier, network, control

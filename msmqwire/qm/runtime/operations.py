@@ -17,7 +17,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
     TRANSACTIONAL,
@@ -51,7 +51,7 @@ class Hand:
     for what the queue manager does not do.
     """
 
-    def __init__(self, carrier: Carrier, *, lasting: bool = True) -> None:
+    def __init__(self, carrier: EngineDriver, *, lasting: bool = True) -> None:
         """One more user. `lasting` is whether the queue manager goes on to run when this hand is closed."""
         self._carrier, self._core, self._lasting = carrier, carrier.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}

@@ -15,7 +15,7 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control import ControlServer
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
@@ -84,7 +84,7 @@ class Server:
         self.listen, self.ping = options.listen, options.ping
         self._folder = DataFolder(options.data)
         self._store: SqliteStore | None = None
-        self.carrier: Carrier | None = None
+        self.carrier: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
@@ -120,7 +120,7 @@ class Server:
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             quota=options.quota,
         )
-        self.carrier = carrier = Carrier(core, store)
+        self.carrier = carrier = EngineDriver(core, store)
         self.network = carrier.network = TcpNetwork(carrier, limits=options.limits, ways=options.ways)
         carrier.start()
         for queue in wanted:
@@ -157,7 +157,7 @@ class Server:
         await self._end()
         log.info("stopped")
 
-    async def _finish(self, carrier: Carrier) -> None:
+    async def _finish(self, carrier: EngineDriver) -> None:
         try:
             async with asyncio.timeout(STOP_S):
                 carrier.call(carrier.core.engine.acknowledge_received)

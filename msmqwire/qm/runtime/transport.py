@@ -12,7 +12,7 @@ from typing import Final
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from msmqwire.qm.runtime.engine_driver import Carrier
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.logs import log
 
 TCP_PORT: Final = 1801
@@ -76,7 +76,9 @@ class TcpNetwork:
         connections: those that are open, by number.
     """
 
-    def __init__(self, carrier: Carrier, *, limits: Limits | None = None, ways: Ways | None = None) -> None:
+    def __init__(
+        self, carrier: EngineDriver, *, limits: Limits | None = None, ways: Ways | None = None
+    ) -> None:
         self._carrier, self._engine = carrier, carrier.core.engine
         self.limits, self._ways = limits or Limits(), ways or Ways()
         self.traffic = Traffic()
