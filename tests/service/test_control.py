@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.runtime import operations
-from msmqwire.qm.runtime.operations import Hand
+from msmqwire.qm.runtime.operations import LocalSession
 from tests.support.control_lines import Lines
 from tests.support.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
 
@@ -138,7 +138,7 @@ def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InTh
     async def race() -> None:
         carrier = server.server.carrier
         assert carrier is not None
-        on_read, reader = carrier.on_read, Hand(carrier)
+        on_read, reader = carrier.on_read, LocalSession(carrier)
 
         def goes_when_it_comes(request: int, told: Callable[[ReadCompleted], None]) -> None:
             def completed(done: ReadCompleted) -> None:
@@ -151,7 +151,7 @@ def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InTh
         carrier.on_read = goes_when_it_comes  # type: ignore[method-assign]
         waiting = asyncio.create_task(reader.run({"op": "receive", "queue": ORDERS, "wait_ms": 3_600_000}))
         await asyncio.sleep(0)
-        await Hand(carrier).run({"op": "send", "to": TO_ORDERS, "messages": [message(b"1")]})
+        await LocalSession(carrier).run({"op": "send", "to": TO_ORDERS, "messages": [message(b"1")]})
         with pytest.raises(asyncio.CancelledError):
             await waiting
 

@@ -11,7 +11,7 @@ import pytest
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.operations import Hand
+from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import PATIENCE_S, message
 
@@ -26,7 +26,7 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
     async def run() -> tuple[list[Any], int]:
         carrier = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
         carrier.start()
-        sender, receiver = Hand(carrier), Hand(carrier)
+        sender, receiver = LocalSession(carrier), LocalSession(carrier)
         await sender.run({"op": "create", "queue": QUEUE, "transactional": delivery == "transactional"})
         given = [message(body, delivery=delivery) for body in (b"one", b"two")]
         request = {"op": "send", "to": rf"DIRECT=OS:alpha\{QUEUE}", "messages": given}

@@ -21,7 +21,7 @@ from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.operations import Hand, error_json
+from msmqwire.qm.runtime.operations import LocalSession, error_json
 
 VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
 """The kinds of errors: a value or a name is wrong, the queue manager refuses, or msmqwire is at fault."""
@@ -106,10 +106,10 @@ class ControlServer:
         """How many are connected."""
         return len(self._users)
 
-    def hand(self, user: _User) -> Hand:
+    def hand(self, user: _User) -> LocalSession:
         """A new user."""
         self._users.add(user)
-        return Hand(self._carrier)
+        return LocalSession(self._carrier)
 
     def forget(self, user: _User) -> None:
         """A user is gone."""
@@ -146,7 +146,7 @@ class _User(asyncio.Protocol):
 
     def __init__(self, server: ControlServer) -> None:
         self._server = server
-        self._hand: Hand | None = None
+        self._hand: LocalSession | None = None
         self.entered = server.lets_in
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()

@@ -15,7 +15,7 @@ from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, S
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
-from msmqwire.qm.runtime.operations import Hand
+from msmqwire.qm.runtime.operations import LocalSession
 
 T = TypeVar("T")
 
@@ -199,11 +199,11 @@ class InStore(_Base):
             self._loop.close()
             raise
 
-    async def _start(self, name: str) -> tuple[EngineDriver, Hand]:
+    async def _start(self, name: str) -> tuple[EngineDriver, LocalSession]:
         carrier = EngineDriver(open_core(self._store, name), self._store)
         carrier.core.queues.take_offline()
         carrier.start()
-        return carrier, Hand(carrier, lasting=False)
+        return carrier, LocalSession(carrier, lasting=False)
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         if self._refused is not None:

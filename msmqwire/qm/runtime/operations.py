@@ -44,7 +44,7 @@ Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
-class Hand:
+class LocalSession:
     """What one user does, and the messages that it has taken and not ended: they go back when it goes.
 
     All methods but `close` raise InvalidName and InvalidValue for what is wrong in a request, and QueueError
