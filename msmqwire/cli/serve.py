@@ -19,7 +19,7 @@ from msmqwire.qm.runtime import logs
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
-from msmqwire.qm.runtime.transport import TCP_PORT, Limits, Ways
+from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides, Limits
 
 _GARBAGE_AFTER: Final = 20_000
 """New objects after which garbage is looked for: a message leaves none, and many are made for each."""
@@ -39,7 +39,7 @@ def endpoint(text: str, port: int) -> Endpoint:
     return without_brackets(host) or LOOPBACK, int(number)
 
 
-def ways(hosts: list[str], port: int, ping_port: int) -> Ways:
+def ways(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
     """``NAME=ADDRESS[:PORT]``, each once. Raises typer.BadParameter."""
     found: dict[str, tuple[str, int | None]] = {}
     for text in hosts:
@@ -51,7 +51,7 @@ def ways(hosts: list[str], port: int, ping_port: int) -> Ways:
         except typer.BadParameter:
             raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
         found[name.lower()] = address, number or None
-    return Ways(port, ping_port, found)
+    return AddressOverrides(port, ping_port, found)
 
 
 async def serve(options: ServerOptions) -> None:

@@ -16,7 +16,7 @@ from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.qm.client import Sent
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
-from msmqwire.qm.runtime.transport import Ways
+from msmqwire.qm.runtime.transport import AddressOverrides
 from tests.support.running import InThread, options, served
 from tests.support.sending import LEDGER, ORDERS, arrived, messages, run, taken, way
 
@@ -208,7 +208,7 @@ def test_they_go_to_the_queue_that_is_named(server: InThread) -> None:
 def test_they_come_to_where_the_client_listens(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.33", 0)) as held:
         port = held.getsockname()[1]
-    ways = Ways(hosts={"127.0.0.33": ("127.0.0.33", port)})
+    ways = AddressOverrides(hosts={"127.0.0.33": ("127.0.0.33", port)})
     place = ("127.0.0.33", port)
     with served(options(tmp_path / "alpha", ORDERS, ways=ways)) as server, way(server, listen=place) as there:
         sent = there.send(b"x", acknowledge="full_receive", recoverable=True)

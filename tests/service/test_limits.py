@@ -13,7 +13,7 @@ import msmqwire
 from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS, with_limits
-from msmqwire.qm.runtime.transport import Limits, Ways
+from msmqwire.qm.runtime.transport import AddressOverrides, Limits
 from tests.support.running import (
     ADDRESS,
     ORDERS,
@@ -154,7 +154,7 @@ def test_no_more_is_sent_than_may_be_unacknowledged(data: Path, tmp_path: Path) 
     )
     beta = tmp_path / "beta"
     with served(options(beta, ORDERS, address=BETA, name="beta", settings=slow)) as there:
-        way = Ways(hosts={"beta": (BETA, there.port)})
+        way = AddressOverrides(hosts={"beta": (BETA, there.port)})
         few = with_limits(slow, unacknowledged_bytes=10_000)
         with served(options(data, settings=few, ways=way)) as here, attach(data) as local:
             to = rf"DIRECT=OS:beta\{ORDERS}"

@@ -15,7 +15,7 @@ from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, S
 from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.local import Local, attach
-from msmqwire.qm.runtime.transport import Ways
+from msmqwire.qm.runtime.transport import AddressOverrides
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.support.running import (
     LEDGER,
@@ -213,7 +213,7 @@ def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, t
     there = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
     to = rf"DIRECT=OS:beta\{ORDERS}"
     with served(there) as far:
-        ways = Ways(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
+        ways = AddressOverrides(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
         with served(options(data, ways=ways)), attach(data) as local:
             local.call("send", to=to, messages=recoverable(b"first"))
             until(lambda: peeked(beta, ORDERS) == [b"first"], "the way is open")
@@ -228,7 +228,10 @@ def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, t
 
 
 def test_a_computer_that_is_down_is_told(data: Path) -> None:
-    with served(options(data, ways=Ways(hosts={"away": ("127.0.0.33", 1)}))), attach(data) as local:
+    with (
+        served(options(data, ways=AddressOverrides(hosts={"away": ("127.0.0.33", 1)}))),
+        attach(data) as local,
+    ):
         local.call("send", to=AWAY, messages=recoverable(b"1"))
         found = until(
             lambda: (one := local.call("show", queue=AWAY)) and one["last_connection"] and one, "it has tried"

@@ -12,7 +12,7 @@ from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.transport import Connection, TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import AddressOverrides, Connection, TcpNetwork
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import command, listed, message, options, served, until
 
@@ -46,7 +46,7 @@ def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
 
 
 def test_a_port_that_can_not_be_is_a_connection_that_fails(data: Path) -> None:
-    with served(options(data, ways=Ways(port=70_000))) as server:
+    with served(options(data, ways=AddressOverrides(port=70_000))) as server:
         with attach(server.data) as local:
             local.call("send", to=FAR, messages=[message(b"", delivery="recoverable")])
 

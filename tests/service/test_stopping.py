@@ -14,7 +14,7 @@ from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.folder import CONTROL
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
-from msmqwire.qm.runtime.transport import Ways
+from msmqwire.qm.runtime.transport import AddressOverrides
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -103,7 +103,7 @@ def test_recoverable_messages_that_have_come_are_acknowledged_at_the_stop(data: 
     there = served(options(beta, ORDERS, address="127.0.0.32", name="beta", settings=slow))
     with ExitStack() as stack:
         port = stack.enter_context(there).port
-        ways = Ways(hosts={"beta": ("127.0.0.32", port)})
+        ways = AddressOverrides(hosts={"beta": ("127.0.0.32", port)})
         with served(options(data, settings=slow, ways=ways)), attach(data) as local:
             local.call("send", to=ELSEWHERE, messages=recoverable(*(b"%d" % n for n in range(10))))
             until(lambda: len(peeked(beta, ORDERS)) == 10, "all have come")

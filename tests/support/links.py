@@ -15,7 +15,7 @@ from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.transport import Connection, Limits, TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import AddressOverrides, Connection, Limits, TcpNetwork
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World
@@ -209,7 +209,9 @@ class SimLinks(Links):
 class TcpStation:
     """A carrier and its sockets, with a recorder in the place of the queue manager."""
 
-    def __init__(self, name: str, address: str, loop: asyncio.AbstractEventLoop, ways: Ways) -> None:
+    def __init__(
+        self, name: str, address: str, loop: asyncio.AbstractEventLoop, ways: AddressOverrides
+    ) -> None:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
         self.engine = self.core.engine
@@ -264,14 +266,16 @@ class TcpLinks(Links):
                 return
 
     async def _add(self, name: str, address: str, hosts: dict[str, tuple[str, int | None]]) -> None:
-        station = TcpStation(name, address, self.loop, Ways(hosts=hosts, ping_port=self.ping_port))
+        station = TcpStation(
+            name, address, self.loop, AddressOverrides(hosts=hosts, ping_port=self.ping_port)
+        )
         self.stations = {**self.stations, name: station}
         port = await station.network.listen(address, 0)
         hosts[name] = address, port
         found = await station.network.answer_pings(address, self.ping_port)
         if not self.ping_port:
             self.ping_port = found
-            station.network._ways = Ways(hosts=hosts, ping_port=found)
+            station.network._ways = AddressOverrides(hosts=hosts, ping_port=found)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         async def wait() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
-from msmqwire.qm.runtime.transport import Limits, Ways
+from msmqwire.qm.runtime.transport import AddressOverrides, Limits
 from tests.support.raw_peer import OTHER, Listener, Message, Session
 from tests.support.running import (
     LEDGER,
@@ -44,7 +44,7 @@ def desk_options(
     settings = {"session_retry_connect_ms": 20, **settings}
     return options(
         data, ORDERS, f"{LEDGER};transactional", address=SERVER,
-        settings=replace(SETTINGS, **settings), limits=limits or Limits(), ways=Ways(hosts=hosts),
+        settings=replace(SETTINGS, **settings), limits=limits or Limits(), ways=AddressOverrides(hosts=hosts),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.sent import Acknowledgement, Sent
 from msmqwire.qm.client.synchronous import PlainQueue
-from msmqwire.qm.runtime.transport import TCP_PORT, Ways
+from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides
 
 _PORT_MAX: Final = 0xFFFF
 
@@ -64,7 +64,7 @@ def connect(
         _place(listen, "listen", least=0)
     if isinstance(drain, bool) or not isinstance(drain, int | float) or not drain >= 0:
         raise InvalidValue(f"{drain!r:.100} is no number of seconds", path="drain")
-    return Connection(format_name, state, Ways(port, hosts=places), listen, drain)
+    return Connection(format_name, state, AddressOverrides(port, hosts=places), listen, drain)
 
 
 def _check_port(port: object, path: str, least: int = 1) -> None:

@@ -11,7 +11,7 @@ from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import Plain, PlainQueue
-from msmqwire.qm.runtime.transport import Ways
+from msmqwire.qm.runtime.transport import AddressOverrides
 
 _LOOK_S: Final = 0.005
 _GRACE_S: Final = 1.0
@@ -30,7 +30,7 @@ class Connection:
         self,
         format_name: str,
         state: str | os.PathLike[str] | None,
-        ways: Ways,
+        ways: AddressOverrides,
         listen: tuple[str, int] | None,
         drain: float,
     ) -> None:

@@ -33,7 +33,7 @@ from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
 from msmqwire.qm.runtime.queues import reason
-from msmqwire.qm.runtime.transport import TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import AddressOverrides, TcpNetwork
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
@@ -106,7 +106,7 @@ class ClientManager:
     """
 
     def __init__(
-        self, state: str | os.PathLike[str] | None, ways: Ways, listen: tuple[str, int] | None
+        self, state: str | os.PathLike[str] | None, ways: AddressOverrides, listen: tuple[str, int] | None
     ) -> None:
         """Raises the subclasses of StoreError."""
         self.stored = state is not None

@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.transport import TCP_PORT, Limits, TcpNetwork, Ways
+from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides, Limits, TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
 STOP_S: Final = 30.0
@@ -65,7 +65,7 @@ class ServerOptions:
     quota: int | None = None
     settings: Settings = SETTINGS
     limits: Limits = field(default_factory=Limits)
-    ways: Ways = field(default_factory=Ways)
+    ways: AddressOverrides = field(default_factory=AddressOverrides)
     control_tcp: bool = os.name == "nt"
 
 

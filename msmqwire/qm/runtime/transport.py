@@ -54,7 +54,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class AddressOverrides:
     """How other computers are reached, where that is not by their names and TCP 1801.
 
     Attributes:
@@ -77,10 +77,10 @@ class TcpNetwork:
     """
 
     def __init__(
-        self, carrier: EngineDriver, *, limits: Limits | None = None, ways: Ways | None = None
+        self, carrier: EngineDriver, *, limits: Limits | None = None, ways: AddressOverrides | None = None
     ) -> None:
         self._carrier, self._engine = carrier, carrier.core.engine
-        self.limits, self._ways = limits or Limits(), ways or Ways()
+        self.limits, self._ways = limits or Limits(), ways or AddressOverrides()
         self.traffic = Traffic()
         self.connections: dict[int, Connection] = {}
         self._of_one: Counter[str] = Counter()
