@@ -18,7 +18,7 @@ from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
-from msmqwire.qm.client.synchronous import PlainSent
+from msmqwire.qm.client.synchronous import SyncSent
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS
@@ -152,7 +152,7 @@ def _utf16(text: bytes) -> bytes:
         raise InvalidValue("not a text in UTF-8", path="body", offset=exc.start) from None
 
 
-def _become(sent: list[PlainSent], wished: set[str], until: float, as_json: bool) -> None:
+def _become(sent: list[SyncSent], wished: set[str], until: float, as_json: bool) -> None:
     """Say what becomes of each message. Raises NotDelivered, once all are known, for the first refused."""
     failure: NotDelivered | None = None
     for one in sent:
@@ -169,7 +169,7 @@ def _become(sent: list[PlainSent], wished: set[str], until: float, as_json: bool
         raise failure
 
 
-def _await(sent: PlainSent, wished: set[str], until: float) -> None:
+def _await(sent: SyncSent, wished: set[str], until: float) -> None:
     """Wait until a message is transferred, and for positive acknowledgements: a negative one need not come.
 
     Raises NotDelivered and TimeoutError.

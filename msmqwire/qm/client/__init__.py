@@ -11,12 +11,12 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.sent import Acknowledgement, Sent
-from msmqwire.qm.client.synchronous import PlainQueue
+from msmqwire.qm.client.synchronous import SyncQueue
 from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides
 
 _PORT_MAX: Final = 0xFFFF
 
-__all__ = ["Acknowledgement", "Connection", "PlainQueue", "Queue", "Sent", "connect"]
+__all__ = ["Acknowledgement", "Connection", "Queue", "Sent", "SyncQueue", "connect"]
 
 
 def connect(
@@ -30,7 +30,7 @@ def connect(
 ) -> Connection:
     r"""A way to a queue of any queue manager that takes sessions of [MS-MQQB] on TCP.
 
-    Enter it with ``async with``, which gives a `Queue`, or with ``with``, which gives a `PlainQueue`: the
+    Enter it with ``async with``, which gives a `Queue`, or with ``with``, which gives a `SyncQueue`: the
     same without ``await`` for any number of threads. A small queue manager of its own runs inside until it is
     left, so that what is sent is kept, sent again and acknowledged as the protocol wants it. Leaving waits
     until all is transferred, but not when an exception leaves the block. It raises NotDelivered if a message

@@ -10,7 +10,7 @@ from typing import Final
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.client.synchronous import Plain, PlainQueue
+from msmqwire.qm.client.synchronous import SyncConnection, SyncQueue
 from msmqwire.qm.runtime.transport import AddressOverrides
 
 _LOOK_S: Final = 0.005
@@ -37,7 +37,7 @@ class Connection:
         self._format_name, self._drain = format_name, drain
         self._given = state, ways, listen
         self._manager: ClientManager | None = None
-        self._plain: Plain | None = None
+        self._plain: SyncConnection | None = None
         self._entered = False
 
     def _enter(self) -> None:
@@ -54,9 +54,9 @@ class Connection:
     ) -> None:
         await self.leave(wait=kind is None)
 
-    def __enter__(self) -> PlainQueue:
+    def __enter__(self) -> SyncQueue:
         self._enter()
-        self._plain = plain = Plain()
+        self._plain = plain = SyncConnection()
         return plain.start(self)
 
     def __exit__(

@@ -26,7 +26,7 @@ class _Connection(Protocol):
     async def leave(self, *, wait: bool) -> None: ...
 
 
-class Plain:
+class SyncConnection:
     """An event loop on a thread, in which a connection is opened and left. Any thread may use it."""
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class Plain:
         except concurrent.futures.CancelledError:
             raise _left() from None
 
-    def start(self, connection: _Connection) -> PlainQueue:
+    def start(self, connection: _Connection) -> SyncQueue:
         """Open the connection."""
         self._thread.start()
         try:
-            return PlainQueue(self, self.run(connection.open()))
+            return SyncQueue(self, self.run(connection.open()))
         except BaseException:
             self._end()
             raise
@@ -120,10 +120,10 @@ def _left() -> InvalidValue:
     return InvalidValue("it was left, and can't be used any more", path="connection")
 
 
-class PlainSent:
+class SyncSent:
     """What becomes of a message that was sent: `msmqwire.qm.client.sent.Sent` without ``await``."""
 
-    def __init__(self, plain: Plain, sent: Sent) -> None:
+    def __init__(self, plain: SyncConnection, sent: Sent) -> None:
         self._plain, self._sent = plain, sent
 
     def __repr__(self) -> str:
@@ -156,46 +156,46 @@ class PlainSent:
         return self._plain.run(self._sent.acknowledged(*classes, timeout=timeout))
 
 
-class PlainTransactional:
+class SyncTransactional:
     """Messages of one transaction, which are sent when it is left."""
 
-    def __init__(self, plain: Plain, transactional: Transactional) -> None:
+    def __init__(self, plain: SyncConnection, transactional: Transactional) -> None:
         self._plain, self._transactional = plain, transactional
 
-    def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> PlainSent:
-        """One more message. Raises what `PlainQueue.send` raises."""
-        return PlainSent(self._plain, self._plain.run(_called(self._transactional.send, body, properties)))
+    def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> SyncSent:
+        """One more message. Raises what `SyncQueue.send` raises."""
+        return SyncSent(self._plain, self._plain.run(_called(self._transactional.send, body, properties)))
 
 
 async def _called(send: Callable[..., Sent], body: bytes | str, properties: Properties) -> Sent:
     return send(body, **properties)
 
 
-class PlainQueue:
+class SyncQueue:
     """A queue elsewhere: `msmqwire.qm.client.queue.Queue` without ``await``.
 
     Attributes:
         format_name: its name.
     """
 
-    def __init__(self, plain: Plain, queue: Queue) -> None:
+    def __init__(self, plain: SyncConnection, queue: Queue) -> None:
         self._plain, self._queue = plain, queue
         self.format_name = queue.format_name
 
     def send(
         self, body: bytes | str = b"", *, transactional: bool = False, **properties: Unpack[Properties]
-    ) -> PlainSent:
+    ) -> SyncSent:
         """Send a message. See `msmqwire.qm.client.queue.Queue.send`."""
         sent = self._plain.run(self._queue.send(body, transactional=transactional, **properties))
-        return PlainSent(self._plain, sent)
+        return SyncSent(self._plain, sent)
 
     @contextmanager
-    def transaction(self) -> Iterator[PlainTransactional]:
+    def transaction(self) -> Iterator[SyncTransactional]:
         """Several messages that arrive all or not at all, in this order; an exception inside sends none."""
         entered = self._queue.transaction()
         transactional = self._plain.run(entered.__aenter__())
         try:
-            yield PlainTransactional(self._plain, transactional)
+            yield SyncTransactional(self._plain, transactional)
         except BaseException as exc:
             self._plain.run(entered.__aexit__(type(exc), exc, exc.__traceback__))
             raise
