@@ -8,7 +8,8 @@ from msmqwire.capture.direction import OPEN, UNKNOWN, Direction
 from msmqwire.capture.events import MASK, Flow
 
 _FIELDS: Final = (
-    "key", "stream", "flow", "state", "fast_path", "seen", "last_ns", "frames", "next", "isn", "first", "acked",
+    "key", "stream", "flow", "state", "fast_path", "seen", "last_ns", "frames", "next", "isn", "first",
+    "acked",
 )  # fmt: skip
 _Side = tuple[Any, ...]
 

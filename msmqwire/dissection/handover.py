@@ -1,8 +1,8 @@
-"""ConnectionTable of connections between a tracker and a faster reader of what is in order.
+"""Hands directions of connections from a tracker to a faster reader, and back.
 
-As long as a direction is in order and in step, all there is to know of it is where it stands and what it
-holds of a packet that is not whole. A faster reader takes it over as a `DirectionSnapshot` and gives it back when
-anything else comes.
+While a direction is in order and in step, all there is to know of it is its position and the bytes of an
+incomplete packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else
+arrives.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class FlowDecoder(RowBuffer):
             return
         yield from self._items(self._tracker.feed(datagram))
         run[grouped_scan.OPENING] -= 1
-        if all(one.plain and one.peer.plain for one in self._tracker.reassembler.in_order()):
+        if all(one.fast_path and one.peer.fast_path for one in self._tracker.reassembler.in_order()):
             run[grouped_scan.OPENING] = 0
         if not run[grouped_scan.OPENING]:
             own.join()

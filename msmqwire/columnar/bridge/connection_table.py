@@ -77,7 +77,7 @@ from msmqwire.dissection.handover import Begun, DirectionSnapshot, adopt, give_b
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
 _NUMBERS: Final = 1 << 10
-"""ConnectionTable that there is room for at first."""
+"""Directions that there is room for at first."""
 _ROOM: Final = 1 << 16
 """Bytes of payload beside those held, generously, when it is judged whether memory is short."""
 _WILD: Final = 1 << 62

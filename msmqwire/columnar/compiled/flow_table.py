@@ -27,10 +27,12 @@ of it was seen, only its peer; it has ended with a FIN, and all of it was delive
     SINCE, DUE, ISN,
 ) = range(25)  # fmt: skip
 FIELDS: Final = 25
-"""The state of a direction, by index; see `msmqwire.dissection.handover.DirectionSnapshot`. LATEST is the last frame
-of the pieces that are held and its time. AHEAD pieces came before those before them: their cost in memory,
-the frame that brought the first, since when nothing was delivered, and when time may decide over the hole.
-ISN is the initial sequence number of a direction whose SYN the walk has seen."""
+"""The state of a direction, by index; see `handover.DirectionSnapshot`.
+
+LATEST is the last frame of the bytes held, with its time. AHEAD segments are buffered beyond a gap: their cost
+in memory, the frame that brought the first, since when nothing was delivered, and when time may decide over
+the gap. ISN is the initial sequence number of a direction whose SYN was seen.
+"""
 
 NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT, NODE_PLACE = range(6)
 NODE_FIELDS: Final = 6

@@ -78,7 +78,7 @@ _NUMBER: Final = bits(TRANSACTION_HEADER, "ID")
 _FIRST, _LAST = masks(TRANSACTION_HEADER, "FM LM")
 
 
-def updated(packet: bytes, message: Message) -> bytes:
+def patch_transit_fields(packet: bytes, message: Message) -> bytes:
     """A packet with what changes while its message is on the way, all else as it is.
 
     That is the hop count, MessageID, SentTime and, in a TransactionHeader that is there, TxSequenceID and

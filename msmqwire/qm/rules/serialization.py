@@ -3,7 +3,7 @@
 `construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both
 and gives the bytes. `deserialize` reads a message and keeps its packet in `Message.packet`, which goes out
 again as it came, reserved bits, padding and spellings included: only what changes on the way is taken from
-the message, see `msmqwire.qm.rules.packet_patch.updated`. Whoever changes another attribute of such a message
+the message, see `packet_patch.patch_transit_fields`. Whoever changes another attribute of such a message
 sets its packet to None; `Message.copy` does.
 
 What a message that is written without its packet has lost: reserved bits and fields, the content of paddings
@@ -23,7 +23,7 @@ from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
 from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
-from msmqwire.qm.rules.packet_patch import add_session_header, updated
+from msmqwire.qm.rules.packet_patch import add_session_header, patch_transit_fields
 from msmqwire.qm.rules.packet_to_message import deserialize
 from msmqwire.schema import Record
 
@@ -52,7 +52,7 @@ def to_packet(message: Message) -> bytes:
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
     if message.packet is not None:
-        return updated(message.packet, message)
+        return patch_transit_fields(message.packet, message)
     record = construct(message)
     serialize(message, record)
     return USER_MESSAGE.codec.build(record)

@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
         self._network.lost(self, exc)
 
     def flush(self) -> int:
-        """LocalSession what is to be sent to the system; gives the number of bytes."""
+        """Pass what is to be sent to the system; return the number of bytes."""
         parts, self.parts = self.parts, []
         transport = self._transport
         if transport is None or not parts or self._deadline is not None:
