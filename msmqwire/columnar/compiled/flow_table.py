@@ -29,9 +29,9 @@ of it was seen, only its peer; it has ended with a FIN, and all of it was delive
 FIELDS: Final = 25
 """The state of a direction, by index; see `handover.DirectionSnapshot`.
 
-LATEST is the last frame of the bytes held, with its time. AHEAD segments are buffered beyond a gap: their cost
-in memory, the frame that brought the first, since when nothing was delivered, and when time may decide over
-the gap. ISN is the initial sequence number of a direction whose SYN was seen.
+LATEST is the last frame of the bytes held, with its time. AHEAD segments are buffered beyond a gap: their
+cost in memory, the frame that brought the first, since when nothing was delivered, and when time may decide
+over the gap. ISN is the initial sequence number of a direction whose SYN was seen.
 """
 
 NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT, NODE_PLACE = range(6)
