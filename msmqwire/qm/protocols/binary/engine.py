@@ -20,7 +20,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary import restoring, transfer_rows
 from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.ending import DeliveryOutcome
+from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.handshake import Handshake
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.message_security import Security
