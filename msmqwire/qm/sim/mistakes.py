@@ -15,11 +15,11 @@ from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState
 from msmqwire.qm.protocols.binary import sending, transfer_rows
-from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.history import History
+from msmqwire.qm.protocols.binary.order_acknowledgements import Acknowledging
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.sequences import Sequences

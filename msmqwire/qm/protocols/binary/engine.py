@@ -18,12 +18,12 @@ from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary import restoring, transfer_rows
-from msmqwire.qm.protocols.binary.acknowledging import Acknowledging
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.handshake import Handshake
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.message_security import Security
+from msmqwire.qm.protocols.binary.order_acknowledgements import Acknowledging
 from msmqwire.qm.protocols.binary.pings import Pings
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
