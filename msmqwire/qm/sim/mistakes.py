@@ -20,9 +20,9 @@ from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.order_acknowledgements import Acknowledging
+from msmqwire.qm.protocols.binary.outgoing_sequences import Sequences
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
-from msmqwire.qm.protocols.binary.sequences import Sequences
 from msmqwire.qm.protocols.binary.session import COUNTS, Session
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.rules import stored_rows as manager_rows

@@ -24,10 +24,10 @@ from msmqwire.qm.protocols.binary.handshake import Handshake
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.message_security import Security
 from msmqwire.qm.protocols.binary.order_acknowledgements import Acknowledging
+from msmqwire.qm.protocols.binary.outgoing_sequences import Sequences
 from msmqwire.qm.protocols.binary.pings import Pings
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
-from msmqwire.qm.protocols.binary.sequences import Sequences
 from msmqwire.qm.protocols.binary.session import NextHop, Session
 from msmqwire.qm.protocols.binary.session_packets import acknowledged
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
