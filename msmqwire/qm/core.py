@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
+from msmqwire.names import FormatName
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
@@ -17,14 +18,17 @@ from msmqwire.qm.model.enumerations import EnqueueStatus, QueueManagerState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
+from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.lookup import Lookup
+from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
 from msmqwire.qm.rules.routing import Routes, Routing
+from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
 
 
@@ -38,7 +42,8 @@ class Core:
     Attributes:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
-        engine: [MS-MQQB].
+        protocols: those that transfer messages to and from other queue managers.
+        engine: that of [MS-MQQB].
     """
 
     def __init__(
@@ -87,8 +92,24 @@ class Core:
         self.queues = Queues(context, self.messages, self.directory, Lookup(manager, addresses))
         self.transactions = Transactions(context, self.messages)
         self.dispatch = Dispatch(context)
-        self.engine = BinaryEngine(context, self.messages, self.queues, self.dispatch, self.routing)
-        self.messages.when_arrived = self.engine.acknowledging.arrived
+        self.identity = MessageIdentity(context)
+        self.system_messages = SystemMessages(
+            context, self.messages, self.queues, self.identity, self._may_send_to
+        )
+        services = CoreServices(
+            context=context,
+            messages=self.messages,
+            queues=self.queues,
+            dispatch=self.dispatch,
+            routing=self.routing,
+            identity=self.identity,
+            system_messages=self.system_messages,
+        )
+        self.engine = BinaryEngine(services)
+        self.protocols: tuple[TransferProtocol, ...] = (self.engine,)
+        context.subscribers += self.protocols
+        self.messages.when_arrived = self.system_messages.arrived_locally
+        self.messages.when_removed = self.system_messages.removed
 
     @property
     def queue_manager(self) -> QueueManager:
@@ -104,11 +125,16 @@ class Core:
         restoring = Recovery(self.context, self.messages, self.queues, self._stored)
         restoring.restore()
         self.routing.initialize()
-        self.engine.start(self._stored)
+        self.identity.restore(self._stored)
+        for protocol in self.protocols:
+            protocol.start(self._stored)
         restoring.release()
         manager.create_time = manager.create_time or self.context.utc
         self.changed()
         manager.state = QueueManagerState.READY
+
+    def _may_send_to(self, name: FormatName) -> bool:
+        return all(protocol.may_send_to(name) for protocol in self.protocols)
 
     def _updated(self, changed: DirectoryObject) -> None:
         """An element has taken over what the directory has."""
@@ -124,7 +150,9 @@ class Core:
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""
         self.context.queue_manager.state = QueueManagerState.STOPPING
-        self.engine.stop()
+        for protocol in self.protocols:
+            protocol.stop()
+        self.identity.store()
         self.messages.store_sequential_id()
         self.changed()
         self.context.queue_manager.state = QueueManagerState.STOPPED
@@ -168,7 +196,7 @@ class Core:
             local = one.queue is not None and not isinstance(one.queue, OutgoingQueue)
             if local and one.queue.transactional != (transaction is not None):  # type: ignore[union-attr]
                 return HResult.MQ_ERROR_TRANSACTION_USAGE
-        self.engine.stamp(message)
+        self.identity.stamp(message)
         return self.messages.enqueue_to_open_queue(descriptor, message, transaction)
 
     def commit(self, transaction: Transaction) -> int:

@@ -127,7 +127,7 @@ class ClientManager:
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._carrier = carrier = EngineDriver(core, self._store)
         self._network = carrier.network = network = TcpNetwork(carrier, ways=self._ways)
-        core.engine.ending.when_sent = self._told
+        core.engine.outcome.when_sent = self._told
         carrier.start()
         if self._listen is not None:
             try:

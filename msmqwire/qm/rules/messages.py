@@ -46,6 +46,7 @@ class Messages:
     Attributes:
         load: reads the message of a position from the store.
         when_arrived: is told of each message of this queue manager that is in its destination queue here.
+        when_removed: is told of each message that leaves a queue, and why, before the protocols are.
     """
 
     def __init__(self, context: Context) -> None:
@@ -57,6 +58,7 @@ class Messages:
         self._sure = 0  # how many of them are among the changes that the owner has taken
         self.load: Callable[[MessagePosition], Message] | None = None
         self.when_arrived: Callable[[Message], None] | None = None
+        self.when_removed: Callable[[Queue, MessagePosition, int], None] | None = None
 
     # -- putting in ---------------------------------------------------------------------------------
 
@@ -195,6 +197,8 @@ class Messages:
 
     def position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a class of message."""
+        if self.when_removed is not None:
+            self.when_removed(queue, position, reason)
         for subscriber in self._context.subscribers:
             subscriber.message_position_deleted(queue, position, reason)
         if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and queue.journaling and queue.journal is not None:

@@ -17,17 +17,19 @@ from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState
 from msmqwire.qm.protocols.binary import sending, transfer_rows
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
-from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.history import History
-from msmqwire.qm.protocols.binary.order_acknowledgements import Acknowledging
-from msmqwire.qm.protocols.binary.outgoing_sequences import Sequences
+from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
+from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.session import COUNTS, Session
+from msmqwire.qm.protocols.binary.session_acknowledgements import SessionAcknowledgements
+from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.rules import stored_rows as manager_rows
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.recovery import Recovery
+from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim import invariants, ledger
 from msmqwire.qm.sim.node import Node
@@ -110,11 +112,11 @@ def _renumbered(right: Any) -> Any:
 
 
 def _deleted_on_session_ack(right: Any) -> Any:
-    def saved(self: BinaryEngine, outgoing: Any) -> None:
+    def saved(self: SessionAcknowledgements, outgoing: Any) -> None:
         if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
-            self.sequences.given_up(outgoing)
-            self.ending.delivered(outgoing)
+            self._sequences.given_up(outgoing)
+            self._outcome.delivered(outgoing)
         else:
             right(self, outgoing)
 
@@ -122,10 +124,10 @@ def _deleted_on_session_ack(right: Any) -> Any:
 
 
 def _delivered_after_order_ack(_right: Any) -> Any:
-    def arrived(self: Sequences, outgoing: Any) -> None:
+    def arrived(self: OutgoingSequences, outgoing: Any) -> None:
         outgoing.transfer.remove(outgoing)
         transfer_rows.delete_outgoing(self._context, outgoing)
-        self._engine.ending.delivered(outgoing)
+        self._outcome.delivered(outgoing)
 
     return arrived
 
@@ -140,18 +142,17 @@ def _no_number_row(right: Any) -> Any:
 
 def _journaled_twice(right: Any) -> Any:
     def delivered(self: DeliveryOutcome, outgoing: Any) -> None:
-        message, engine = outgoing.position.message, self._engine
-        manager = engine.context.queue_manager
+        message, manager = outgoing.position.message, self._context.queue_manager
         journal, own = manager.system_journal_queue, message.source_machine_identifier == manager.identifier
         if own and message.positive_journaling_requested and journal is not None:
-            engine.messages.journal(message, journal)
+            self._messages.journal(message, journal)
         right(self, outgoing)
 
     return delivered
 
 
 def _failed_as_received(right: Any) -> Any:
-    def final_ack(self: Sequences, sequence: Any, message_id: int, message_class: int) -> None:
+    def final_ack(self: OutgoingSequences, sequence: Any, message_id: int, message_class: int) -> None:
         right(self, sequence, message_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
     return final_ack
@@ -187,8 +188,8 @@ def _everything_saved(right: Any) -> Any:
 def _advanced_before_enqueue(right: Any) -> Any:
     def take(self: Receiving, session: Any, message: Any, *, local: bool) -> bool:
         if message.transactional and local:
-            info = self._engine.sequences.incoming(message)
-            self._engine.sequences.accepted(info, message)
+            info = self._incoming.incoming(message)
+            self._incoming.accepted(info, message)
         return bool(right(self, session, message, local=local))
 
     return take
@@ -206,7 +207,7 @@ def _quota_ignored_after(right: Any) -> Any:
 
 
 def _gaps_accepted(_right: Any) -> Any:
-    def follows(self: Sequences, info: Any, message: Any) -> bool:
+    def follows(self: IncomingSequences, info: Any, message: Any) -> bool:
         sequence = message.transactional_message_sequence_identifier
         if sequence == info.sequence_identifier:
             return bool(message.transaction_sequence_number > info.sequence_number)
@@ -216,7 +217,7 @@ def _gaps_accepted(_right: Any) -> Any:
 
 
 def _older_accepted(_right: Any) -> Any:
-    def follows(self: Sequences, info: Any, message: Any) -> bool:
+    def follows(self: IncomingSequences, info: Any, message: Any) -> bool:
         sequence = message.transactional_message_sequence_identifier
         if sequence == info.sequence_identifier:
             return bool(message.transaction_sequence_number >= info.sequence_number)
@@ -235,11 +236,11 @@ def _duplicates_not_counted(right: Any) -> Any:
 
 
 def _admin_twice(right: Any) -> Any:
-    def administration(self: Acknowledging, message: Any, message_class: int) -> None:
+    def acknowledge(self: SystemMessages, message: Any, message_class: int) -> None:
         right(self, message, message_class)
         right(self, message, message_class)
 
-    return administration
+    return acknowledge
 
 
 # -- rules ---------------------------------------------------------------------------------------------------
@@ -297,15 +298,15 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Node, "_stepped", _effects_at_once, frozenset({ledger.DURABLE, ledger.SENT_ONLY})
         ),
         "what was in flight is not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
-        "the transactional resend is forgotten": Mistake(Sequences, "_send_again", _nothing, _HANGS),
+        "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", _nothing, _HANGS),
         "duplicates are not looked for": Mistake(History, "known", _false, frozenset({ledger.NOT_TWICE})),
         "what was received is not stored": Mistake(
             History, "_touch", _history_in_memory, frozenset({ledger.NOT_TWICE, ledger.DURABLE})
         ),
         "gaps in a sequence are accepted": Mistake(
-            Sequences, "follows", _gaps_accepted, _ORDER | _LOST | _HANGS
+            IncomingSequences, "follows", _gaps_accepted, _ORDER | _LOST | _HANGS
         ),
-        "older sequences are accepted": Mistake(Sequences, "follows", _older_accepted, _ORDER),
+        "older sequences are accepted": Mistake(IncomingSequences, "follows", _older_accepted, _ORDER),
         "a sequence advances before the message is in the queue": Mistake(
             Receiving, "_take", _advanced_before_enqueue, _LOST | _HANGS | {ledger.DURABLE}
         ),
@@ -313,7 +314,10 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             transfer_rows, "put_incoming", _nothing, frozenset({ledger.DURABLE, ledger.ONCE})
         ),
         "AwaitingFinalACKTable is left out": Mistake(
-            Sequences, "arrived", _delivered_after_order_ack, frozenset({ledger.JOURNALED_ONCE, ledger.HELD})
+            OutgoingSequences,
+            "arrived",
+            _delivered_after_order_ack,
+            frozenset({ledger.JOURNALED_ONCE, ledger.HELD}),
         ),
         "a resent message gets a new number": Mistake(Sending, "_number", _renumbered, _ORDER),
         "TxSequenceNumber is not stored": Mistake(
@@ -326,7 +330,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             transfer_rows, "put_sequence", _nothing, _ORDER | _LOST | _HANGS
         ),
         "transactional messages are deleted by session acknowledgements": Mistake(
-            BinaryEngine, "_saved", _deleted_on_session_ack, _LOST | {ledger.JOURNALED_ONCE}
+            SessionAcknowledgements, "_saved", _deleted_on_session_ack, _LOST | {ledger.JOURNALED_ONCE}
         ),
         "everything recoverable counts as saved": Mistake(Session, "saved", _everything_saved, _LOST),
         "the base of RecoverableMsgAckFlags is wrong": Mistake(
@@ -350,7 +354,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             DeliveryOutcome, "delivered", _journaled_twice, frozenset({ledger.JOURNALED_ONCE})
         ),
         "failed messages count as received": Mistake(
-            Sequences, "final_ack", _failed_as_received, frozenset({ledger.JOURNALED_ONCE})
+            OutgoingSequences, "final_ack", _failed_as_received, frozenset({ledger.JOURNALED_ONCE})
         ),
         "an abort commits": Mistake(Transactions, "abort", _abort_commits, frozenset({ledger.SENT_ONLY})),
         "prepared transactions are unlocked by a restart": Mistake(
@@ -360,7 +364,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             frozenset({ledger.RECEIVED_ONCE, ledger.SENT_ONLY}),
         ),
         "administration acknowledgements are sent twice": Mistake(
-            Acknowledging, "administration", _admin_twice, frozenset({ledger.ACKNOWLEDGED})
+            SystemMessages, "acknowledge", _admin_twice, frozenset({ledger.ACKNOWLEDGED})
         ),
         "a refusal for a quota is forgotten": Mistake(
             Messages, "enqueue", _quota_ignored_after, _LOST | _HANGS
@@ -372,7 +376,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             frozenset({ledger.RECEIVED_ONCE, ledger.JOURNALED_ONCE, ledger.ACKNOWLEDGED, invariants.BOUNDED}),
         ),
         "sessions that end are kept": Mistake(
-            BinaryEngine, "release", _nothing, _HANGS | {invariants.BOUNDED}
+            SessionTable, "release", _nothing, _HANGS | {invariants.BOUNDED}
         ),
     }
 )

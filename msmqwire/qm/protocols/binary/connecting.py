@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from typing import Final
 
 from msmqwire.constants import HResult
-from msmqwire.names import FormatName, PrivateName
 from msmqwire.qm.model.address import address_text
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
-from msmqwire.qm.model.elements import ConnectionHistory
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState, QueueManagerState
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.pings import Pings
 from msmqwire.qm.protocols.binary.session import NextHop, Session
+from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
-
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.engine import BinaryEngine
-
-_HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
+from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
+from msmqwire.qm.rules.dispatch import Dispatch
 
 
 class Connecting:
-    """Finds or makes the sessions that transfers need."""
+    """Finds or establishes the sessions that transfers need, and closes them."""
 
-    def __init__(self, engine: BinaryEngine) -> None:
-        self._engine, self._context = engine, engine.context
+    def __init__(
+        self,
+        context: Context,
+        sessions: SessionTable,
+        transfers: TransferTable,
+        dispatch: Dispatch,
+        pings: Pings,
+    ) -> None:
+        self._context, self._sessions, self._transfers = context, sessions, transfers
+        self._dispatch, self._pings = dispatch, pings
         self._resolving: dict[int, Session] = {}
         self._requests = 0
 
     def ensure_session(self, transfer: Transfer) -> None:
-        """A transfer has messages: give it a session, one that is there if it leads to the same place."""
-        if transfer.queue.state in _HELD:
+        """Give a transfer with messages a session: an existing one if it leads to the same peer."""
+        if transfer.queue.state in HELD:
             return
         session = transfer.session
         if session is None:
-            session = self._engine.session_to(transfer.peer)
+            session = self._sessions.leading_to(transfer.peer)
             if session is None:
-                session = self._engine.new_session(Role.INITIATOR, transfer.peer)
+                session = self._sessions.add(Role.INITIATOR, transfer.peer)
             self.attach(session, transfer)
         if (
             session.role is Role.INITIATOR
@@ -53,59 +58,40 @@ class Connecting:
                 self.retry_later(session)
 
     def _busy(self, session: Session) -> bool:
-        """Whether an attempt is being made already: names are resolved, a ping or a connection awaited."""
-        return bool(session.unanswered) or session.connection is not None or self._engine.pings.waits(session)
+        """Return whether an attempt is under way: names being resolved, a ping or a connection awaited."""
+        return bool(session.unanswered) or session.connection is not None or self._pings.waits(session)
 
     def attach(self, session: Session, transfer: Transfer) -> None:
-        """Have a session serve a transfer."""
+        """Let a session serve a transfer."""
         transfer.session = session
         session.transfers.append(transfer)
         if session.is_open:
-            self.begin(transfer)
+            self._transfers.begin_session(transfer)
             self.serve(session, transfer)
 
-    def begin(self, transfer: Transfer) -> None:
-        """What each session begins with for a transfer: MQQB-3.1.3.2-02 and -05."""
-        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
-        transfer.begin_session(self._context.utc)
-
     def serve(self, session: Session, transfer: Transfer) -> None:
-        """An open session begins to serve a transfer: what was sent over another connection is sent again."""
+        """Start serving a transfer with an open session: resend what went over an earlier connection."""
         queue = transfer.queue
-        if queue.state not in _HELD:
+        if queue.state not in HELD:
             queue.state = OutgoingQueueState.CONNECTED
         queue.next_hops = [address_text(session.remote_address)]
-        self.record(transfer, ConnectionStatus.ESTABLISHED, 0, session.remote_address)
-        again = [
-            one
-            for one in transfer.table.values()
-            if one.state in (MessageState.WAITING_FOR_SESSION_ACK, MessageState.WAITING_FOR_ORDER_ACK)
-        ]
-        transfer.send_again(again)
-
-    def record(self, transfer: Transfer, status: ConnectionStatus, error: int, address: str) -> None:
-        """ConnectionHistory: MQQB-3.1.5.2-03."""
-        transfer.queue.connection_history.append(
-            ConnectionHistory(status, self._context.utc, error, (address,) if address else ())
+        self._transfers.record(transfer, ConnectionStatus.ESTABLISHED, 0, session.remote_address)
+        unacknowledged = (MessageState.WAITING_FOR_SESSION_ACK, MessageState.WAITING_FOR_ORDER_ACK)
+        transfer.send_again(
+            [message for message in transfer.table.values() if message.state in unacknowledged]
         )
 
-    def refuses(self, name: FormatName, manager: UUID | None = None) -> bool:
-        """Whether no outgoing queue is made to send what a message of another asks for.
-
-        Each place that can't be reached is tried again and again: others may not add to them without limit.
-        `manager` is the queue manager that the name leads to, where it does not tell that itself.
-        """
-        engine, limit = self._engine, self._context.settings.unreachable_max
-        sessions, lookup = engine.sessions.values(), engine.queues.lookup
-        if len(sessions) < limit or lookup.is_local_name(name) or lookup.outgoing(name) is not None:
-            return False
-        guid = name.guid if isinstance(name, PrivateName) else manager
-        waiting = 0
-        for session in sessions:
-            if session.is_open and session.remote_guid == guid:
-                return False
-            waiting += session.role is Role.INITIATOR and not session.is_open
-        return waiting >= limit
+    def opened(self, session: Session) -> None:
+        """Serve the transfers of a session that is open, and those that wait for its queue manager."""
+        for transfer in session.transfers:
+            self.serve(session, transfer)
+        for transfer in list(self._transfers.transfers.values()):
+            other = transfer.session
+            waits = transfer.table and (other is None or not other.is_open)
+            if waits and transfer.qm_guid == session.remote_guid and transfer.queue.state not in HELD:
+                if other is not None:
+                    other.transfers.remove(transfer)
+                self.attach(session, transfer)
 
     # -- an attempt -----------------------------------------------------------------------------------
 
@@ -119,7 +105,7 @@ class Connecting:
         if first.host:
             asked = [NextHop(NULL_GUID, first.host, "")]  # MQQB-3.1.5.2.1-07
         else:
-            asked = self._engine.next_hops(first)  # MQQB-3.1.5.2.1-04
+            asked = self._transfers.next_hops(first)  # MQQB-3.1.5.2.1-04
         session.hops, session.hop, session.asked = [], 0, {}
         if not asked:
             self.failed(
@@ -135,8 +121,8 @@ class Connecting:
         session.unanswered = set(session.asked)
 
     def _has_moved(self, session: Session, first: Transfer) -> bool:
-        """Get Destination Info, MQQB-3.1.5.2.1-02. What leads elsewhere than before gets another session."""
-        peer = self._engine.locate(first)
+        """Get Destination Info, MQQB-3.1.5.2.1-02: a transfer that leads elsewhere gets another session."""
+        peer = self._transfers.locate(first)
         if peer == first.peer:
             return False
         first.peer, first.session = peer, None
@@ -145,11 +131,11 @@ class Connecting:
         if session.transfers:
             self.establish(session)
         else:
-            self._engine.release(session)
+            self._sessions.release(session)
         return True
 
     def resolved(self, request: int, addresses: Sequence[str]) -> None:
-        """The addresses of a host name are known; none when it has none."""
+        """Take the addresses of a host name; an empty sequence if it has none."""
         session = self._resolving.pop(request, None)
         if session is None or request not in session.unanswered:
             return
@@ -170,7 +156,7 @@ class Connecting:
         self.try_hop(session, ping=session.may_ping)
 
     def _is_abandoned(self, session: Session) -> bool:
-        """Whether a session being established is not needed any more, or not now: offline it waits."""
+        """Return whether a session being established is no longer needed, or has to wait while offline."""
         if session.transfers and self._context.queue_manager.connection_active:
             return False
         self.retry_later(session)
@@ -183,12 +169,12 @@ class Connecting:
         session.remote_guid = hop.qm_guid
         session.pinged = ping
         if ping:
-            self._engine.pings.request(session)
+            self._pings.request(session, self._pinged)
         else:
             self._connect(session)
 
-    def pinged(self, session: Session, *, accepted: bool) -> None:
-        """A ping was answered, or not: MQQB-3.1.5.2.2-02 and -03."""
+    def _pinged(self, session: Session, accepted: bool) -> None:
+        """Connect, or try later, as the ping was answered: MQQB-3.1.5.2.2-02 and -03."""
         if self._is_abandoned(session):
             return
         if accepted:
@@ -197,35 +183,32 @@ class Connecting:
             self.failed(session, ConnectionStatus.PING_FAILURE, None)
 
     def _connect(self, session: Session) -> None:
-        engine = self._engine
-        session.connection = engine.new_connection(session)
+        connection = self._sessions.open_connection(session)
         for transfer in session.transfers:
-            if transfer.queue.state not in _HELD:
+            if transfer.queue.state not in HELD:
                 transfer.queue.state = OutgoingQueueState.WAITING
-        self._context.effects.append(
-            Connect(session.connection, session.remote_address, session.remote_host_name)
-        )
+        self._context.effects.append(Connect(connection, session.remote_address, session.remote_host_name))
 
     def connect_failed(self, session: Session, status: ConnectionStatus) -> None:
         """The transport connection could not be opened."""
-        self._engine.forget_connection(session)
+        self._sessions.forget_connection(session)
         self.failed(session, status, None)
 
     def failed(self, session: Session, status: ConnectionStatus, state: OutgoingQueueState | None) -> None:
-        """A step of establishing failed: MQQB-3.1.5.2-03; another attempt is made while messages wait."""
+        """Record a failed attempt, MQQB-3.1.5.2-03, and retry while messages wait."""
         for transfer in session.transfers:
-            self.record(
+            self._transfers.record(
                 transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address
             )
-            if state is not None and transfer.queue.state not in _HELD:
+            if state is not None and transfer.queue.state not in HELD:
                 transfer.queue.state = state
         self.retry_later(session)
 
     def retry_later(self, session: Session) -> None:
-        """Session Retry Connect Timer, while there is anything to send: [MS-MQQB] 3.1.2.3."""
-        wanted = any(one.table and one.queue.state not in _HELD for one in session.transfers)
-        if not wanted or self._context.queue_manager.state is QueueManagerState.STOPPING:
-            self._engine.release(session)
+        """Start the Session Retry Connect Timer if there is anything to send: [MS-MQQB] 3.1.2.3."""
+        needed = any(transfer.table and transfer.queue.state not in HELD for transfer in session.transfers)
+        if not needed or self._context.queue_manager.state is QueueManagerState.STOPPING:
+            self._sessions.release(session)
             return
         if session.state is SessionState.CLOSED:
             session.step(SessionEvent.RECONNECT_LATER)
@@ -238,7 +221,7 @@ class Connecting:
     def _retry(self, session: Session) -> None:
         """Session Retry Connect Timer Event: [MS-MQQB] 3.1.6.1."""
         if not any(transfer.table for transfer in session.transfers):  # MQQB-3.1.6.1-01
-            self._engine.release(session)
+            self._sessions.release(session)
             return
         if not self._context.queue_manager.connection_active:
             self.retry_later(session)
@@ -253,58 +236,57 @@ class Connecting:
 
     def close(self, session: Session) -> None:
         """Closing a Session: [MS-MQQB] 3.1.5.9."""
-        engine, context = self._engine, self._context
+        context = self._context
         if session.state is SessionState.CLOSED and session.connection is None:
             return
         for transfer in session.transfers:
-            if transfer.queue.state not in _HELD:
+            if transfer.queue.state not in HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTING
-            engine.dispatch.remove_queue(transfer.queue)
+            self._dispatch.remove_queue(transfer.queue)
         if session.connection is not None:
             context.effects.append(Disconnect(session.connection))
-            engine.forget_connection(session)
-        for timer in _OF_A_SESSION:
+            self._sessions.forget_connection(session)
+        for timer in _SESSION_TIMERS:
             context.timers.stop(timer, session.number)
         for transfer in session.transfers:
             context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         session.step(SessionEvent.CLOSE)
-        for outgoing in (*(one for _, one in session.in_flight), *session.unsaved):
+        for outgoing in (*(message for _, message in session.in_flight), *session.unsaved):
             outgoing.session = None
         session.in_flight.clear()
         session.unsaved.clear()
         session.unacked_message_count = session.unacked_bytes = 0
         session.order_acks_due.clear()
         for transfer in session.transfers:
-            if transfer.queue.state not in _HELD:
+            if transfer.queue.state not in HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTED
             # MQQB-3.1.1.1.1.3-04: sent again over the next connection
             lost = MessageState.WAITING_FOR_SESSION_ACK
-            transfer.send_again([one for one in transfer.table.values() if one.state is lost])
-        own = [
-            one for one in session.transfers if session.role is Role.INITIATOR and one.peer == session.peer
-        ]
-        guests = [one for one in session.transfers if one not in own]
+            transfer.send_again([message for message in transfer.table.values() if message.state is lost])
+        initiator = session.role is Role.INITIATOR
+        own = [transfer for transfer in session.transfers if initiator and transfer.peer == session.peer]
+        guests = [transfer for transfer in session.transfers if transfer not in own]
         session.transfers = own
-        if session.role is Role.INITIATOR:
+        if initiator:
             self.retry_later(session)
         else:
-            self._engine.release(session)
+            self._sessions.release(session)
         self._hand_over(guests)
 
     def _hand_over(self, guests: list[Transfer]) -> None:
-        """Transfers a session served without being made for them: its next connection may lead elsewhere."""
+        """Find sessions for transfers that only shared this one: its next connection may lead elsewhere."""
         for transfer in guests:
             transfer.session = None
-            if transfer.table and transfer.queue.state not in _HELD:
-                own = self._engine.session_to(transfer.peer)
-                if own is None:
-                    own = self._engine.new_session(Role.INITIATOR, transfer.peer)
-                self.attach(own, transfer)
-                if own.state is SessionState.CLOSED and not self._busy(own):
-                    self.retry_later(own)
+            if transfer.table and transfer.queue.state not in HELD:
+                session = self._sessions.leading_to(transfer.peer)
+                if session is None:
+                    session = self._sessions.add(Role.INITIATOR, transfer.peer)
+                self.attach(session, transfer)
+                if session.state is SessionState.CLOSED and not self._busy(session):
+                    self.retry_later(session)
 
 
-_OF_A_SESSION: Final = (
+_SESSION_TIMERS: Final = (
     Timer.SESSION_INITIALIZATION, Timer.SESSION_CLEANUP, Timer.SESSION_RETRY_CONNECT, Timer.SESSION_ACK_WAIT,
     Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND,
 )  # fmt: skip

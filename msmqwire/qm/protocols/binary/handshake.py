@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from msmqwire.constants import HResult
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.session_table import SessionTable
+from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
+from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.schema import Record
-
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 RECOVERABLE_ACK_TIMEOUT: Final = (500, 120_000)
 ACK_TIMEOUT: Final = (20_000, 120_000)
@@ -24,10 +26,26 @@ _ROUND_TRIPS: Final = 8
 
 
 class Handshake:
-    """Opens sessions, on both sides."""
+    """Opens sessions, on both sides.
 
-    def __init__(self, engine: BinaryEngine) -> None:
-        self._engine, self._context = engine, engine.context
+    Args:
+        context: of the queue manager.
+        sessions, transfers, timers: of the engine.
+        close: closes a session whose handshake fails.
+        opened: called with a session that is open.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        sessions: SessionTable,
+        transfers: TransferTable,
+        timers: SessionTimers,
+        close: Callable[[Session], None],
+        opened: Callable[[Session], None],
+    ) -> None:
+        self._context, self._sessions, self._transfers = context, sessions, transfers
+        self._timers, self._close, self._opened = timers, close, opened
 
     def _send(self, session: Session, data: bytes) -> None:
         assert session.connection is not None, "packets go over a connection"
@@ -37,11 +55,11 @@ class Handshake:
         settings = self._context.settings
         delay = settings.session_initialization_ms + 2 * settings.round_trip_delay_ms
         self._context.timers.start(
-            Timer.SESSION_INITIALIZATION, session.number, delay, lambda: self._engine.close(session)
+            Timer.SESSION_INITIALIZATION, session.number, delay, lambda: self._close(session)
         )
 
     def initialize(self, session: Session) -> None:
-        """[MS-MQQB] 3.1.3.2."""
+        """Initialise a session: [MS-MQQB] 3.1.3.2."""
         context, settings = self._context, self._context.settings
         wait = min(
             max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]), ACK_TIMEOUT[1]
@@ -50,17 +68,17 @@ class Handshake:
         for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
             context.timers.stop(timer, session.number)
         for transfer in session.transfers:
-            self._engine.connecting.begin(transfer)
-        self._engine.session_timers.start_cleanup(session)
+            self._transfers.begin_session(transfer)
+        self._timers.start_cleanup(session)
 
     def accepted(self, session: Session) -> None:
-        """A connection came in: [MS-MQQB] 3.1.5.10."""
+        """Begin the session of an accepted connection: [MS-MQQB] 3.1.5.10."""
         self.initialize(session)
         session.step(SessionEvent.ACCEPT)
         self._start_initialization_timer(session)
 
     def request(self, session: Session) -> None:
-        """The transport connection is there: [MS-MQQB] 3.1.5.2.3."""
+        """Request a session over a new transport connection: [MS-MQQB] 3.1.5.2.3."""
         self.initialize(session)
         session.step(SessionEvent.START)
         settings = self._context.settings
@@ -79,7 +97,7 @@ class Handshake:
             ),
         )
         for transfer in session.transfers:
-            self._engine.connecting.record(transfer, ConnectionStatus.IN_PROCESS, 0, session.remote_address)
+            self._transfers.record(transfer, ConnectionStatus.IN_PROCESS, 0, session.remote_address)
         self._start_initialization_timer(session)
 
     def establish_connection(self, session: Session, packet: Record) -> None:
@@ -89,14 +107,14 @@ class Handshake:
         elif session.state is SessionState.WAITING_ECR_MSG:
             self._established(session, packet)
         else:
-            self._engine.close(session)
+            self._close(session)
 
     def _respond(self, session: Session, packet: Record) -> None:
-        """[MS-MQQB] 3.1.5.3.1."""
+        """Answer a request: [MS-MQQB] 3.1.5.3.1."""
         header = packet.EstablishConnectionHeader
         own = self._context.queue_manager.identifier
-        if header.OperatingSystem.SE and self._engine.is_full():  # MQQB-3.1.5.3.1-02
-            self._engine.close(session)
+        if header.OperatingSystem.SE and self._sessions.is_full():  # MQQB-3.1.5.3.1-02
+            self._close(session)
             return
         session.remote_guid = header.ClientGuid
         refused = header.ServerGuid not in (own, NULL_GUID)
@@ -120,21 +138,21 @@ class Handshake:
         session.step(SessionEvent.ESTABLISH_CONNECTION)
 
     def _established(self, session: Session, packet: Record) -> None:
-        """[MS-MQQB] 3.1.5.3.2."""
+        """Take the response to our request: [MS-MQQB] 3.1.5.3.2."""
         header = packet.EstablishConnectionHeader
-        wanted = session.remote_guid
+        expected = session.remote_guid
         valid = (
             header.ClientGuid == self._context.queue_manager.identifier
-            and wanted in (header.ServerGuid, NULL_GUID)
+            and expected in (header.ServerGuid, NULL_GUID)
             and not packet.InternalHeader.Flags.CS
         )
         if not valid:
             for transfer in session.transfers:
-                self._engine.connecting.record(
+                self._transfers.record(
                     transfer, ConnectionStatus.CONNECTION_REFUSED,
                     HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
                 )  # fmt: skip
-            self._engine.close(session)
+            self._close(session)
             return
         session.remote_guid = header.ServerGuid
         round_trip = (self._context.now - header.TimeStamp) % _TIME_STAMPS
@@ -142,7 +160,7 @@ class Handshake:
         session.step(SessionEvent.ESTABLISH_CONNECTION)
         self._parameters(session)
         for transfer in session.transfers:
-            self._engine.connecting.record(
+            self._transfers.record(
                 transfer, ConnectionStatus.ESTABLISH_PACKET_RECEIVED, 0, session.remote_address
             )
 
@@ -169,7 +187,7 @@ class Handshake:
             and _within(header.RecoverableAckTimeout, RECOVERABLE_ACK_TIMEOUT) == header.RecoverableAckTimeout
         )
         if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):
-            self._engine.close(session)
+            self._close(session)
             return
         session.received_window_size = header.WindowSize
         if session.role is Role.ACCEPTOR:
@@ -177,7 +195,7 @@ class Handshake:
             session.recoverable_ack_send_timeout = header.RecoverableAckTimeout
             self._parameters(session)
         self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)
-        self._engine.opened(session)
+        self._opened(session)
 
 
 def _within(value: int, limits: tuple[int, int]) -> int:

@@ -21,7 +21,7 @@ _NOBODY = access.Token(access.NULL_SID)
 _KEPT = 1024
 
 
-class Security:
+class MessageSecurity:
     """What protects messages."""
 
     def __init__(self, queues: Queues) -> None:

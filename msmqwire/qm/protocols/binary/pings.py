@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.ping import PING, PING_PORT
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import SendDatagram
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import PING as STATES
 from msmqwire.qm.protocols.binary.states import PingState
 
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.engine import BinaryEngine
-
 _COOKIES: Final = 1 << 32
+Answered = Callable[[Session, bool], None]
+"""Called with the session that pinged, and whether the other side would accept it."""
 
 
 class Pings:
-    """Asks other queue managers whether they would accept a session, and answers them."""
+    """Asks other queue managers whether they would accept a session, and answers their requests.
 
-    def __init__(self, engine: BinaryEngine) -> None:
-        self._engine, self._context = engine, engine.context
+    Args:
+        context: of the queue manager.
+        is_full: whether a further session would be refused here.
+    """
+
+    def __init__(self, context: Context, is_full: Callable[[], bool]) -> None:
+        self._context, self._is_full = context, is_full
         self.cookie = 0
-        self._waiting: dict[int, Session] = {}
+        self._waiting: dict[int, tuple[Session, Answered]] = {}
 
     def waits(self, session: Session) -> bool:
-        """Whether a session waits for a response."""
-        return session in self._waiting.values()
+        """Return whether a session waits for a response."""
+        return any(waiting is session for waiting, _ in self._waiting.values())
 
-    def request(self, session: Session) -> None:
+    def request(self, session: Session, answered: Answered) -> None:
         """Send Ping Request: [MS-MQQB] 3.1.7.6."""
         self.cookie = cookie = (self.cookie + 1) % _COOKIES
-        self._waiting[cookie] = session
+        self._waiting[cookie] = session, answered
         data = PING.build(
             {
                 "Flags": {"RC": not self._context.settings.server_class},
@@ -48,7 +54,7 @@ class Pings:
         )  # fmt: skip
 
     def received(self, data: bytes, address: str, port: int, *, request: bool) -> None:
-        """A datagram: one to the ping port is a request, one to where ours was sent from a response."""
+        """Handle a datagram: a request if it came to the ping port, a response if to our sending port."""
         try:
             packet = PING.parse(data)
         except MalformedPacket:
@@ -59,7 +65,7 @@ class Pings:
         elif self._context.settings.answer_pings:
             answer = PING.build(
                 {
-                    "Flags": {"RC": packet.Flags.RC, "RF": self._engine.is_full()},
+                    "Flags": {"RC": packet.Flags.RC, "RF": self._is_full()},
                     "Cookie": packet.Cookie,
                     "QMGuid": self._context.queue_manager.identifier,
                 }
@@ -67,10 +73,10 @@ class Pings:
             self._context.effects.append(SendDatagram(address, port, answer, request=False))
 
     def _processed(self, cookie: int, event: str) -> None:
-        """Ping Response Processed, or its time is over: [MS-MQQB] 3.1.7.9 and 3.1.6.8."""
-        session = self._waiting.pop(cookie, None)
-        if session is None:
+        """Ping Response Processed, or the timer has expired: [MS-MQQB] 3.1.7.9 and 3.1.6.8."""
+        waiting = self._waiting.pop(cookie, None)
+        if waiting is None:
             return
         self._context.timers.stop(Timer.PING_RESPONSE, cookie)
-        result = STATES[PingState.WAITING, event]
-        self._engine.connecting.pinged(session, accepted=result is PingState.ACCEPTED)
+        session, answered = waiting
+        answered(session, STATES[PingState.WAITING, event] is PingState.ACCEPTED)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.errors import MalformedPacket
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
+from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     EnqueueStatus,
@@ -15,14 +16,20 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.history import History
+from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
+from msmqwire.qm.protocols.binary.message_security import MessageSecurity
+from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
+from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.sending import expired
 from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
+from msmqwire.qm.protocols.binary.session_table import SessionTable
+from msmqwire.qm.protocols.binary.session_timers import SessionTimers
+from msmqwire.qm.protocols.binary.transfer_table import TransferTable
+from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.schema import Record
-
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.engine import BinaryEngine
 
 HOPS_MAX: Final = 0x1D
 """UserHeader.Flags.RC: MQQB-3.1.5.8.2-18."""
@@ -31,26 +38,51 @@ _POSITIVE = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
 class Receiving:
-    """The receiving half of the engine."""
+    """Judges the messages that arrive, and puts them into their queues.
 
-    def __init__(self, engine: BinaryEngine) -> None:
-        self._engine, self._context = engine, engine.context
+    Args:
+        services: of the core.
+        sessions, transfers, timers, incoming, outgoing, order_acks, history, security: of the engine.
+        close: closes a session.
+        acknowledged: takes the SessionHeader that a message carries.
+    """
+
+    def __init__(
+        self,
+        services: CoreServices,
+        *,
+        sessions: SessionTable,
+        transfers: TransferTable,
+        timers: SessionTimers,
+        incoming: IncomingSequences,
+        outgoing: OutgoingSequences,
+        order_acks: OrderAcknowledgements,
+        history: History,
+        security: MessageSecurity,
+        close: Callable[[Session], None],
+        acknowledged: Callable[[Session, Record], None],
+    ) -> None:
+        self._context, self._messages, self._queues = services.context, services.messages, services.queues
+        self._system_messages = services.system_messages
+        self._sessions, self._transfers, self._timers = sessions, transfers, timers
+        self._incoming, self._outgoing, self._order_acks = incoming, outgoing, order_acks
+        self._history, self._security = history, security
+        self._close, self._acknowledged = close, acknowledged
 
     def user_message(self, session: Session, packet: Record, data: bytes) -> None:
-        """A UserMessage packet has come over an open session."""
+        """Take a UserMessage packet from an open session."""
         try:
             message = serialization.deserialize(packet, data)
         except MalformedPacket:
             message = None
-        if message is None or message.destination is None or _has_no_place(message):
-            self._engine.close(session)  # MQQB-3.1.5.1.3-01
+        if message is None or message.destination is None or _lacks_sequence_number(message):
+            self._close(session)  # MQQB-3.1.5.1.3-01
             return
-        engine = self._engine
         local = self._is_local(message)
         manager = self._context.queue_manager
         if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it can't be saved
-            # What follows would be counted one too low, and acknowledged in place of this one.
-            engine.close(session)
+            # Later messages would be counted one too low, and acknowledged in place of this one.
+            self._close(session)
             return
         self.count(session, recoverable=message.recoverable)
         if packet.UserHeader.Flags.DQ == 7:
@@ -58,34 +90,33 @@ class Receiving:
         header = packet.SessionHeader
         if message.transactional:
             self._transactional(session, message, local=local)
-        elif not engine.history.known(message):
+        elif not self._history.known(message):
             self._once(session, message, local=local)
         if header is not None and session.is_open:
-            engine.session_header(session, header)
+            self._acknowledged(session, header)
         if session.is_open:
-            engine.session_timers.acknowledge_at_window(session)
+            self._timers.acknowledge_at_window(session)
 
     def count(self, session: Session, *, recoverable: bool) -> None:
-        """A message has come: MQQB-3.1.5.8.2-02, -07, -08 and [MS-MQQB] 3.1.5.8.7.
+        """Count a message: MQQB-3.1.5.8.2-02, -07, -08 and [MS-MQQB] 3.1.5.8.7.
 
-        Every one counts, also a duplicate or one that is refused: its sender has counted it as well.
+        Duplicates and refused messages count too: their sender has counted them as well.
         """
-        engine = self._engine
         if recoverable and session.recoverable_unacked >= ACK_FLAGS:
-            engine.session_timers.send_session_ack(session)
+            self._timers.send_session_ack(session)
         session.count_received()
         session.session_active = True
         timers, key, settings = self._context.timers, session.number, self._context.settings
         if session.unacked_received_count == 1 and settings.ack_delay_ms < session.ack_wait_timeout // 2:
-            engine.session_timers.start_ack_send(session, settings.ack_delay_ms)
+            self._timers.start_ack_send(session, settings.ack_delay_ms)
         elif not timers.active(Timer.SESSION_ACK_SEND, key):
-            engine.session_timers.start_ack_send(session)
+            self._timers.start_ack_send(session)
         if recoverable and session.count_recoverable_received():
             limit = settings.recoverable_ack_delay_ms
-            engine.session_timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
+            self._timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:
-        """Whether a message is for this queue manager: MQQB-3.1.5.8.5-01."""
+        """Return whether a message is for this queue manager: MQQB-3.1.5.8.5-01."""
         address = message.destination_queue_manager_identifier
         return address in (NULL_GUID, self._context.queue_manager.identifier)
 
@@ -93,55 +124,53 @@ class Receiving:
 
     def _once(self, session: Session, message: Message, *, local: bool) -> None:
         if self._take(session, message, local=local):
-            self._engine.history.add(message)
+            self._history.add(message)
 
     def _take(self, session: Session, message: Message, *, local: bool) -> bool:
-        """Put a message where it belongs, or refuse it; False for one that is to be sent again."""
-        engine = self._engine
+        """Enqueue or refuse a message; return False if its sender has to send it again."""
         refusal, queue = self._judge(message, local=local)
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
-            status = engine.messages.enqueue(queue, message)
+            status = self._messages.enqueue(queue, message)
             if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-06
-                engine.close(session)
+                self._close(session)
                 return False
             if status is EnqueueStatus.QUEUE_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-03 to -05
                 refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA
                 deadletter = self._context.queue_manager.system_deadletter_queue
                 if message.negative_journaling_requested and not message.transactional and deadletter:
-                    engine.messages.journal(message, deadletter)
+                    self._messages.journal(message, deadletter)
         if refusal is not None:
-            if self._is_full() and _is_answered(message):  # MQQB-3.1.5.8.8-06: or answers would have no limit
-                engine.close(session)
+            if self._is_full() and _is_answered(message):
+                # MQQB-3.1.5.8.8-06: or the number of acknowledgements would have no limit
+                self._close(session)
                 return False
             self._refuse(session, message, refusal)
             return True
         assert queue is not None, "a message that is not refused has a queue"
         if message.tracing_requested:  # MQQB-3.1.5.8.9-01
-            engine.acknowledging.trace(message)
+            self._system_messages.trace(message)
         if not local:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
-                engine.sequences.report(engine.transfer_of(queue))
+                self._outgoing.report(self._transfers.transfer_of(queue))
         elif message.acknowledgements_requested & _POSITIVE and queue.queue_type is not QueueType.SYSTEM:
             # MQQB-3.1.5.8.10-01 and -02
-            engine.acknowledging.administration(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+            self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
 
     def _is_full(self) -> bool:
-        """Whether the quota of the queue manager is used up, or its disk refuses more."""
+        """Return whether the quota of the queue manager is exhausted, or its disk refuses more."""
         manager = self._context.queue_manager
         return manager.throttled or manager.total_bytes >= manager.queue_manager_quota
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
-        acknowledging = self._engine.acknowledging
         if message.acknowledgements_requested & _NEGATIVE:
-            acknowledging.administration(message, message_class)
+            self._system_messages.acknowledge(message, message_class)
         if message.transactional:
-            acknowledging.final(message, message_class, session)
+            self._order_acks.send_final_ack(message, message_class, session)
 
     def _judge(self, message: Message, *, local: bool) -> tuple[int | None, Queue | None]:
-        """The class of refusal or None, and the queue: General Processing, Security and Expiration."""
-        engine = self._engine
+        """Return the class of refusal or None, and the queue: General Processing, Security and Expiration."""
         if not local:
             message.hop_count += 1
             if message.hop_count > HOPS_MAX:
@@ -149,7 +178,7 @@ class Receiving:
         queue = None
         if local:
             assert message.destination is not None, "a received message has a destination"
-            queue = engine.queues.lookup.addressed(message.destination)
+            queue = self._queues.lookup.addressed(message.destination)
             if queue is None or message.destination.is_read_only:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
             if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # of OrderAcks and FinalAcks only
@@ -158,7 +187,7 @@ class Receiving:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q, None
             if queue.transactional and not message.transactional:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG, None
-            refusal = engine.security.judge(message, queue)
+            refusal = self._security.judge(message, queue)
             if refusal is not None:
                 return refusal, None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
@@ -166,13 +195,14 @@ class Receiving:
             return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT, None
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
-            if engine.connecting.refuses(message.destination, message.destination_queue_manager_identifier):
+            manager = message.destination_queue_manager_identifier
+            if not self._sessions.may_send_to(message.destination, manager):
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
-            status, descriptor = engine.queues.open(message.destination, QueueAccessType.SEND_ACCESS)
+            status, descriptor = self._queues.open(message.destination, QueueAccessType.SEND_ACCESS)
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
             queue = descriptor.queue
-            engine.queues.close(descriptor)
+            self._queues.close(descriptor)
         return None, queue
 
     # -- transactional messages -----------------------------------------------------------------------
@@ -180,49 +210,33 @@ class Receiving:
     def _transactional(self, session: Session, message: Message, *, local: bool) -> None:
         """Transactional Message Processing: [MS-MQQB] 3.1.5.8.6.
 
-        Whatever becomes of a message that follows, its place in the sequence is taken by it, so that it is
-        never judged a second time with another result.
+        The sequence advances past a message whatever becomes of it, so that it is never judged a second time
+        with a different result.
         """
         if not local:  # MQQB-3.1.1.6.2-01: only the final destination looks at the sequence
             self._take(session, message, local=False)
             return
-        engine = self._engine
-        sequences = engine.sequences
-        info = sequences.incoming(message)
-        if not sequences.follows(info, message):
-            sequences.refused(info)
-            self._order_ack_due(session, info)
+        info = self._incoming.incoming(message)
+        if not self._incoming.follows(info, message):
+            self._incoming.refused(info)
+            self._order_acks.due(session, info)
             return
-        engine.acknowledging.know(info.sender_identifier, session)  # a reader may take it at once
+        self._order_acks.remember_route(info.sender_identifier, session)  # a reader may take it at once
         if not self._take(session, message, local=True):
             return
-        queue = engine.queues.lookup.addressed(info.format_name)
+        queue = self._queues.lookup.addressed(info.format_name)
         if queue is not None:
             info.queue = queue
             queue.incoming[info.sender_identifier, info.format_name.canonical] = info
-        sequences.accepted(info, message)
-        self._order_ack_due(session, info)
-
-    def _order_ack_due(self, session: Session, info: IncomingTransactionalTransferInfo) -> None:
-        """MQQB-3.1.5.8.6-02."""
-        if not info.sequence_number or not session.is_open:
-            return
-        session.order_acks_due[info] = None
-        context, engine = self._context, self._engine
-        late = context.utc - session.last_order_ack_send_time >= context.settings.maximum_order_ack_delay_s
-        if context.timers.active(Timer.ORDER_ACK_SEND, session.number) and late:
-            return
-        context.timers.start(
-            Timer.ORDER_ACK_SEND, session.number, context.settings.order_ack_timeout_ms,
-            lambda: engine.order_ack_send_expired(session),
-        )  # fmt: skip
+        self._incoming.accepted(info, message)
+        self._order_acks.due(session, info)
 
 
-def _has_no_place(message: Message) -> bool:
-    """Whether a transactional message has the number 0, which is not valid: MQMQ-2.2.20.5-13."""
+def _lacks_sequence_number(message: Message) -> bool:
+    """Return whether a transactional message has the invalid number 0: MQMQ-2.2.20.5-13."""
     return message.transactional and not message.transaction_sequence_number
 
 
 def _is_answered(message: Message) -> bool:
-    """Whether its sender is told when a message is refused."""
+    """Return whether the sender is notified if a message is refused."""
     return message.transactional or bool(message.acknowledgements_requested & _NEGATIVE)

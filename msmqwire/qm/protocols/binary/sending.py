@@ -3,57 +3,71 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from msmqwire.constants import MessageClass
+from msmqwire.constants import HResult, MessageClass
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
-from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, OutgoingQueueState
+from msmqwire.qm.model.enumerations import (
+    INFINITE,
+    AcknowledgementsRequested,
+    ConnectionStatus,
+    OutgoingQueueState,
+)
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.connecting import Connecting
+from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.protocols.binary.message_security import MessageSecurity
+from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, kind_of
+from msmqwire.qm.protocols.binary.transfer_table import TransferTable
+from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.engine import BinaryEngine
-
 PIGGY_BACK_AFTER: Final = 0.75
-"""The part of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""
+"""Fraction of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""
 _MOVES_MIN: Final = 16
 _ARRIVED: Final = (MessageState.DONE, MessageState.WAITING_FOR_FINAL_ACK)
 
 
-def kind_of(message: Message) -> str:
-    """Which of the message diagrams holds: a key of `states.MESSAGES`."""
-    if message.transactional or message.transaction_identifier is not None:
-        return "Transactional"
-    return "Recoverable" if message.recoverable else "Express"
-
-
 class Sending:
-    """The sending half of the engine."""
+    """Sends what waits in outgoing queues, and gives up what has expired."""
 
-    def __init__(self, engine: BinaryEngine) -> None:
-        self._engine, self._context = engine, engine.context
-        self._expiring: list[tuple[int, int, OutgoingMessagePosition]] = []  # by the time since the start
+    def __init__(
+        self,
+        services: CoreServices,
+        transfers: TransferTable,
+        connecting: Connecting,
+        timers: SessionTimers,
+        sequences: OutgoingSequences,
+        outcome: DeliveryOutcome,
+        security: MessageSecurity,
+    ) -> None:
+        self._context, self._dispatch = services.context, services.dispatch
+        self._identity, self._system_messages = services.identity, services.system_messages
+        self._transfers, self._connecting, self._timers = transfers, connecting, timers
+        self._sequences, self._outcome, self._security = sequences, outcome, security
+        self._expiring: list[tuple[int, int, OutgoingMessagePosition]] = []  # by milliseconds since start-up
         self._moves = 0
 
     def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
         """Message Position Available Event: [MS-MQQB] 3.1.7.12."""
         message = position.message
-        transfer = self._engine.transfer_of(queue)
+        transfer = self._transfers.transfer_of(queue)
         outgoing = transfer.add(position, message.priority)
         self.watch(outgoing, message)
         if transfer.session is None or not transfer.session.is_open:
-            self._engine.connecting.ensure_session(transfer)
+            self._connecting.ensure_session(transfer)
         if transfer.session is not None:
             self.send_waiting(transfer.session)
 
     def watch(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Find a message whose TimeToReachQueue is over even while nothing can be sent."""
+        """Let a message expire at the end of its TimeToReachQueue even if nothing can be sent."""
         if message.time_to_reach_queue == INFINITE:
             return
         context = self._context
@@ -65,9 +79,9 @@ class Sending:
             self._await_expiry()
 
     def _forget_done(self) -> None:
-        """What is done long before its time must not stay in memory until then: that may be days away.
+        """Drop entries of messages that are done: the end of their time may be days away.
 
-        Called whenever a message comes or is sent, so that little is left when all have gone.
+        Called for each message that is added or sent, so that the cost is spread over them.
         """
         expiring = self._expiring
         self._moves += 1
@@ -97,24 +111,26 @@ class Sending:
         self._await_expiry()
 
     def send_waiting(self, session: Session) -> None:
-        """Send what waits for a session, as far as its window allows, the most urgent first."""
-        dispatch = self._engine.dispatch
+        """Send what waits for a session as far as its window allows, the most urgent first."""
+        dispatch = self._dispatch
         while session.is_open and self._has_room(session):
-            found = None
+            next_message = None
             for transfer in session.transfers:
                 if transfer.queue.state is not OutgoingQueueState.CONNECTED:
                     continue
                 outgoing = transfer.next_waiting()
-                if outgoing is not None and (found is None or _urgency(outgoing) > _urgency(found)):
-                    found = outgoing
-            if found is None:
+                if outgoing is None:
+                    continue
+                if next_message is None or _urgency(outgoing) > _urgency(next_message):
+                    next_message = outgoing
+            if next_message is None:
                 return
-            dispatch.add(found.position, found, found.priority)
-            if found.state is MessageState.WAITING_TO_SEND:
+            dispatch.add(next_message.position, next_message, next_message.priority)
+            if next_message.state is MessageState.WAITING_TO_SEND:
                 return  # it can't be sent now
 
     def _has_room(self, session: Session) -> bool:
-        """Whether the window has room for one more message."""
+        """Return whether the window allows one more message."""
         limit = self._context.settings.unacknowledged_bytes_max
         return session.unacked_message_count < session.window and session.unacked_bytes < limit
 
@@ -132,13 +148,29 @@ class Sending:
         if expired(message, self._context.utc) and not self._is_in_doubt(outgoing, message):
             self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
             return
-        self._engine.identify(message)
-        if not self._engine.protect(outgoing, message):
+        self._identity.identify(message)
+        if not self._protect(outgoing, message):
             return
         self._send_packet(session, outgoing, message)
 
+    def _protect(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
+        """Sign and encrypt; give up a message that can't be protected as it asks, and return False."""
+        if self._security.can_protect(message):
+            return True
+        transfer = outgoing.transfer
+        transfer.remove(outgoing)
+        self._sequences.given_up(outgoing)
+        session = transfer.session
+        self._transfers.record(
+            transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
+            HResult.MQ_ERROR_COMPUTER_DOES_NOT_SUPPORT_ENCRYPTION, session.remote_address if session else "",
+        )  # fmt: skip
+        self._outcome.report(message, delivered=False)
+        self._outcome.dead_letter(outgoing, message)
+        return False
+
     def _send_packet(self, session: Session, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Updating and sending the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6."""
+        """Update and send the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6."""
         context = self._context
         transfer = outgoing.transfer
         own = message.source_machine_identifier == context.queue_manager.identifier
@@ -149,35 +181,35 @@ class Sending:
         recoverable = message.recoverable
         session.count_sent(outgoing, recoverable=recoverable)
         key = session.number
-        # An order or final acknowledgement with a SessionHeader would not be known as one: MQQB-3.1.5.1.1-04.
+        # With a SessionHeader an order or final acknowledgement would not be recognised: MQQB-3.1.5.1.1-04.
         carries = session.unacked_received_count and not transfer.to_order_queue
         if carries and context.timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
             header = session.header()
-            self._engine.session_timers.start_ack_send(session)
+            self._timers.start_ack_send(session)
         outgoing.state = MESSAGES[kind][outgoing.state, MessageEvent.SENT]
         outgoing.transmitted = True
         self._forget_done()
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
-            self._engine.session_timers.start_ack_wait(session)
+            self._timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
         context.effects.append(Send(session.connection, serialization.session_packet(message, header)))
         if kind == "Transactional" and own:
-            self._engine.sequences.await_order_ack(transfer)
+            self._sequences.await_order_ack(transfer)
         if message.tracing_requested:
-            self._engine.acknowledging.trace(message, next_hop=session.remote_address)
+            self._system_messages.trace(message, next_hop=session.remote_address)
 
     def _number(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """The place of a message in the transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
+        """Set the position of a message in its transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
         if not outgoing.tx_sequence_number:
-            self._engine.sequences.number(outgoing)
+            self._sequences.number(outgoing)
         message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
         message.transaction_sequence_number = outgoing.tx_sequence_number
         message.transaction_previous_sequence_number = outgoing.tx_previous_number
 
     def _is_in_doubt(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
-        """Whether the destination of a transactional message may have it: only its word ends such a message.
+        """Return whether the destination may already have a transactional message.
 
-        That holds for all that pass through here on their way as well.
+        Only the destination's acknowledgement ends such a message; messages in transit count as in doubt.
         """
         if self._context.settings.expire_in_doubt or kind_of(message) != "Transactional":
             return False
@@ -185,18 +217,17 @@ class Sending:
         return outgoing.transmitted or not own
 
     def undelivered(self, outgoing: OutgoingMessagePosition, message: Message, message_class: int) -> None:
-        """A message that is not sent any more, dead-lettered if that was asked for: [MS-MQQB] 3.1.7.1.2."""
-        engine = self._engine
+        """Give up a message, and dead-letter it if requested: [MS-MQQB] 3.1.7.1.2."""
         outgoing.transfer.remove(outgoing)
-        engine.sequences.given_up(outgoing)
+        self._sequences.given_up(outgoing)
         if message.acknowledgements_requested & AcknowledgementsRequested.ACK_NEG_ARRIVAL:
-            engine.acknowledging.administration(message, message_class)
-        engine.ending.tell_sent(message, delivered=False)
-        engine.ending.dead_letter(outgoing, message)
+            self._system_messages.acknowledge(message, message_class)
+        self._outcome.report(message, delivered=False)
+        self._outcome.dead_letter(outgoing, message)
 
 
 def expired(message: Message, utc: int) -> bool:
-    """Whether TimeToReachQueue is over: MQQB-3.1.7.1.2-01."""
+    """Return whether TimeToReachQueue has elapsed: MQQB-3.1.7.1.2-01."""
     limit = message.time_to_reach_queue
     return limit != INFINITE and utc - message.sent_time > limit
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_packets import session_ack
 
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.engine import BinaryEngine
-
 
 class SessionTimers:
-    """Starts them, and does what is due when they expire."""
+    """Starts the timers, and does what is due when they expire.
 
-    def __init__(self, engine: BinaryEngine) -> None:
-        self._engine, self._context = engine, engine.context
+    Args:
+        context: of the queue manager.
+        close: closes a session that has been silent for too long.
+    """
+
+    def __init__(self, context: Context, close: Callable[[Session], None]) -> None:
+        self._context, self._close = context, close
 
     def start_cleanup(self, session: Session) -> None:
         """Session Cleanup Timer: [MS-MQQB] 3.1.2.2 and 3.1.6.2."""
@@ -27,7 +30,7 @@ class SessionTimers:
                 session.session_active = False
                 self.start_cleanup(session)
             else:
-                self._engine.close(session)
+                self._close(session)
 
         delay = self._context.settings.session_cleanup_ms
         self._context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)
@@ -42,7 +45,7 @@ class SessionTimers:
             if received:
                 self.start_ack_wait(session)
             else:
-                self._engine.close(session)
+                self._close(session)
 
         direct = any(transfer.direct for transfer in session.transfers)
         factor = self._context.settings.direct_ack_wait_factor if direct else 1
@@ -62,7 +65,7 @@ class SessionTimers:
         self._context.timers.start(Timer.SESSION_ACK_SEND, session.number, delay, expired)
 
     def send_session_ack(self, session: Session, window_size: int | None = None) -> None:
-        """A SessionAck packet: [MS-MQQB] 3.1.6.4."""
+        """Send a SessionAck packet: [MS-MQQB] 3.1.6.4."""
         if session.is_open and session.connection is not None:
             data = session_ack(session.header(window_size))
             self._context.effects.append(Send(session.connection, data))

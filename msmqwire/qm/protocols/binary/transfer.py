@@ -9,7 +9,7 @@ from uuid import UUID
 from msmqwire.headers.acknowledgements import ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName
 from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
-from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.binary.states import MessageState
 
@@ -23,6 +23,13 @@ number of the outgoing queue) while its queue manager is not known."""
 
 _UNASSIGNED: Final = 0
 PRIORITIES: Final = 8
+
+
+def kind_of(message: Message) -> str:
+    """Return which message diagram applies: a key of `states.MESSAGES`."""
+    if message.transactional or message.transaction_identifier is not None:
+        return "Transactional"
+    return "Recoverable" if message.recoverable else "Express"
 
 
 class OutgoingMessagePosition:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from msmqwire.qm.model.context import Context
     from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 
-MESSAGE_ID_ORDINAL: Final = b"MessageIdOrdinal"
 TX_SEQUENCE_ORDINAL: Final = b"OutgoingTxSequenceID"
 
 _OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether it awaits its FinalAck

@@ -1,0 +1,72 @@
+"""Receiving a SessionHeader: what the other side has received and saved, [MS-MQQB] 3.1.5.5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
+from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.session_timers import SessionTimers
+from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
+from msmqwire.schema import Record
+
+
+class SessionAcknowledgements:
+    """Applies session acknowledgements to the messages in flight.
+
+    Args:
+        timers, sending, sequences, outcome: of the engine.
+        close: closes a session whose counts disagree.
+    """
+
+    def __init__(
+        self,
+        timers: SessionTimers,
+        sending: Sending,
+        sequences: OutgoingSequences,
+        outcome: DeliveryOutcome,
+        close: Callable[[Session], None],
+    ) -> None:
+        self._timers, self._sending, self._sequences = timers, sending, sequences
+        self._outcome, self._close = outcome, close
+
+    def received(self, session: Session, header: Record) -> None:
+        """Take a SessionHeader, and send what the window allows now: [MS-MQQB] 3.1.5.5."""
+        session.received_window_size = header.WindowSize  # MQQB-3.1.5.5-04
+        for outgoing in session.acknowledge(header.AckSequenceNumber):
+            self._acknowledged(outgoing)
+        for outgoing in session.saved(header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags):
+            self._saved(outgoing)
+        if (
+            header.UserMsgSequenceNumber != session.message_received_count
+            or header.RecoverableMsgSeqNumber != session.recoverable_message_received_count
+        ):
+            self._close(session)  # MQQB-3.1.5.5.5-01
+            return
+        if session.awaits_acks:
+            self._timers.start_ack_wait(session)
+        self._sending.send_waiting(session)
+
+    def _acknowledged(self, outgoing: OutgoingMessagePosition) -> None:
+        """AckSequenceNumber covers a message: [MS-MQQB] 3.1.5.5.1 and 3.1.5.5.2."""
+        outgoing.received_session_ack = True
+        # Not RecoverableSequenceNumber: it is 0 for every 65,536th recoverable message too.
+        if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
+            outgoing.transfer.remove(outgoing)
+            self._outcome.delivered(outgoing)
+
+    def _saved(self, outgoing: OutgoingMessagePosition) -> None:
+        """The other side has saved a recoverable message: [MS-MQQB] 3.1.5.5.3."""
+        outgoing.session = None
+        if outgoing.state is not MessageState.WAITING_FOR_SESSION_ACK:
+            return
+        if not outgoing.tx_sequence_number:
+            outgoing.transfer.remove(outgoing)
+            self._outcome.delivered(outgoing)
+            return
+        outgoing.state = MESSAGES["Transactional"][outgoing.state, MessageEvent.SESSION_ACK]
+        if outgoing.received_order_ack:
+            self._sequences.arrived(outgoing)

@@ -1,0 +1,105 @@
+"""The sessions of the binary protocol and their transport connections."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from msmqwire.names import FormatName, PrivateName
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.session import Session
+from msmqwire.qm.protocols.binary.states import Role
+from msmqwire.qm.protocols.binary.transfer import Peer
+from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
+from msmqwire.qm.rules.lookup import Lookup
+
+
+class SessionTable:
+    """Sessions by number and by transport connection.
+
+    Attributes:
+        sessions: all of them, by number.
+        by_connection: those that have a transport connection, by its number.
+    """
+
+    def __init__(self, context: Context, transfers: TransferTable, lookup: Lookup) -> None:
+        self._context, self._transfers, self._lookup = context, transfers, lookup
+        self.sessions: dict[int, Session] = {}
+        self.by_connection: dict[int, Session] = {}
+        self._last_number = 0
+
+    def add(self, role: Role, peer: Peer | None) -> Session:
+        """Return a new session, not connected yet."""
+        self._last_number += 1
+        session = Session(self._last_number, role, peer)
+        self.sessions[session.number] = session
+        return session
+
+    def next_connection(self) -> int:
+        """Return a number for a new connection."""
+        self._last_number += 1
+        return self._last_number
+
+    def open_connection(self, session: Session) -> int:
+        """Return the number of a new connection of a session."""
+        session.connection = number = self.next_connection()
+        self.by_connection[number] = session
+        return number
+
+    def forget_connection(self, session: Session) -> None:
+        """The connection of a session is closed."""
+        if session.connection is not None:
+            self.by_connection.pop(session.connection, None)
+            session.connection = None
+
+    def leading_to(self, peer: Peer) -> Session | None:
+        """Return the session that leads to a queue manager or host, an open one if possible."""
+        candidate = None
+        for session in self.sessions.values():
+            to_peer = session.peer == peer
+            if session.is_open and (to_peer or session.remote_guid == peer[1]):
+                return session
+            if to_peer:
+                candidate = session
+        return candidate
+
+    def release(self, session: Session) -> None:
+        """Remove a session that nothing needs any more, with the outgoing queues that nobody uses."""
+        served, session.transfers = session.transfers, []
+        for transfer in served:
+            transfer.session = None
+            queue = transfer.queue
+            idle = not (transfer.table or transfer.awaiting_final_ack or queue.active)
+            if idle and queue.state not in HELD and queue.acknowledged_peer is None:
+                self._transfers.forget(queue)
+        self._context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
+        self.sessions.pop(session.number, None)
+
+    def is_full(self) -> bool:
+        """Return whether another session from outside would be refused."""
+        limit = self._context.settings.max_in_sessions
+        accepted = sum(
+            session.role is Role.ACCEPTOR and session.is_open for session in self.sessions.values()
+        )
+        return accepted >= limit or not self._context.queue_manager.connection_active
+
+    def may_send_to(self, name: FormatName, queue_manager: UUID | None = None) -> bool:
+        """Return whether an outgoing queue may be opened on behalf of a message from elsewhere.
+
+        Every unreachable destination is retried again and again, so others may add only a limited number.
+
+        Args:
+            name: of the destination.
+            queue_manager: where the name leads, if it does not say so itself.
+        """
+        limit, sessions = self._context.settings.unreachable_max, self.sessions.values()
+        known = self._lookup.is_local_name(name) or self._lookup.outgoing(name) is not None
+        if len(sessions) < limit or known:
+            return True
+        guid = name.guid if isinstance(name, PrivateName) else queue_manager
+        unreachable = 0
+        for session in sessions:
+            if session.is_open and session.remote_guid == guid:
+                return True
+            unreachable += session.role is Role.INITIATOR and not session.is_open
+        return unreachable < limit

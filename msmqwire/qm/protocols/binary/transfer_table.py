@@ -1,0 +1,86 @@
+"""The transfers out of the outgoing queues that the binary protocol serves, and where they lead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.names import DirectName
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.session import NextHop
+from msmqwire.qm.protocols.binary.transfer import Peer, Transfer
+from msmqwire.qm.rules.queues import Queues, is_http
+from msmqwire.qm.rules.routing import Routing
+
+HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
+"""States in which nothing leaves an outgoing queue, whatever its session does."""
+
+
+class TransferTable:
+    """Transfers by the number of their outgoing queue.
+
+    Attributes:
+        transfers: all of them.
+    """
+
+    def __init__(self, context: Context, queues: Queues, routing: Routing) -> None:
+        self._context, self._queues, self._routing = context, queues, routing
+        self.transfers: dict[int, Transfer] = {}
+
+    def serves(self, queue: OutgoingQueue) -> bool:
+        """Return whether the messages of a queue go by this protocol: MQQB-3.1.7.12-01."""
+        return not queue.multicast and not is_http(queue.destination)
+
+    def transfer_of(self, queue: OutgoingQueue) -> Transfer:
+        """Return the transfer of an outgoing queue, a new one for a new queue."""
+        transfer = self.transfers.get(queue.number)
+        if transfer is None:
+            direct = isinstance(queue.destination, DirectName)
+            host = queue.destination.host if isinstance(queue.destination, DirectName) else ""
+            transfer = Transfer(queue, self._peer_of(queue), host, direct=direct)
+            self.transfers[queue.number] = transfer
+        return transfer
+
+    def locate(self, transfer: Transfer) -> Peer:
+        """Return where a transfer leads now: its queue may have become known, or have moved."""
+        return self._peer_of(transfer.queue)
+
+    def _peer_of(self, queue: OutgoingQueue) -> Peer:
+        """Get Destination Info: [MS-MQQB] 3.1.7.4. A queue whose host is unknown has a peer of its own."""
+        name = queue.destination
+        assert name is not None, "an outgoing queue has a destination"
+        if isinstance(name, DirectName):
+            if queue.acknowledged_peer:
+                return "direct", queue.acknowledged_peer
+            return "host", name.host.lower()
+        info = self._routing.get_destination_info(name)
+        return ("qm", info.queue_manager) if info else ("queue", queue.number)
+
+    def next_hops(self, transfer: Transfer) -> list[NextHop]:
+        """Get Next Hops: [MS-MQQB] 3.1.7.5. Their host names are not resolved yet."""
+        guid = transfer.qm_guid
+        if guid is None or guid == NULL_GUID:
+            return []
+        hops = self._routing.get_next_hops(guid)
+        return [NextHop(hop.identifier, hop.qualified_computer_name or hop.computer_name, "") for hop in hops]
+
+    def begin_session(self, transfer: Transfer) -> None:
+        """Reset what belongs to one session of a transfer: MQQB-3.1.3.2-02 and -05."""
+        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
+        transfer.begin_session(self._context.utc)
+
+    def record(self, transfer: Transfer, status: ConnectionStatus, error: int, address: str) -> None:
+        """Add an entry to ConnectionHistory: MQQB-3.1.5.2-03."""
+        transfer.queue.connection_history.append(
+            ConnectionHistory(status, self._context.utc, error, (address,) if address else ())
+        )
+
+    def forget(self, queue: OutgoingQueue) -> None:
+        """Remove an outgoing queue that has nothing to transfer."""
+        transfer = self.transfers.pop(queue.number, None)
+        if transfer is not None and transfer.session is not None:
+            transfer.session.transfers.remove(transfer)
+        self._queues.forget(queue)

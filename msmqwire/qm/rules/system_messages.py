@@ -1,0 +1,136 @@
+"""Messages that the queue manager itself sends about others: administration acknowledgements and reports.
+
+[MS-MQQB] 3.1.5.8.9, 3.1.7.1.7, 3.1.7.2 and 3.1.7.15; they are the same whatever protocol the message came by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from msmqwire.constants import MQ_OK, MessageClass
+from msmqwire.names import FormatName, PublicName
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, QueueAccessType, QueueType
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.rules.message_identity import MessageIdentity
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues
+
+INSECURE: Final = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
+        MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER,
+    }
+)
+"""Classes not sent while SendInsecureNacks is false: MQQB-3.1.7.15-03."""
+_WITHOUT_BODY: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+_RECEIVE_FAILED: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
+_RECEIVED: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = (
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+)  # fmt: skip
+
+
+class SystemMessages:
+    """Builds the messages of the system and sends them like any other.
+
+    Args:
+        may_send_to: whether an outgoing queue may be opened on behalf of a message; asked before each send.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        messages: Messages,
+        queues: Queues,
+        identity: MessageIdentity,
+        may_send_to: Callable[[FormatName], bool],
+    ) -> None:
+        self._context, self._messages, self._queues = context, messages, queues
+        self._identity, self._may_send_to = identity, may_send_to
+
+    def acknowledge(self, message: Message, message_class: int) -> None:
+        """Send Administration Acknowledgment: [MS-MQQB] 3.1.7.15."""
+        if message.administration is None:
+            return
+        if message_class in INSECURE and not self._context.settings.send_insecure_nacks:
+            return
+        body = message.body if message_class not in _WITHOUT_BODY and not message.privacy_level else b""
+        self._send(
+            message.administration,
+            Message(
+                body=body,
+                message_class=message_class,
+                correlation_identifier=bytes(message.identifier),
+                response=message.destination,
+                label=message.label,
+                body_type=message.body_type,
+                delivery_guarantee=message.delivery_guarantee,
+                time_to_reach_queue=INFINITE,
+            ),
+        )
+
+    def arrived_locally(self, message: Message) -> None:
+        """A message to a queue of this queue manager arrived without a transfer.
+
+        It is acknowledged and journaled as [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4 have it for others.
+        """
+        journal = self._context.queue_manager.system_journal_queue
+        if message.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_ARRIVAL:
+            self.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+        if message.positive_journaling_requested and journal is not None:
+            self._messages.journal(message, journal)
+
+    def removed(self, queue: Queue, position: MessagePosition, reason: int) -> None:
+        """A message has left its destination queue: [MS-MQQB] 3.1.7.2.1 and 3.1.7.2.2."""
+        if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM or position.silent:
+            return
+        received = reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        message = position.message
+        if message.acknowledgements_requested & (_RECEIVED if received else _RECEIVE_FAILED):
+            self.acknowledge(message, reason)
+
+    def trace(self, message: Message, next_hop: str | None = None) -> None:
+        """Report that a message has arrived, or leaves for the next hop: 3.1.5.8.9 and 3.1.7.1.7."""
+        if message.tracing_queue_identifier == NULL_GUID or message.destination is None:
+            return
+        number = f"{message.identifier.uniquifier:08X}"
+        hops = f"{message.hop_count:02X}"
+        when = datetime.fromtimestamp(self._context.utc, UTC)
+        clock = f"{when:%I:%M:%S} {'AM' if when.hour < 12 else 'PM'}"
+        date = f"{_DAYS[when.weekday()]},{_MONTHS[when.month - 1]} {when:%d} {when:%y}"
+        start = str(message.tracing_queue_identifier)[:4].upper()
+        source = str(message.source_machine_identifier).upper()
+        label = f"{start}:{number}:{hops} received by {source} at {clock} {date}"
+        lines = [
+            f"<MESSAGE ID>{number}</MESSAGE ID>",
+            f"<TARGET QUEUE>{message.destination.canonical}</TARGET QUEUE>",
+        ]
+        if next_hop is not None:
+            lines += [f"<NEXT HOP>{next_hop}</NEXT HOP>", f"<HOP COUNT>{hops} </HOP COUNT>"]
+        report = Message(
+            body="".join(f"{line}\r\n" for line in lines).encode("utf-16-le"),
+            message_class=MessageClass.MQMSG_CLASS_REPORT,
+            label=label,
+        )
+        self._send(PublicName(message.tracing_queue_identifier), report)
+
+    def _send(self, name: FormatName, message: Message) -> None:
+        """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing."""
+        if not self._may_send_to(name):
+            return
+        status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS)
+        if status != MQ_OK or descriptor is None:
+            return
+        message.destination = name
+        self._identity.stamp(message)
+        self._messages.enqueue_to_open_queue(descriptor, message, must=True)
+        self._queues.close(descriptor)
