@@ -145,7 +145,7 @@ def bounded(desk: Desk) -> None:
         assert len(set(session.unsaved)) <= sum(len(transfer.table) for transfer in engine.transfers.values())
         assert 0 <= session.message_received_count <= 0xFFFF
         assert 0 <= session.recoverable_ack_flags <= 0xFFFF_FFFF
-        assert session.is_open <= (session.connection in engine._connections)
+        assert session.is_open <= (session.connection in engine.session_table.by_connection)
     for transfer in engine.transfers.values():
         for one in transfer.table.values():
             assert one.state in (
@@ -362,7 +362,7 @@ def test_many_silent_connections_go_away() -> None:
     assert len(desk.engine.sessions) == 500
     desk.advance(60_000)
     assert desk.engine.sessions == {}
-    assert desk.engine._connections == {}
+    assert desk.engine.session_table.by_connection == {}
     assert not [one for one in desk.core.context.timers._armed if one[0] is Timer.SESSION_INITIALIZATION]
 
 

@@ -229,7 +229,7 @@ class Desk:
         return queue
 
     def transfer(self, name: str = DIRECT) -> Transfer:
-        return self.engine.transfer_of(self.outgoing(name))
+        return self.engine.transfer_table.transfer_of(self.outgoing(name))
 
     def send(
         self, name: str = DIRECT, *, count: int = 1, recoverable: bool = False, transactional: bool = False,
@@ -319,11 +319,11 @@ class Peer:
         self.closed = False
         self.sent = self.recoverable_sent = self.got = self.recoverable_got = 0
         self._acked = 0
-        self._session = desk.engine._connections.get(connection)
+        self._session = desk.engine.session_table.by_connection.get(connection)
 
     @property
     def session(self) -> Session:
-        self._session = self.desk.engine._connections.get(self.connection, self._session)
+        self._session = self.desk.engine.session_table.by_connection.get(self.connection, self._session)
         assert self._session is not None
         return self._session
 

@@ -102,7 +102,7 @@ class Session:
             identifier=SERVER, name="a04bm02", address="10.0.0.2", now=5_000, utc=SENT, **common
         )
         client.engine.pings.cookie = 3
-        client.engine._ordinal = client.engine._ordinals_until = 2_285
+        client.core.identity._ordinal = client.core.identity._reserved_until = 2_285
         self.queue = self._queue()
         client.send(
             NAME,

@@ -166,7 +166,7 @@ def test_ordinals_grow_by_one_and_never_come_again() -> None:
 @pytest.mark.requirement("MQQB-3.1.1.3-17", "MQQB-3.1.1.3-16")
 def test_ordinals_begin_again_after_the_last_one() -> None:
     desk = Desk()
-    desk.engine._ordinal = desk.engine._ordinals_until = 0xFFFF_FFFD
+    desk.core.identity._ordinal = desk.core.identity._reserved_until = 0xFFFF_FFFD
     numbers = [message.identifier.uniquifier for message in desk.send(count=4)]
     assert numbers == [0xFFFF_FFFE, 0xFFFF_FFFF, 1, 2]
     assert desk.restart().send()[0].identifier.uniquifier > 2
@@ -255,7 +255,7 @@ def test_the_incoming_sequence_begins_with_nothing() -> None:
     desk.queue("tx", transactional=True)
     peer = desk.rung()
     peer.send(peer.message("tx", transaction=TX(ordinal=4, time_stamp=9, number=7, previous=6)))
-    (info,) = desk.engine.sequences.infos.values()
+    (info,) = desk.engine.incoming_sequences.infos.values()
     assert (info.sequence_identifier, info.sequence_number, info.reject_count) == (TxSequenceId(0, 0), 0, 1)
 
 
@@ -343,7 +343,7 @@ def test_forwarded_messages_touch_no_sequence() -> None:
     )  # fmt: skip
     peer.sent = peer.recoverable_sent = 1
     peer.send(h.user_message(user=user, transaction=TX(ordinal=4, time_stamp=9, number=7, previous=6)))
-    assert desk.engine.sequences.infos == {}
+    assert desk.engine.incoming_sequences.infos == {}
     desk.resolve("10.0.0.3")
     next_hop = desk.connect()
     next_hop.accept(server=UUID(int=0xF4))

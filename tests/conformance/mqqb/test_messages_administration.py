@@ -194,7 +194,7 @@ def test_the_classes_that_are_sent(insecure, message_class):
         identifier=ObjectId(THERE, 5),
         administration=parse_format_name("DIRECT=OS:here\\private$\\adm"),
     )
-    desk.core.engine.acknowledging.administration(message, message_class)
+    desk.core.system_messages.acknowledge(message, message_class)
     sent = insecure or message_class not in INSECURE
     assert acks(admin) == ([message_class] if sent else [])
 
@@ -216,7 +216,7 @@ def test_what_an_acknowledgement_is(message_class, privacy, body):
         acknowledgements_requested=AcknowledgementsRequested(15),
         delivery_guarantee=DeliveryGuarantee.RECOVERABLE,
     )  # fmt: skip
-    desk.core.engine.acknowledging.administration(message, message_class)
+    desk.core.system_messages.acknowledge(message, message_class)
     (ack,) = messages(admin)
     assert (ack.message_class, ack.body) == (message_class, body)
     assert ack.correlation_identifier == handmade.objectid(THERE.bytes_le, 5)

@@ -112,7 +112,7 @@ def test_transactional_acknowledgements_go_from_end_to_end():
     assert orders[-1].UserHeader.SourceQueueManager == B
     arrived = net.between("middle", "alpha", "OrderAck")
     assert [one.OrderAckBody.to_bytes() for one in arrived] == [one.OrderAckBody.to_bytes() for one in orders]
-    assert middle.engine.sequences.infos == {}
+    assert middle.engine.incoming_sequences.infos == {}
     for core in (alpha, middle):
         assert all(not transfer.table for transfer in core.engine.transfers.values())
     assert receive(net, beta, "DIRECT=OS:beta\\private$\\tx") == some

@@ -35,7 +35,7 @@ ONWARD = {"address": BEHIND.bytes_le, "destination": (3, handmade.private_id(9))
 
 
 def session_of(peer: Peer):
-    return peer.desk.core.engine._connections.get(peer.connection)
+    return peer.desk.core.engine.session_table.by_connection.get(peer.connection)
 
 
 def routed(**how: object) -> Desk:

@@ -11,7 +11,7 @@ from tests.support.message_desk import Desk, Peer
 
 
 def session_of(peer: Peer):
-    return peer.desk.core.engine._connections.get(peer.connection)
+    return peer.desk.core.engine.session_table.by_connection.get(peer.connection)
 
 
 ALL = Settings(acknowledge_at_window=1.0, window_size=64)

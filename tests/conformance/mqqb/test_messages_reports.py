@@ -215,9 +215,9 @@ def test_each_class_of_final_acknowledgement(message_class):
         identifier=ObjectId(THERE, 5), source_machine_identifier=THERE, transaction_sequence_number=3,
         transactional_message_sequence_identifier=TxSequenceId(1, 2), transaction_previous_sequence_number=1,
     )  # fmt: skip
-    session = desk.core.engine._connections[peer.connection]
+    session = desk.core.engine.session_table.by_connection[peer.connection]
     session.direct_format_session = True
-    desk.core.engine.acknowledging.final(message, message_class, session)
+    desk.core.engine.order_acks.send_final_ack(message, message_class, session)
     desk.run()
     (packet,) = peer.take("FinalAck")
     assert packet.MessagePropertiesHeader.MessageClass == message_class

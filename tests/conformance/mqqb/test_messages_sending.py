@@ -133,7 +133,7 @@ def test_no_more_are_sent_than_the_smaller_window_allows(own, theirs, window):
 def test_an_open_session_serves_the_first_queue_that_needs_it():
     desk = Desk()
     peer = desk.peer()
-    session = desk.core.engine._connections[peer.connection]
+    session = desk.core.engine.session_table.by_connection[peer.connection]
     assert session.transfers == []
     queue = desk.queue("tx", transactional=True)
     peer.send(tx=(1, 0), destination=direct("tx"), flags=JP)
@@ -147,8 +147,8 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
     log = []
     engine = desk.core.engine
     for owner, name in (
-        (engine, "identify"), (engine, "protect"), (engine.sending, "_number"),
-        (engine.acknowledging, "trace"),
+        (desk.core.identity, "identify"), (engine.sending, "_protect"), (engine.sending, "_number"),
+        (desk.core.system_messages, "trace"),
     ):  # fmt: skip
         inner = getattr(owner, name)
 
@@ -166,7 +166,7 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
     log.clear()
     desk.core.commit(transaction)
     desk.run()
-    assert log == [("identify", 0), ("protect", 0), ("_number", 0), ("trace", 1)]
+    assert log == [("identify", 0), ("_protect", 0), ("_number", 0), ("trace", 1)]
 
 
 # --- 3.1.7.1.1 ---

@@ -184,9 +184,9 @@ def test_with_messages_left_the_initiator_reconnects_later() -> None:
     peer = desk.dialled()
     session = peer.session
     states = []
-    desk.engine.forget_connection, forget = (  # type: ignore[method-assign]
+    desk.engine.session_table.forget_connection, forget = (  # type: ignore[method-assign]
         lambda one: (states.append(desk.outgoing().state), forget(one))[1],
-        desk.engine.forget_connection,
+        desk.engine.session_table.forget_connection,
     )
     desk.engine.close(session)
     assert states == [Q.DISCONNECTING], "before the transport is closed"
