@@ -1,4 +1,4 @@
-"""A whole queue manager without I/O: the rules of [MS-MQDMPR], the binary protocol, and what survives."""
+"""A queue manager without I/O: the rules of [MS-MQDMPR], its protocols, and what they store."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from msmqwire.qm.rules.transactions import Transactions
 
 
 class Core:
-    """A queue manager that others carry: it does nothing by itself.
+    """A queue manager that is driven by its owner and does nothing by itself.
 
-    The owner tells it the time (`at`), calls its parts, and takes what has changed and what is to be done
-    (`take`). No effect may be carried out before the changes taken with it, and all before, are durable;
-    when they are, it says so (`committed`).
+    The owner sets the time (`at`), calls the parts, and takes the changes and effects (`take`). No effect may be
+    carried out before the changes taken with it and all earlier ones are durable; the owner reports when they
+    are (`committed`).
 
     Attributes:
         context: the model, the time and the settings.
@@ -59,18 +59,18 @@ class Core:
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
     ) -> None:
-        """A queue manager over what a store has; nothing happens before `start`.
+        """Build a queue manager over a store; nothing happens before `start`.
 
         Args:
-            stored: where it was stored before.
-            new_guid: gives a GUID that there is nowhere else.
+            stored: its rows, empty for a new queue manager.
+            new_guid: returns a new GUID.
             computer_name: of this computer.
             settings: of the administrator.
             addresses: further names and addresses of this computer.
             directory: None for workgroup mode.
             routes: fixed routes.
-            identifier: of the queue manager, for an empty store; one is made when left out.
-            quota: QueueManagerQuota in bytes; the specification's default when left out.
+            identifier: of the queue manager, for an empty store; a new one by default.
+            quota: QueueManagerQuota in bytes; the specification's by default.
         """
         settings = settings or Settings()
         known = recovery.identifier(stored)
@@ -117,7 +117,7 @@ class Core:
         return self.context.queue_manager
 
     def start(self) -> None:
-        """Queue Manager Started: [MS-MQDMPR] 3.1.4.1. The time must have been told."""
+        """Queue Manager Started: [MS-MQDMPR] 3.1.4.1. The time must have been set."""
         manager = self.context.queue_manager
         manager.state = QueueManagerState.INITIALIZING
         self.directory.updated = self._updated
@@ -137,14 +137,14 @@ class Core:
         return all(protocol.may_send_to(name) for protocol in self.protocols)
 
     def _updated(self, changed: DirectoryObject) -> None:
-        """An element has taken over what the directory has."""
+        """An element has been updated from the directory."""
         if isinstance(changed, Queue) and changed.number in self.queue_manager.queues:
             self.queues.changed(changed)
         elif changed is self.queue_manager:
             self.changed()
 
     def changed(self) -> None:
-        """Attributes of the queue manager were set: those that survive are stored."""
+        """Store the attributes of the queue manager after a change."""
         stored_rows.put_queue_manager(self.context)
 
     def stop(self) -> None:
@@ -158,22 +158,22 @@ class Core:
         self.context.queue_manager.state = QueueManagerState.STOPPED
 
     def at(self, now_ms: int, utc: int) -> None:
-        """Tell the time: milliseconds since the system started, seconds since 1970 UTC. Timers expire."""
+        """Set the time: milliseconds since start-up, seconds since 1970 UTC. Timers that are due expire."""
         self.context.utc = utc
         self.context.timers.advance(now_ms)
 
     @property
     def deadline(self) -> int | None:
-        """When `at` is to be called at the latest, milliseconds since the system started; None for never."""
+        """When `at` has to be called next, in milliseconds since start-up; None if no timer runs."""
         return self.context.timers.deadline
 
     def take(self) -> tuple[Changes, list[Effect]]:
-        """What has changed, and what is to be done once that is durable."""
+        """Take the changes, and the effects to carry out once they are durable."""
         self.messages.taken()
         return self.context.take()
 
     def committed(self) -> None:
-        """All changes taken so far are durable."""
+        """Report that all changes taken so far are durable."""
         self.messages.committed()
 
     def send(
@@ -181,20 +181,20 @@ class Core:
     ) -> EnqueueStatus | HResult:
         """Send a message of an application to an open queue.
 
-        One for a queue of this queue manager is there at once, and has the acknowledgement of its arrival
-        and its source journaling as another would. Gives MQ_ERROR_TRANSACTION_USAGE for one that is to be
-        sent in a transaction to such a queue that is not transactional, or without one to one that is.
+        A message to a queue of this queue manager is in it at once, with arrival acknowledgement and source
+        journaling as if it had been transferred. Returns MQ_ERROR_TRANSACTION_USAGE for such a queue that is
+        not transactional if there is a transaction, or is transactional if there is none.
 
-        Raises InvalidValue and InvalidName for a message that no packet can hold, and for one that has been
-        sent: the queue manager keeps it.
+        Raises:
+            InvalidValue, InvalidName: no packet can hold the message, or it has been sent before.
         """
         if message.identifier.uniquifier:
             raise InvalidValue("the message has been sent: make another one", path="UserHeader.MessageID")
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name
-        for one in descriptor.children if descriptor.multiple else (descriptor,):
-            local = one.queue is not None and not isinstance(one.queue, OutgoingQueue)
-            if local and one.queue.transactional != (transaction is not None):  # type: ignore[union-attr]
+        for opened in descriptor.children if descriptor.multiple else (descriptor,):
+            local = opened.queue is not None and not isinstance(opened.queue, OutgoingQueue)
+            if local and opened.queue.transactional != (transaction is not None):  # type: ignore[union-attr]
                 return HResult.MQ_ERROR_TRANSACTION_USAGE
         self.identity.stamp(message)
         return self.messages.enqueue_to_open_queue(descriptor, message, transaction)

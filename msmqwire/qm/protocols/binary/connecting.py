@@ -93,10 +93,10 @@ class Connecting:
                     other.transfers.remove(transfer)
                 self.attach(session, transfer)
 
-    # -- an attempt -----------------------------------------------------------------------------------
+    # -- establishing -----------------------------------------------------------------------------------
 
     def establish(self, session: Session, *, retry: bool = False) -> None:
-        """Establishing a Protocol Session, from the start: [MS-MQQB] 3.1.5.2 and 3.1.5.2.1."""
+        """Establish a protocol session from the start: [MS-MQQB] 3.1.5.2 and 3.1.5.2.1."""
         self._context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
         session.may_ping = self._context.settings.ping and not retry  # MQQB-3.1.5.2.2-01
         first = session.transfers[0]
@@ -190,7 +190,7 @@ class Connecting:
         self._context.effects.append(Connect(connection, session.remote_address, session.remote_host_name))
 
     def connect_failed(self, session: Session, status: ConnectionStatus) -> None:
-        """The transport connection could not be opened."""
+        """Handle a transport connection that could not be opened."""
         self._sessions.forget_connection(session)
         self.failed(session, status, None)
 
@@ -232,7 +232,7 @@ class Connecting:
         else:
             self.establish(session, retry=True)  # MQQB-3.1.6.1-02
 
-    # -- the end ----------------------------------------------------------------------------------------
+    # -- closing ----------------------------------------------------------------------------------------
 
     def close(self, session: Session) -> None:
         """Closing a Session: [MS-MQQB] 3.1.5.9."""
@@ -260,7 +260,7 @@ class Connecting:
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTED
-            # MQQB-3.1.1.1.1.3-04: sent again over the next connection
+            # MQQB-3.1.1.1.1.3-04: resent over the next connection
             lost = MessageState.WAITING_FOR_SESSION_ACK
             transfer.send_again([message for message in transfer.table.values() if message.state is lost])
         initiator = session.role is Role.INITIATOR

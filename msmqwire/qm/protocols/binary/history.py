@@ -1,4 +1,4 @@
-"""MessageIDHistoryTable, messages received lately, so that one sent again is known: [MS-MQQB] 3.1.1.3."""
+"""MessageIDHistoryTable: recently received messages, to recognise duplicates, [MS-MQQB] 3.1.1.3."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SIZE: Final = 20  # of an OBJECTID
 
 
 class History:
-    """Identifiers of messages by the time of their last receipt, the earliest first.
+    """Identifiers of messages with the time of their last receipt, least recent first.
 
-    Those of recoverable messages survive.
+    Those of recoverable messages are stored.
     """
 
     def __init__(self, context: Context) -> None:
@@ -29,9 +29,8 @@ class History:
         return len(self._times)
 
     def restore(self, rows: list[tuple[bytes, bytes]]) -> None:
-        """What the store has; starts the timer if that is anything: MQQB-3.1.3.1-02."""
-        found = sorted((int.from_bytes(row, "little"), key) for key, row in rows)
-        for time, key in found:
+        """Take over stored identifiers and start the timer if there are any: MQQB-3.1.3.1-02."""
+        for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
             self._times[received] = time
             self._stored.add(received)
@@ -39,7 +38,7 @@ class History:
             self._start()
 
     def known(self, message: Message) -> bool:
-        """Whether a message was received before; if so, it has been received now: MQQB-3.1.5.8.1-03."""
+        """Return whether a message is a duplicate, and note the time if it is: MQQB-3.1.5.8.1-03."""
         received = _key(message)
         if received not in self._times:
             return False
@@ -47,7 +46,7 @@ class History:
         return True
 
     def add(self, message: Message) -> None:
-        """A message was received: MQQB-3.1.5.8.2-04 to -06."""
+        """Note a message: MQQB-3.1.5.8.2-04 to -06."""
         if len(self._times) >= self._context.settings.remove_duplicate_size:
             self._forget(next(iter(self._times)))
         received = _key(message)
@@ -86,7 +85,7 @@ class History:
 
 
 def _key(message: Message) -> _Key:
-    """What tells a message from all others: copies for several destinations bear one identifier."""
+    """Return what identifies a message: copies for several destinations share an identifier."""
     if not message.destinations or message.destination is None:
         return message.identifier
     return (message.identifier, message.destination.canonical)

@@ -1,7 +1,7 @@
-"""Where messages are protected and access is judged: [MS-MQQB] 3.1.5.8.3, 3.1.7.1.4 and 3.1.7.1.5.
+"""Message security and access control: [MS-MQQB] 3.1.5.8.3, 3.1.7.1.4 and 3.1.7.1.5.
 
-Signatures and ciphers are not there yet: a message that bears one can't be verified and is refused as the
-specification says, and one that asks for one here is not sent.
+Signatures and ciphers are not implemented yet: a message that bears one can't be verified and is refused as
+the specification says, and one that asks for one here is not sent.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from msmqwire.qm.rules.queues import Queues
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
 _NOBODY = access.Token(access.NULL_SID)
-_KEPT = 1024
+_CACHE_SIZE = 1024
 
 
 class MessageSecurity:
-    """What protects messages."""
+    """Judges the messages that arrive, and whether messages can be sent as they ask."""
 
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
 
     def judge(self, message: Message, queue: Queue) -> int | None:
-        """Why a message may not be put into a queue, as a class of message; None if it may."""
+        """Return the class of refusal for a message to a queue; None if it may be enqueued."""
         if message.signature or message.multiple_destination_signature or queue.authentication:
             return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE  # MQQB-3.1.5.8.3-06
         encrypted = message.privacy_level != 0
@@ -40,7 +40,7 @@ class MessageSecurity:
         return None
 
     def can_protect(self, message: Message) -> bool:
-        """Whether a message can be sent with the protection that it asks for."""
+        """Return whether a message can be sent with the protection that it asks for."""
         signed = bool(message.signature or message.multiple_destination_signature)
         encrypted = bool(message.symmetric_key)
         return (message.authentication_level is AuthenticationLevel.NONE or signed) and (
@@ -48,12 +48,12 @@ class MessageSecurity:
         )
 
 
-# The same few senders write to the same few queues: what was found for them is kept.
+# The same few senders write to the same few queues: results for them are cached.
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _token(kind: SenderIdentifierType, identifier: bytes) -> access.Token:
-    """Whose rights a message has: MQQB-3.1.5.8.3-28 and -30; anybody's when it does not say."""
+    """Return whose rights a message has, MQQB-3.1.5.8.3-28 and -30; anonymous if it does not say."""
     if kind is SenderIdentifierType.SID and identifier:
         try:
             return access.Token.of(identifier)
@@ -64,6 +64,6 @@ def _token(kind: SenderIdentifierType, identifier: bytes) -> access.Token:
     return access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _may_write(descriptor: bytes, token: access.Token) -> bool:
     return access.access_allowed(descriptor, token, WRITE)

@@ -1,4 +1,4 @@
-"""One session of [MS-MQQB]: its counts and acknowledgements, [MS-MQQB] 3.1.1.3.1, 3.1.3.2 and 3.1.5.5."""
+"""One session: its counts and acknowledgements, [MS-MQQB] 3.1.1.3.1, 3.1.3.2 and 3.1.5.5."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, Ses
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
 
 COUNTS: Final = 0x10000
-"""Counts of a session wrap after 16 bits."""
+"""Counts of a session are 16 bits wide and wrap."""
 _HALF: Final = COUNTS >> 1
 ACK_FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
@@ -22,7 +22,7 @@ NO_TIMEOUT: Final = 0xFFFFFFFF
 
 
 class NextHop:
-    """An address on the way to a queue manager: [MS-MQQB] 3.1.1.3.1.3."""
+    """An address on the route to a queue manager: [MS-MQQB] 3.1.1.3.1.3."""
 
     __slots__ = ("address", "host_name", "qm_guid")
 
@@ -33,22 +33,22 @@ class NextHop:
 class Session:
     """A session with another queue manager: [MS-MQQB] 3.1.1.3.1.
 
-    That of an initiator goes on from connection to connection; that of an acceptor ends with its own.
+    An initiator's session outlives its connections; an acceptor's ends with its connection.
 
     Attributes:
         number: unique in the engine.
-        role: which side this is.
+        role: which side opened the connection.
         state: SessionState.
         connection: the transport connection; None without one.
-        peer: where an initiator's session goes.
+        peer: where an initiator's session leads.
         transfers: outgoing queues served by it.
-        hops, hop: NextHopCollection, and the place of NextHopIndexer in it.
+        hops, hop: NextHopCollection and the index of the current one.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
-        asked, unanswered: while names are resolved, next hops by request, and the requests without an answer.
-        may_ping, pinged: whether a ping may come first, and whether one was sent for this connection.
-        in_flight: what was sent and has no session acknowledgement, by sequence number, in their order;
-            a transactional message that was sent again is there twice.
-        unsaved: those sent that are recoverable, until RecoverableMsgAckFlags tells that they are saved.
+        asked, unanswered: while names are resolved, next hops by request, and the requests still open.
+        may_ping, pinged: whether a ping may precede a connection, and whether one preceded this one.
+        in_flight: messages sent without session acknowledgement, with their sequence numbers, in order;
+            a transactional message that was resent is in it twice.
+        unsaved: recoverable messages sent, until RecoverableMsgAckFlags says that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
     """
 
@@ -69,7 +69,7 @@ class Session:
     def initialize(
         self, window_size: int, ack_wait_timeout: int, utc: int, packet_size_max: int = PACKET_SIZE_MAX
     ) -> None:
-        """What every session begins with: [MS-MQQB] 3.1.3.2."""
+        """Set what every connection begins with: [MS-MQQB] 3.1.3.2."""
         self.framer = Framer(packet_size_max)
         self.message_sent_count = self.recoverable_message_sent_count = 0
         self.message_received_count = self.recoverable_message_received_count = 0
@@ -88,7 +88,7 @@ class Session:
         self.order_acks_due: dict[IncomingTransactionalTransferInfo, None] = {}
 
     def step(self, event: SessionEvent) -> bool:
-        """Go to the state that follows an event; False for one not allowed: the session is to be closed."""
+        """Take the transition of an event; return False if there is none and the session is to be closed."""
         following = SESSION.get((self.role, self.state, event))
         if following is None:
             return False
@@ -97,18 +97,18 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages may be sent."""
+        """Return whether messages may be sent."""
         return self.state is SessionState.OPEN
 
     @property
     def window(self) -> int:
-        """Messages that may be unacknowledged: the smaller of both windows, and never none."""
+        """Messages that may be unacknowledged: the smaller of both windows, at least one."""
         return max(1, min(self.window_size, self.received_window_size))
 
-    # -- what was received --------------------------------------------------------------------------
+    # -- received --------------------------------------------------------------------------
 
     def count_received(self) -> None:
-        """A message has come: MQQB-3.1.5.8.2-02."""
+        """Count a received message: MQQB-3.1.5.8.2-02."""
         self.message_received_count = (self.message_received_count + 1) % COUNTS
         self.unacked_received_count += 1
 
@@ -118,15 +118,17 @@ class Session:
         return (self.recoverable_message_received_count - self.last_acked_recoverable) % COUNTS
 
     def count_recoverable_received(self) -> bool:
-        """A recoverable message has come and will be saved; whether it is the first since the last
-        acknowledgement: [MS-MQQB] 3.1.5.8.7."""
+        """Count a recoverable message that will be saved: [MS-MQQB] 3.1.5.8.7.
+
+        Returns whether it is the first since the last acknowledgement.
+        """
         self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
         first = not self.recoverable_ack_flags
         self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)
         return first
 
     def header(self, window_size: int | None = None) -> tuple[int, int, int, int, int, int]:
-        """The fields of a SessionHeader that acknowledges all that has come: [MS-MQQB] 3.1.6.4.
+        """Return the fields of a SessionHeader that acknowledges everything received: [MS-MQQB] 3.1.6.4.
 
         AckSequenceNumber, RecoverableMsgAckSeqNumber, RecoverableMsgAckFlags, UserMsgSequenceNumber,
         RecoverableMsgSeqNumber and WindowSize.
@@ -141,10 +143,10 @@ class Session:
         self.last_acked_recoverable = self.recoverable_message_received_count
         return fields
 
-    # -- what was sent ------------------------------------------------------------------------------
+    # -- sent ------------------------------------------------------------------------------
 
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
-        """A message is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
+        """Count a message that is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
         self.message_sent_count = (self.message_sent_count + 1) % COUNTS
         outgoing.sequence_number = self.message_sent_count
         outgoing.recoverable_sequence_number = 0
@@ -160,9 +162,9 @@ class Session:
         self.session_active = True
 
     def acknowledge(self, sequence_number: int) -> list[OutgoingMessagePosition]:
-        """The messages that AckSequenceNumber covers for the first time: [MS-MQQB] 3.1.5.5.1.
+        """Return the messages that AckSequenceNumber covers for the first time: [MS-MQQB] 3.1.5.5.1.
 
-        Numbers wrap: one that is up to half of them ahead covers all that was sent, the others are of old.
+        Numbers wrap: one less than half the range ahead is new, any other is old.
         """
         in_flight = self.in_flight
         if not in_flight:
@@ -177,20 +179,20 @@ class Session:
         return [outgoing for number, outgoing in covered if outgoing.sequence_number == number]
 
     def saved(self, base: int, flags: int) -> list[OutgoingMessagePosition]:
-        """The recoverable messages that RecoverableMsgAckSeqNumber and -Flags say are saved: 3.1.5.5.3."""
-        if not base and not flags:  # once in 65,536 the first one has number 0
+        """Return the messages saved by RecoverableMsgAckSeqNumber and -Flags: [MS-MQQB] 3.1.5.5.3."""
+        if not base and not flags:  # a base of 0 alone is valid: every 65,536th message has number 0
             return []
-        found: list[OutgoingMessagePosition] = []
-        left: deque[OutgoingMessagePosition] = deque()
+        saved: list[OutgoingMessagePosition] = []
+        unsaved: deque[OutgoingMessagePosition] = deque()
         for outgoing in self.unsaved:
             distance = (outgoing.recoverable_sequence_number - base) % COUNTS
             before = distance >= _HALF
             covered = before or distance == 0 or (distance < ACK_FLAGS and flags >> distance & 1)
-            (found if covered and outgoing.received_session_ack else left).append(outgoing)
-        self.unsaved = left
-        return found
+            (saved if covered and outgoing.received_session_ack else unsaved).append(outgoing)
+        self.unsaved = unsaved
+        return saved
 
     @property
     def awaits_acks(self) -> bool:
-        """Whether anything sent has no session acknowledgement."""
+        """Return whether anything sent lacks a session acknowledgement."""
         return bool(self.in_flight)

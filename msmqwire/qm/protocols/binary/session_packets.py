@@ -1,4 +1,4 @@
-"""Packets of the session itself, made and read."""
+"""Packets of the session itself: building and reading them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msmqwire.schema import Record
 
 
 def session_ack(header: Sequence[int]) -> bytes:
-    """A SessionAck packet with the fields of a SessionHeader in their order: [MS-MQQB] 2.2.6."""
+    """Build a SessionAck packet from the fields of a SessionHeader in order: [MS-MQQB] 2.2.6."""
     return SESSION_ACK.build({"SessionHeader": dict(zip(SESSION_HEADER.fields, (*header, 0), strict=True))})
 
 

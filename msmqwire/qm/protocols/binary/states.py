@@ -1,4 +1,4 @@
-"""The states of sessions, messages and pings, and what follows what: the figures of [MS-MQQB] 3.1.1.1."""
+"""States of sessions, messages and pings, and their transitions: the figures of [MS-MQQB] 3.1.1.1."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 
 class Role(Enum):
-    """Which side of a session this is, until it is open."""
+    """Which side of a session this is; no difference once it is open."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     INITIATOR = "initiator"
     ACCEPTOR = "acceptor"
@@ -19,7 +19,7 @@ class Role(Enum):
 class SessionState(Enum):
     """SessionState: [MS-MQQB] 3.1.1.3.1."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     WAITING_EC_MSG = "WAITING_EC_MSG"
     WAITING_ECR_MSG = "WAITING_ECR_MSG"
@@ -33,7 +33,7 @@ class SessionState(Enum):
 class SessionEvent(Enum):
     """What changes the state of a session."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     START = "EstablishConnection request sent"
     ACCEPT = "transport connection accepted"
@@ -66,13 +66,13 @@ SESSION: Final[Mapping[tuple[Role, SessionState, SessionEvent], SessionState]] =
     **{(role, state, _E.CLOSE): _S.CLOSED for role in Role for state in _S},
     (_I, _S.CLOSED, _E.RECONNECT_LATER): _S.WAITING_RECONNECT,  # MQQB-3.1.5.9-04
 }
-"""By role, state and event: the state that follows. What is not here closes the session."""
+"""The next state by role, state and event. An event without entry closes the session."""
 
 
 class MessageState(Enum):
-    """How far the transfer of a message is: figures 5, 7 and 9 of [MS-MQQB] 3.1.1.1."""
+    """Progress of the transfer of a message: figures 5, 7 and 9 of [MS-MQQB] 3.1.1.1."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     WAITING_TO_SEND = "Waiting to Send"
     WAITING_FOR_SESSION_ACK = "Waiting for SessionAck"
@@ -82,9 +82,9 @@ class MessageState(Enum):
 
 
 class MessageEvent(Enum):
-    """What changes how far a message is."""
+    """What changes the state of a message."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     SENT = "sent"
     SESSION_ACK = "session acknowledgement"
@@ -114,9 +114,9 @@ _TRANSACTIONAL: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] 
     (_M.WAITING_FOR_FINAL_ACK, _V.FINAL_ACK): _M.DONE,  # MQQB-3.1.1.1.1.7-16
 }
 MESSAGES: Final = {"Express": _UNORDERED, "Recoverable": _UNORDERED, "Transactional": _TRANSACTIONAL}
-"""By kind of message, its state and what happens: the state that follows.
+"""The next state by kind of message, state and event.
 
-A transactional message for which no final acknowledgement is wanted is done with its order acknowledgement
+A transactional message that wants no final acknowledgement is done with its order acknowledgement
 (MQQB-3.1.1.1.1.7-07).
 """
 
@@ -124,7 +124,7 @@ A transactional message for which no final acknowledgement is wanted is done wit
 class PingState(Enum):
     """Send Ping Request: figure 11 of [MS-MQQB] 3.1.1.1."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     WAITING = "waiting for a response"
     ACCEPTED = "TRUE"

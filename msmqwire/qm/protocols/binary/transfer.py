@@ -1,4 +1,4 @@
-"""Messages on their way out of a queue: OutgoingMessageTable and what goes with it, [MS-MQQB] 3.1.1.3.1."""
+"""Messages leaving an outgoing queue: OutgoingMessageTable and related state, [MS-MQQB] 3.1.1.3.1."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.session import Session
 
 Peer = tuple[str, object]
-"""Where a queue is reached: ("host", name or address), ("qm", Identifier of the queue manager) by any way to
-it, ("direct", Identifier) if only a session with that queue manager itself will do, or ("queue",
-number of the outgoing queue) while its queue manager is not known."""
+"""Where a transfer leads.
+
+("host", name or address); ("qm", Identifier of a queue manager) along any route to it; ("direct", Identifier)
+over a session with that queue manager itself only; ("queue", number of the outgoing queue) while its queue
+manager is unknown.
+"""
 
 _UNASSIGNED: Final = 0
 PRIORITIES: Final = 8
@@ -36,19 +39,19 @@ class OutgoingMessagePosition:
     """A message to be transferred: [MS-MQQB] 3.1.1.3.1.2.
 
     Attributes:
-        position: where it is in its outgoing queue.
+        position: in its outgoing queue.
         transfer: of that queue.
         priority: of the message, 0 to 7.
-        state: how far its transfer is.
-        sequence_number: SequenceNumber in the session that it was last sent over.
+        state: of its transfer.
+        sequence_number: SequenceNumber in the session that last sent it.
         recoverable_sequence_number: RecoverableSequenceNumber there; 0 for an express message.
         recoverable: whether it was sent as a recoverable message.
-        tx_sequence_number: TxSequenceNumber, 0 for none: not transactional, or of another queue manager.
+        tx_sequence_number: TxSequenceNumber; 0 if not transactional, or from another queue manager.
         tx_sequence_id: the sequence of that number.
-        tx_previous_number: that of the one before it that was not given up, 0 for the first of a sequence.
+        tx_previous_number: that of its predecessor that was not given up; 0 for the first of a sequence.
         transmitted: whether it was sent at least once.
-        received_session_ack, received_order_ack: as named there.
-        session: the session that it waits on for an acknowledgement (AwaitingAck).
+        received_session_ack, received_order_ack: acknowledgements received.
+        session: the one whose acknowledgement it awaits (AwaitingAck).
     """
 
     __slots__ = (
@@ -79,19 +82,19 @@ class OutgoingMessagePosition:
 
 
 class Transfer:
-    """The transfer out of one outgoing queue, over whatever session there is.
+    """The transfer out of one outgoing queue, over one session after another.
 
     Attributes:
         queue: the outgoing queue.
-        peer: where it goes.
-        host: the name or address to connect to; empty where routing tells it.
-        direct: whether it is reached by a direct format name: its ServerGuid is null.
-        to_order_queue: whether order and final acknowledgements go there.
+        peer: where it leads.
+        host: the name or address to connect to; empty if routing provides it.
+        direct: whether its queue has a direct format name: ServerGuid is null then.
+        to_order_queue: whether it carries order and final acknowledgements.
         session: the session that serves it.
         table: OutgoingMessageTable, by position, in order of insertion.
-        waiting: those of them that are to be sent, in order, by priority.
-        numbered: how many of the table have a number in a transactional sequence.
-        ordered: transactional ones with a number that have no order acknowledgement yet, in order.
+        waiting: messages still to be sent, in order, by priority.
+        numbered: how many messages of the table have a number in a transactional sequence.
+        ordered: numbered messages without order acknowledgement, in order.
         awaiting_final_ack: AwaitingFinalACKTable, by MessageID.
         sequence_id: OutgoingTxSequenceID.
         next_number: OutgoingTxSequenceNumber.
@@ -119,30 +122,30 @@ class Transfer:
 
     @property
     def qm_guid(self) -> UUID | None:
-        """The queue manager that it goes to, where that is known."""
+        """The queue manager that it leads to, if known."""
         return self.peer[1] if isinstance(self.peer[1], UUID) else None
 
     def begin_session(self, utc: int) -> None:
-        """A new OutgoingTransferSequence, MQQB-3.1.3.2-05; UnackedSequence is kept."""
+        """Reset OutgoingTransferSequence except UnackedSequence: MQQB-3.1.3.2-05."""
         self.last_ack, self.last_ack_count, self.time_of_last_ack = SequenceInfo(), 0, utc
         self.resend_index = self.resend_time = 0
 
     def add(self, position: MessagePosition, priority: int) -> OutgoingMessagePosition:
-        """One more message to transfer."""
-        found = OutgoingMessagePosition(position, self, priority)
-        self.table[position] = found
-        self.waiting[priority].append(found)
-        return found
+        """Add a message to transfer."""
+        outgoing = OutgoingMessagePosition(position, self, priority)
+        self.table[position] = outgoing
+        self.waiting[priority].append(outgoing)
+        return outgoing
 
     def remove(self, outgoing: OutgoingMessagePosition) -> None:
-        """A message that need not be sent any more."""
+        """Remove a message that need not be sent any more."""
         outgoing.state = MessageState.DONE
         if self.table.pop(outgoing.position, None) is not None and outgoing.tx_sequence_number:
             self.numbered -= 1
         outgoing.session = None
 
     def next_waiting(self) -> OutgoingMessagePosition | None:
-        """The next message to send, the most urgent first; it stays the next until its state changes."""
+        """Return the most urgent message to send, without removing it."""
         for waiting in reversed(self.waiting):
             while waiting:
                 if waiting[0].state is MessageState.WAITING_TO_SEND:
@@ -151,11 +154,11 @@ class Transfer:
         return None
 
     def send_again(self, outgoing: list[OutgoingMessagePosition]) -> None:
-        """Messages that were sent, in their order, are to be sent again before all others."""
-        for one in reversed(outgoing):
-            one.state, one.session = MessageState.WAITING_TO_SEND, None
-            one.received_session_ack = False
-            self.waiting[one.priority].appendleft(one)
+        """Queue messages, given in order, to be resent before all others."""
+        for message in reversed(outgoing):
+            message.state, message.session = MessageState.WAITING_TO_SEND, None
+            message.received_session_ack = False
+            self.waiting[message.priority].appendleft(message)
 
 
 def _is_order_queue(name: FormatName | None) -> bool:

@@ -1,4 +1,4 @@
-"""The rows in which transfers survive: [MS-MQQB] 3.1.1.3.2."""
+"""Stored rows of transfers: [MS-MQQB] 3.1.1.3.2."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 TX_SEQUENCE_ORDINAL: Final = b"OutgoingTxSequenceID"
 
-_OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether it awaits its FinalAck
+_OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether FinalAck is awaited
 _SEQUENCE: Final = Struct("<III")  # TimeStamp, Ordinal, OutgoingTxSequenceNumber
 _INCOMING: Final = Struct("<IIIIQI")  # TimeStamp, Ordinal, number, rejections, last access, queue
 
 
 class OutgoingRow(NamedTuple):
-    """What is stored of a message that is being transferred."""
+    """The stored state of a message that is being transferred."""
 
     sequence: TxSequenceId
     number: int
@@ -34,37 +34,37 @@ class OutgoingRow(NamedTuple):
 def put_outgoing(
     context: Context, outgoing: OutgoingMessagePosition, *, awaits_final_ack: bool = False
 ) -> None:
-    """A transactional message has got its number, or has come into AwaitingFinalACKTable."""
+    """Store that a transactional message has a number, or is in AwaitingFinalACKTable."""
     row = _OUTGOING.pack(*outgoing.tx_sequence_id, outgoing.tx_sequence_number, awaits_final_ack)
     context.changes.put(Table.OUTGOING, outgoing.position.number, row)
 
 
 def delete_outgoing(context: Context, outgoing: OutgoingMessagePosition) -> None:
-    """A message is not transferred any more."""
+    """Delete the row of a message that is not transferred any more."""
     if outgoing.tx_sequence_number:
         context.changes.delete(Table.OUTGOING, outgoing.position.number)
 
 
 def read_outgoing(row: bytes) -> OutgoingRow:
-    """A row of `Table.OUTGOING`."""
+    """Decode a row of `Table.OUTGOING`."""
     time_stamp, ordinal, number, awaits = _OUTGOING.unpack(row)
     return OutgoingRow(TxSequenceId(time_stamp, ordinal), number, bool(awaits))
 
 
 def put_sequence(context: Context, transfer: Transfer) -> None:
-    """OutgoingTxSequenceID and OutgoingTxSequenceNumber of a queue."""
+    """Store OutgoingTxSequenceID and OutgoingTxSequenceNumber of a queue."""
     row = _SEQUENCE.pack(*transfer.sequence_id, transfer.next_number)
     context.changes.put(Table.SEQUENCE, transfer.queue.number, row)
 
 
 def read_sequence(row: bytes) -> tuple[TxSequenceId, int]:
-    """A row of `Table.SEQUENCE`."""
+    """Decode a row of `Table.SEQUENCE`."""
     time_stamp, ordinal, number = _SEQUENCE.unpack(row)
     return TxSequenceId(time_stamp, ordinal), number
 
 
 def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> None:
-    """The last message that was accepted from a sender."""
+    """Store the last message accepted from a sender."""
     row = _INCOMING.pack(
         *info.sequence_identifier,
         info.sequence_number,
@@ -76,14 +76,14 @@ def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> N
 
 
 def incoming_key(info: IncomingTransactionalTransferInfo) -> bytes:
-    """The key of a row of `Table.INCOMING`."""
+    """Return the key of a row of `Table.INCOMING`."""
     return info.sender_identifier.bytes + info.format_name.canonical.encode()
 
 
 def read_incoming(
     key: bytes, row: bytes, queues: Mapping[int, Queue]
 ) -> tuple[tuple[UUID, str], IncomingTransactionalTransferInfo]:
-    """A row of `Table.INCOMING`: sender and name, and how the transfer stands."""
+    """Decode a row of `Table.INCOMING`: sender and format name, and the state of the sequence."""
     time_stamp, ordinal, number, rejections, last_access, queue = _INCOMING.unpack(row)
     sender, name = UUID(bytes=key[:16]), key[16:].decode()
     info = IncomingTransactionalTransferInfo(
