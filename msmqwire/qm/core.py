@@ -35,9 +35,9 @@ from msmqwire.qm.rules.transactions import Transactions
 class Core:
     """A queue manager that is driven by its owner and does nothing by itself.
 
-    The owner sets the time (`at`), calls the parts, and takes the changes and effects (`take`). No effect may be
-    carried out before the changes taken with it and all earlier ones are durable; the owner reports when they
-    are (`committed`).
+    The owner sets the time (`at`), calls the parts, and takes changes and effects (`take`). No effect may be
+    carried out before the changes taken with it and all earlier ones are durable; the owner reports when
+    they are (`committed`).
 
     Attributes:
         context: the model, the time and the settings.

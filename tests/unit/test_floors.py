@@ -43,6 +43,20 @@ SIDEWAYS = {
 # The package itself hands out what its parts have, and `python -m msmqwire` starts the command line.
 EXEMPT = {Path("msmqwire/__init__.py"), Path("msmqwire/__main__.py")}
 
+# The rooms of qm, and those that each may import. Protocols do not know each other.
+QM_ROOMS = {
+    "model": set(),
+    "directory": {"model"},
+    "store": {"model"},
+    "rules": {"directory", "model"},
+    "coordinator": {"model", "rules"},
+    "protocols": {"model", "rules"},
+    "core": {"directory", "model", "protocols", "rules"},
+    "runtime": {"core", "model", "protocols", "rules", "store"},
+    "client": {"core", "model", "protocols", "rules", "runtime", "store"},
+    "sim": {"core", "directory", "model", "protocols", "rules", "store"},
+}
+
 SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 # Protocol rules without I/O, clock or chance.
 PURE = tuple(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security"))
@@ -114,6 +128,22 @@ def test_sideways_stays_on_its_floor_and_has_no_circle() -> None:
     while ends := {arrow for arrow in left if arrow[1] not in {importer for importer, _ in left}}:
         left -= ends
     assert not left, f"a circle: {sorted(left)}"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.parts[1:2] == ("qm",)], ids=str)
+def test_rooms_of_the_queue_manager(path: Path) -> None:
+    room, *inner = path.with_suffix("").parts[2:]
+    if room == "__init__":
+        return
+    used = set()
+    for _, name in imports((ROOT / path).read_text(encoding="utf-8"), path):
+        parts = name.split(".")
+        if parts[:2] != ["msmqwire", "qm"]:
+            continue
+        used.add(parts[2])
+        if room == "protocols" == parts[2] and len(inner) > 1:
+            assert parts[3] in ("interface", inner[0]), f"{path}: a protocol imports {name}"
+    assert used - {room} <= QM_ROOMS[room]
 
 
 @pytest.mark.parametrize(
