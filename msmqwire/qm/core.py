@@ -141,12 +141,12 @@ class Core:
 
     def take(self) -> tuple[Changes, list[Effect]]:
         """What has changed, and what is to be done once that is durable."""
-        self.messages.taken()
+        self.messages.memory.changes_taken()
         return self.context.take()
 
     def committed(self) -> None:
         """All changes taken so far are durable."""
-        self.messages.committed()
+        self.messages.memory.changes_durable()
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import (
     Cursor,
     OpenQueueDescriptor,
@@ -32,8 +30,10 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
-from msmqwire.qm.rules.read_results import FAILED, PENDING, STATUS_NOT_FOUND, Read
+from msmqwire.qm.rules.message_memory import MessageMemory
+from msmqwire.qm.rules.read_results import FAILED, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
+from msmqwire.qm.rules.waiting_reads import WaitingReads
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024
@@ -44,18 +44,16 @@ class Messages:
     """The events on messages of one queue manager.
 
     Attributes:
-        load: reads the message of a position from the store.
+        memory: the stored messages that are in memory as well.
+        waiting_reads: the reads that wait for a message.
         when_arrived: is told of each message of this queue manager that is in its destination queue here.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._requests = 0
         self._numbered = 0  # SequentialID is stored as this
-        self._held: deque[MessagePosition] = deque()  # stored ones whose messages are in memory as well
-        self._held_bytes = 0
-        self._sure = 0  # how many of them are among the changes that the owner has taken
-        self.load: Callable[[MessagePosition], Message] | None = None
+        self.memory = MessageMemory(context.settings.memory_for_recoverable)
+        self.waiting_reads = WaitingReads(context, self._receive)
         self.when_arrived: Callable[[Message], None] | None = None
 
     # -- putting in ---------------------------------------------------------------------------------
@@ -175,21 +173,12 @@ class Messages:
             )  # once, for the store and for sending
         if position.recoverable:
             if not position.stored:
-                self._held.append(position)
-                self._held_bytes += position.size
+                self.memory.add(position)
             stored_rows.put_message(self._context, position)
         if position.held and not isinstance(queue, OutgoingQueue):
             position.message.packet = None  # its body is in memory once
-        for descriptor in list(queue.descriptors.values()):
-            for reader in list(descriptor.waiting.values()):
-                if reader.request not in descriptor.waiting:
-                    continue
-                if reader.transaction is not None and not self._lives(reader.transaction):
-                    self.stop_waiting(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-                    continue
-                self._satisfy(reader, position)
-                if reader.destructive:
-                    return
+        if self.waiting_reads.offer(queue, position):
+            return
         for subscriber in self._context.subscribers:
             subscriber.message_position_available(queue, position)
 
@@ -218,22 +207,6 @@ class Messages:
         position = self._place(journal, message.copy(), size)
         self.position_available(journal, position)
 
-    def taken(self) -> None:
-        """The owner has taken all changes so far."""
-        self._sure = len(self._held)
-
-    def committed(self) -> None:
-        """What was stored is durable: the messages held longest leave memory where there is too much."""
-        limit, held = self._context.settings.memory_for_recoverable, self._held
-        if self.load is None:
-            return
-        while self._sure and (self._held_bytes > limit or not held[0].stored):
-            position = held.popleft()
-            self._sure -= 1
-            self._held_bytes -= position.size
-            if position.stored:
-                position.keep_stored(self.load)
-
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
         """A message is taken, but stays until its transaction or its reader ends."""
         position.state = PositionState.LOCKED
@@ -241,9 +214,6 @@ class Messages:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
             transaction.operations.append(operation)
-
-    def _lives(self, transaction: Transaction) -> bool:
-        return self._context.queue_manager.transactions.get(transaction.identifier) is transaction
 
     def _count(self, position: MessagePosition) -> None:
         if not position.counted:
@@ -311,8 +281,8 @@ class Messages:
             position = seek_available(queue, queue.positions.start)
         if position is None:
             reader = WaitingMessageReadOperation(0, descriptor, True, tag, cursor, transaction, two_phase)
-            return self._wait(reader, timeout)
-        return self._taken(position, transaction, two_phase)
+            return self.waiting_reads.wait(reader, timeout)
+        return self._receive(position, transaction, two_phase)
 
     def dequeue_begin(
         self,
@@ -369,7 +339,7 @@ class Messages:
             return Read(status)
         if peek:
             return Read(MQ_OK, position.message, position)
-        return self._taken(position, transaction, two_phase)
+        return self._receive(position, transaction, two_phase)
 
     def peek_next(self, descriptor: OpenQueueDescriptor, cursor: Cursor, *, timeout: int = INFINITE) -> Read:
         """Peek Next Message: [MS-MQDMPR] 3.1.7.1.14. `timeout` is milliseconds."""
@@ -398,9 +368,11 @@ class Messages:
             return Read(FAILED[result])
         if position is not None:
             return Read(MQ_OK, position.message, position)
-        return self._wait(WaitingMessageReadOperation(0, descriptor, False, None, cursor), timeout)
+        return self.waiting_reads.wait(
+            WaitingMessageReadOperation(0, descriptor, False, None, cursor), timeout
+        )
 
-    def _taken(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
+    def _receive(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
         """A message is handed to its reader: DMPR-3.1.7.1.10-11 to -15."""
         message = position.message
         if transaction is not None and transaction.identifier.int:  # DMPR-3.1.7.1.10-12
@@ -410,54 +382,6 @@ class Messages:
         else:
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         return Read(MQ_OK, message, position)
-
-    # -- waiting ------------------------------------------------------------------------------------
-
-    def _wait(self, reader: WaitingMessageReadOperation, timeout: int) -> Read:
-        """Wait For New Message: [MS-MQDMPR] 3.1.7.3.1, and 3.1.7.3.4. `timeout` is milliseconds."""
-        if timeout <= 0:
-            if reader.cursor is not None:
-                cursors.wait_time_expired(reader.cursor)
-            return Read(HResult.MQ_ERROR_IO_TIMEOUT)
-        self._requests += 1
-        reader.request = self._requests
-        reader.descriptor.waiting[reader.request] = reader
-        if timeout != INFINITE:
-            self._context.timers.start(
-                Timer.WAITING_MESSAGE_READ, reader.request, timeout,
-                lambda: self.stop_waiting(reader, HResult.MQ_ERROR_IO_TIMEOUT),
-            )  # fmt: skip
-        return Read(PENDING, request=reader.request)
-
-    def stop_waiting(self, reader: WaitingMessageReadOperation, status: int) -> None:
-        """Waiting Message Read Timer Stop: [MS-MQDMPR] 3.1.7.3.5. The read ends without a message."""
-        if self._waits_no_more(reader):
-            if reader.cursor is not None:
-                cursors.wait_time_expired(reader.cursor)
-            self._context.effects.append(ReadCompleted(reader.request, status, None, None))
-
-    def _satisfy(self, reader: WaitingMessageReadOperation, position: MessagePosition) -> None:
-        """Waiting Message Read Satisfied: [MS-MQDMPR] 3.1.7.3.6."""
-        self._waits_no_more(reader)
-        if reader.cursor is not None:
-            cursors.message_available(reader.cursor, position)
-        message = position.message
-        if reader.destructive:
-            self._taken(position, reader.transaction, reader.two_phase)
-        self._context.effects.append(ReadCompleted(reader.request, MQ_OK, message, position))
-
-    def _waits_no_more(self, reader: WaitingMessageReadOperation) -> bool:
-        self._context.timers.stop(Timer.WAITING_MESSAGE_READ, reader.request)
-        return reader.descriptor.waiting.pop(reader.request, None) is not None
-
-    def cancel_waiting(self, queue: Queue, tag: object, status: int) -> int:
-        """Cancel Waiting Message Read Request: [MS-MQDMPR] 3.1.7.1.17."""
-        for descriptor in queue.descriptors.values():
-            for reader in descriptor.waiting.values():
-                if reader.tag is not None and reader.tag == tag:
-                    self.stop_waiting(reader, status)
-                    return MQ_OK
-        return STATUS_NOT_FOUND
 
     # -- moving and purging -------------------------------------------------------------------------
 

@@ -195,7 +195,7 @@ class Queues:
                 self._messages.position_deleted(part, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
             for descriptor in part.descriptors.values():
                 for reader in list(descriptor.waiting.values()):
-                    self._messages.stop_waiting(reader, HResult.MQ_ERROR_QUEUE_DELETED)
+                    self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_QUEUE_DELETED)
                 descriptor.queue = None
             del self._context.queue_manager.queues[part.number]
             self.lookup.remove(part)
@@ -331,7 +331,7 @@ class Queues:
         if queue is None:
             return
         for reader in list(descriptor.waiting.values()):
-            self._messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)
         queue.descriptors.pop(descriptor.handle, None)
@@ -348,7 +348,7 @@ class Queues:
         """Close Cursor: [MS-MQDMPR] 3.1.7.1.2."""
         descriptor = cursor.descriptor
         for reader in [one for one in descriptor.waiting.values() if one.cursor is cursor]:
-            self._messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         if descriptor.cursors.pop(cursor.handle, None) is not None:
             cursors.close_cursor(cursor)
 

@@ -47,7 +47,7 @@ class Recovery:
 
     def restore(self) -> None:
         """Queues, messages and transactions, as they were; then the system queues that are not there yet."""
-        self._messages.load = self.load
+        self._messages.memory.load = self.load
         self._restore_queues()
         positions = self._restore_messages()
         self._restore_transactions(positions)
