@@ -76,6 +76,17 @@ def _seek(cursor: Cursor, *, peek: bool) -> MessagePosition | None:
     return seek_available(cursor.position.queue, cursor.behind or cursor.position, peek=peek)
 
 
+def _peek(cursor: Cursor, event: str) -> Result:
+    """Move to the next message that can be peeked at, or begin to wait for one."""
+    position = _seek(cursor, peek=True)
+    if position is None:
+        _step(cursor, f"{event}: End")
+        return CursorResult.WAITING, None
+    _step(cursor, f"{event}: found")
+    _move(cursor, position)
+    return CursorResult.SUCCEEDED, position
+
+
 def get_message_for_peek(cursor: Cursor) -> Result:
     """[MS-MQDMPR] 3.2.7.2."""
     if _waits(cursor):
@@ -85,26 +96,14 @@ def get_message_for_peek(cursor: Cursor) -> Result:
         if cursor.position.state is PositionState.AVAILABLE:
             return CursorResult.SUCCEEDED, cursor.position
         return CursorResult.ALREADY_RECEIVED, None
-    found = _seek(cursor, peek=True)
-    if found is None:
-        _step(cursor, "Get Message For Peek: End")
-        return CursorResult.WAITING, None
-    _step(cursor, "Get Message For Peek: found")
-    _move(cursor, found)
-    return CursorResult.SUCCEEDED, found
+    return _peek(cursor, "Get Message For Peek")
 
 
 def get_next_message_for_peek(cursor: Cursor) -> Result:
     """[MS-MQDMPR] 3.2.7.3."""
     if cursor.state is not READ:
         return CursorResult.ILLEGAL_CURSOR_ACTION, None
-    found = _seek(cursor, peek=True)
-    if found is None:
-        _step(cursor, "Get Next Message For Peek: End")
-        return CursorResult.WAITING, None
-    _step(cursor, "Get Next Message For Peek: found")
-    _move(cursor, found)
-    return CursorResult.SUCCEEDED, found
+    return _peek(cursor, "Get Next Message For Peek")
 
 
 def get_next_message_for_dequeue(cursor: Cursor, *, no_wait: bool) -> Result:

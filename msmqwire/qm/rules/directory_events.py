@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidName
@@ -154,6 +155,13 @@ class DirectoryEvents:
             self._judge(found.status)
         return found
 
+    def read_by_identifier(
+        self, object_type: str, identifier: UUID, attributes: Sequence[str] | None = None
+    ) -> DirectoryObject | None:
+        """Read Directory for the object with an identifier; None if it can't be read."""
+        identified: Filter = ("Identifier", Operator.EQUALS, identifier)
+        return self.read_directory(object_type, [identified], attributes).found
+
     def _read_here(self, object_type: str, filters: Sequence[Filter]) -> Found:
         """DMPR-3.1.7.1.20-04 to -06."""
         if object_type not in ATTRIBUTES or not known_filters(object_type, filters):
@@ -233,10 +241,12 @@ class DirectoryEvents:
         if self._directory is None:
             return
         manager = self._queue_manager
-        found = self._by_identifier("QueueManager", manager.identifier)
+        found = self.read_by_identifier("QueueManager", manager.identifier)
         if found is not None and found is not manager:  # DMPR-3.1.3-15
             self._take_over(manager, found)
-            sites = [self._by_identifier("Site", identifier) for identifier in manager.site_identifier_list]
+            sites = [
+                self.read_by_identifier("Site", identifier) for identifier in manager.site_identifier_list
+            ]
             manager.site_collection = [site for site in sites if isinstance(site, Site)]  # DMPR-3.1.3-16
         status, enterprise = self.read_directory(
             "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]
@@ -250,29 +260,24 @@ class DirectoryEvents:
     def start_timers(self) -> None:
         """Start the timers of Directory Sites Update and Site Gates Update, as Initialization does."""
         if self._directory is not None:
-            self._start_sites_timer()
-            self._start_site_gates_timer()
+            settings = self._settings
+            self._repeat(
+                Timer.DIRECTORY_SITES_UPDATE, settings.directory_sites_update_ms, self.directory_sites_update
+            )
+            self._repeat(
+                Timer.DIRECTORY_SITE_GATES_UPDATE,
+                settings.directory_site_gates_update_ms,
+                self.directory_site_gates_update,
+            )
 
-    def _start_sites_timer(self) -> None:
-        self._timers.start(
-            Timer.DIRECTORY_SITES_UPDATE, None, self._settings.directory_sites_update_ms, self._sites_expired
-        )
+    def _repeat(self, timer: Timer, interval: int, update: Callable[[], None]) -> None:
+        """Call `update` every `interval` milliseconds."""
 
-    def _sites_expired(self) -> None:
-        self._start_sites_timer()
-        self.directory_sites_update()
+        def expired() -> None:
+            self._repeat(timer, interval, update)
+            update()
 
-    def _start_site_gates_timer(self) -> None:
-        self._timers.start(
-            Timer.DIRECTORY_SITE_GATES_UPDATE,
-            None,
-            self._settings.directory_site_gates_update_ms,
-            self._site_gates_expired,
-        )
-
-    def _site_gates_expired(self) -> None:
-        self._start_site_gates_timer()
-        self.directory_site_gates_update()
+        self._timers.start(timer, None, interval, expired)
 
     def directory_sites_update(self) -> None:
         """Directory Sites Update: [MS-MQDMPR] 3.1.6.1."""
@@ -287,9 +292,7 @@ class DirectoryEvents:
 
     def _refresh(self, here: Queue | QueueManager | Site) -> None:
         """Give an element the attributes that it has in the directory, if it is there."""
-        found = self.read_directory(
-            type(here).__name__, [("Identifier", Operator.EQUALS, here.identifier)]
-        ).found
+        found = self.read_by_identifier(type(here).__name__, here.identifier)
         if found is not None and found is not here:
             self._take_over(here, found)
 
@@ -308,12 +311,12 @@ class DirectoryEvents:
                 assert start is not None, "it was read by the grammar"
                 return QueuePath(MQ_OK, machine + name.text[start.end() :], machine)
             case PublicName():
-                queue = self._by_identifier("Queue", name.guid)
+                queue = self.read_by_identifier("Queue", name.guid)
                 if not isinstance(queue, Queue) or queue.queue_manager is None:
                     return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
                 return QueuePath(MQ_OK, queue.pathname, queue.queue_manager.computer_name)
             case PrivateName():
-                manager = self._by_identifier("QueueManager", name.guid)
+                manager = self.read_by_identifier("QueueManager", name.guid)
                 if not isinstance(manager, QueueManager):
                     return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
                 return QueuePath(MQ_OK, self._private_path(name), manager.computer_name)
@@ -326,9 +329,6 @@ class DirectoryEvents:
                 if queue.queue_type is QueueType.PRIVATE and queue.private_queue_number == name.number:
                     return queue.pathname
         return ""
-
-    def _by_identifier(self, object_type: str, identifier: object) -> DirectoryObject | None:
-        return self.read_directory(object_type, [("Identifier", Operator.EQUALS, identifier)]).found
 
     def expand_format_name(self, name: FormatName) -> FormatName | None:
         """Expand Format Name: [MS-MQDMPR] 3.1.7.3.8: without distribution lists, each element once, in order.

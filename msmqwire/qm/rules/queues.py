@@ -16,7 +16,6 @@ from msmqwire.names import (
     PublicName,
     parse_path_name,
 )
-from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
@@ -132,9 +131,7 @@ class Queues:
         status, guid = self._directory.create_directory_object(queue)
         if guid is not None:
             queue.identifier = guid
-            published = self._directory.read_directory(
-                "Queue", [("Identifier", Operator.EQUALS, guid)], ["FullPath", "DirectoryPath"]
-            ).found
+            published = self._directory.read_by_identifier("Queue", guid, ["FullPath", "DirectoryPath"])
             if isinstance(published, Queue):
                 queue.full_path, queue.directory_path = published.full_path, published.directory_path
         return status
@@ -163,10 +160,9 @@ class Queues:
     def security_of(self, queue: Queue) -> bytes:
         """The security descriptor that holds: of a public queue that in the directory, if it can be read."""
         if queue.queue_type is QueueType.PUBLIC:
-            identifier = ("Identifier", Operator.EQUALS, queue.identifier)
-            found = self._directory.read_directory("Queue", [identifier], ["Security"]).found
-            if isinstance(found, Queue):
-                return found.security
+            published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
+            if isinstance(published, Queue):
+                return published.security
         return queue.security
 
     def add_journal(self, queue: Queue) -> None:
@@ -294,9 +290,7 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         base_priority = 0
         if isinstance(name, PublicName):
-            published = self._directory.read_directory(
-                "Queue", [("Identifier", Operator.EQUALS, name.guid)]
-            ).found
+            published = self._directory.read_by_identifier("Queue", name.guid)
             if not isinstance(published, Queue):
                 return unsupported
             if self.lookup.is_local(parse_path_name(published.pathname).computer):

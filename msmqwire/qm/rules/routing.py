@@ -8,7 +8,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PrivateName, PublicName
-from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult
@@ -120,7 +119,7 @@ class Routing:
         return None
 
     def _host_of(self, identifier: UUID) -> Destination | None:
-        queue = self._directory.read_directory("Queue", [("Identifier", Operator.EQUALS, identifier)]).found
+        queue = self._directory.read_by_identifier("Queue", identifier)
         if not isinstance(queue, Queue) or queue.queue_manager is None:
             return None
         host = queue.queue_manager  # not the queue itself, as MQQB-3.1.7.4-03 reads
@@ -173,8 +172,8 @@ class Routing:
             return _one_gate(self._own_sites(source))
         for site in target.site_identifier_list:
             if (following := self.routing_table.get(site)) is not None:
-                found = self._directory.read_directory("Site", [("Identifier", Operator.EQUALS, following)])
-                return _one_gate([found.found] if isinstance(found.found, Site) else [])
+                next_site = self._directory.read_by_identifier("Site", following)
+                return _one_gate([next_site] if isinstance(next_site, Site) else [])
         return []
 
     def _routing_server(self, source: QueueManager) -> list[UUID]:
@@ -198,10 +197,8 @@ class Routing:
 
     def _find_queue_manager(self, identifier: UUID) -> QueueManager | None:
         """GetQueueManager: [MS-MQBR] 3.1.5.4."""
-        found = self._directory.read_directory(
-            "QueueManager", [("Identifier", Operator.EQUALS, identifier)]
-        ).found
-        return found if isinstance(found, QueueManager) else None
+        manager = self._directory.read_by_identifier("QueueManager", identifier)
+        return manager if isinstance(manager, QueueManager) else None
 
     def _all(self, object_type: str) -> list[DirectoryObject]:
         """GetDirectoryData, [MS-MQBR] 3.1.5.9: all objects of a type; none if the directory fails."""

@@ -61,10 +61,9 @@ class Transactions:
 
     def commit(self, identifier: UUID) -> int:
         """Transaction Commit: [MS-MQDMPR] 3.1.4.4."""
-        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        transaction = self._remove(identifier)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        stored_rows.delete_transaction(self._context, transaction)
         messages = self._messages
         for operation in transaction.operations:
             position = operation.position
@@ -95,14 +94,20 @@ class Transactions:
 
     def abort(self, identifier: UUID) -> int:
         """Transaction Abort: [MS-MQDMPR] 3.1.4.5."""
-        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        transaction = self._remove(identifier)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        stored_rows.delete_transaction(self._context, transaction)
         for operation in transaction.operations:
             self._undo(operation)
         transaction.operations.clear()
         return MQ_OK
+
+    def _remove(self, identifier: UUID) -> Transaction | None:
+        """Take a transaction that ends out of the collection and the store."""
+        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        if transaction is not None:
+            stored_rows.delete_transaction(self._context, transaction)
+        return transaction
 
     def _undo(self, operation: TransactionalOperation) -> None:
         position, messages = operation.position, self._messages
