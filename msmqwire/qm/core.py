@@ -119,7 +119,7 @@ class Core:
 
     def changed(self) -> None:
         """Attributes of the queue manager were set: those that survive are stored."""
-        stored_rows.put_queue_manager(self.context)
+        stored_rows.put_queue_manager(self.context.changes, self.queue_manager)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""

@@ -6,12 +6,11 @@ it, are durable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-if TYPE_CHECKING:
-    from msmqwire.qm.model.message import Message
-    from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
 
 
 class Resolve(NamedTuple):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from msmqwire.names import FormatName
 from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -26,9 +27,6 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
-
-if TYPE_CHECKING:
-    from msmqwire.names import FormatName
 
 
 @dataclass(slots=True, eq=False, repr=False)

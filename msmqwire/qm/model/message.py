@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from uuid import UUID
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, MessageClass
@@ -16,9 +16,6 @@ from msmqwire.qm.model.enumerations import (
     QueueFormatType,
     SenderIdentifierType,
 )
-
-if TYPE_CHECKING:
-    from typing import Self
 
 NULL_GUID: Final = UUID(int=0)
 LABEL_MAX: Final = 249

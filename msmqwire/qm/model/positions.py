@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.qm.model.enumerations import PositionState
+from msmqwire.qm.model.message import Message
 
 if TYPE_CHECKING:
     from msmqwire.qm.model.elements import Queue
-    from msmqwire.qm.model.message import Message
 
 _AVAILABLE: Final = PositionState.AVAILABLE
 PRIORITY_SHIFT: Final = 56

@@ -148,7 +148,7 @@ class Messages:
         disk: after a crash the count goes on behind that.
         """
         self._numbered = self._context.queue_manager.sequential_id + ahead
-        stored_rows.put_sequential_id(self._context, self._numbered)
+        stored_rows.put_sequential_id(self._context.changes, self._numbered)
 
     def _identifier(self, message: Message) -> int:
         """LookupIdentifier: DMPR-3.1.7.1.9-06, with its condition as a setting."""
@@ -174,7 +174,7 @@ class Messages:
         if position.recoverable:
             if not position.stored:
                 self.memory.add(position)
-            stored_rows.put_message(self._context, position)
+            stored_rows.put_message(self._context.changes, position)
         if position.held and not isinstance(queue, OutgoingQueue):
             position.message.packet = None  # its body is in memory once
         if self.waiting_reads.offer(queue, position):
@@ -197,7 +197,7 @@ class Messages:
         position.queue.positions.remove(position)
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
-            stored_rows.delete_message(self._context, position)
+            stored_rows.delete_message(self._context.changes, position)
 
     def journal(self, message: Message, journal: Queue) -> None:
         """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
@@ -410,7 +410,7 @@ class Messages:
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:
-                stored_rows.put_message(self._context, moved)
+                stored_rows.put_message(self._context.changes, moved)
         else:
             self._start_expiry(moved, message)
             self.position_available(target, moved)
@@ -424,7 +424,7 @@ class Messages:
             elif position.state is PositionState.LOCKED:
                 position.state = PositionState.PURGE_PENDING
                 if position.stored:
-                    stored_rows.put_message(self._context, position)
+                    stored_rows.put_message(self._context.changes, position)
 
 
 def expires_in(queue: Queue) -> bool:

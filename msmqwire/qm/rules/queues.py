@@ -141,7 +141,7 @@ class Queues:
         self._numbers += 1
         queue.number = self._numbers
         self.restore(queue)
-        stored_rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context.changes, queue)
 
     def restore(self, queue: Queue) -> None:
         """A queue of the store in the collection."""
@@ -155,7 +155,7 @@ class Queues:
         """An outgoing queue that is empty and not open: it is made again when it is wanted."""
         del self._context.queue_manager.queues[queue.number]
         self.lookup.remove(queue)
-        stored_rows.delete_queue(self._context, queue)
+        stored_rows.delete_queue(self._context.changes, queue)
 
     def security_of(self, queue: Queue) -> bytes:
         """The security descriptor that holds: of a public queue that in the directory, if it can be read."""
@@ -178,8 +178,8 @@ class Queues:
         queue.modify_time = self._context.utc
         if queue.journal is not None:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
-            stored_rows.put_queue(self._context, queue.journal)
-        stored_rows.put_queue(self._context, queue)
+            stored_rows.put_queue(self._context.changes, queue.journal)
+        stored_rows.put_queue(self._context.changes, queue)
 
     def delete(self, queue: Queue, *, skip_directory: bool = False) -> DirectoryOperationResult:
         """Delete Queue: [MS-MQDMPR] 3.1.7.1.4."""
@@ -195,7 +195,7 @@ class Queues:
                 descriptor.queue = None
             del self._context.queue_manager.queues[part.number]
             self.lookup.remove(part)
-            stored_rows.delete_queue(self._context, part)
+            stored_rows.delete_queue(self._context.changes, part)
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
             queue.owner_queue.subqueues.pop(name.lower(), None)
@@ -353,13 +353,13 @@ class Queues:
         for subscriber in self._context.subscribers:
             subscriber.queue_paused(queue)
         queue.state = OutgoingQueueState.ON_HOLD
-        stored_rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context.changes, queue)
 
     def resume(self, queue: OutgoingQueue) -> None:
         """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4. One that is Locked stays so while that holds."""
         locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
         queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
-        stored_rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context.changes, queue)
         for subscriber in self._context.subscribers:
             subscriber.queue_resumed(queue)
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES
-from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -27,9 +27,6 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
-
-if TYPE_CHECKING:
-    from msmqwire.qm.model.context import Context
 
 SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"
@@ -71,7 +68,7 @@ class Place(NamedTuple):
     flags: int
 
 
-def put_message(context: Context, position: MessagePosition) -> None:
+def put_message(changes: Changes, position: MessagePosition) -> None:
     """A recoverable message is in a queue, in this state; its packet is stored with it the first time."""
     message = position.message
     expires = 0
@@ -81,23 +78,23 @@ def put_message(context: Context, position: MessagePosition) -> None:
         position.queue.number, position.lookup_identifier, position.size, message.arrival_time, expires,
         position.state, _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
     ) + message.application_deadletter_queue.encode()  # fmt: skip
-    context.changes.put(Table.MESSAGE, position.number, row)
+    changes.put(Table.MESSAGE, position.number, row)
     if not position.stored:
         position.stored = True
-        context.changes.put(Table.PACKET, position.number, serialization.to_stored(message))
+        changes.put(Table.PACKET, position.number, serialization.to_stored(message))
 
 
-def put_sequential_id(context: Context, number: int) -> None:
+def put_sequential_id(changes: Changes, number: int) -> None:
     """SequentialID is at most this."""
-    context.changes.put(Table.META, SEQUENTIAL_ID, number.to_bytes(8, "little"))
+    changes.put(Table.META, SEQUENTIAL_ID, number.to_bytes(8, "little"))
 
 
-def delete_message(context: Context, position: MessagePosition) -> None:
+def delete_message(changes: Changes, position: MessagePosition) -> None:
     """A message is gone."""
     if position.stored:
         position.stored = False
-        context.changes.delete(Table.MESSAGE, position.number)
-        context.changes.delete(Table.PACKET, position.number)
+        changes.delete(Table.MESSAGE, position.number)
+        changes.delete(Table.PACKET, position.number)
 
 
 def read_place(row: bytes) -> Place:
@@ -131,7 +128,7 @@ _ENUMS: Final[dict[str, type[Enum]]] = {
 }
 
 
-def put_queue(context: Context, queue: Queue) -> None:
+def put_queue(changes: Changes, queue: Queue) -> None:
     """A queue with its attributes: DMPR-3.1.1.2-01, DMPR-3.1.1.3-01 and -03."""
     content: dict[str, Any] = {"outgoing": isinstance(queue, OutgoingQueue)}
     for field in fields(queue):
@@ -142,7 +139,7 @@ def put_queue(context: Context, queue: Queue) -> None:
     if queue.owner_queue is not None:
         relation = "journal_of" if queue.owner_queue.journal is queue else "subqueue_of"
         content[relation] = queue.owner_queue.number
-    context.changes.put(Table.QUEUE, queue.number, json.dumps(content).encode())
+    changes.put(Table.QUEUE, queue.number, json.dumps(content).encode())
 
 
 def _plain(value: Any) -> Any:
@@ -156,9 +153,9 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def delete_queue(context: Context, queue: Queue) -> None:
+def delete_queue(changes: Changes, queue: Queue) -> None:
     """A queue is gone."""
-    context.changes.delete(Table.QUEUE, queue.number)
+    changes.delete(Table.QUEUE, queue.number)
 
 
 def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
@@ -203,10 +200,10 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def put_queue_manager(context: Context) -> None:
+def put_queue_manager(changes: Changes, manager: QueueManager) -> None:
     """The queue manager with its attributes: DMPR-3.1.1-12."""
-    content = {name: _plain(getattr(context.queue_manager, name)) for name in _MANAGER}
-    context.changes.put(Table.META, QUEUE_MANAGER, json.dumps(content).encode())
+    content = {name: _plain(getattr(manager, name)) for name in _MANAGER}
+    changes.put(Table.META, QUEUE_MANAGER, json.dumps(content).encode())
 
 
 def read_queue_manager(manager: QueueManager, row: bytes) -> None:
@@ -221,13 +218,13 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
 _OPERATION: Final = Struct("<BQIH")  # type, message, target queue, reason
 
 
-def put_transaction(context: Context, transaction: Transaction) -> None:
+def put_transaction(changes: Changes, transaction: Transaction) -> None:
     """A transaction that a coordinator will decide on, whose messages are all stored."""
     parts = []
     for operation in transaction.operations:
         position = operation.position
         position.recoverable = True  # an express one as well, from now on
-        put_message(context, position)
+        put_message(changes, position)
         parts.append(
             _OPERATION.pack(
                 operation.operation_type,
@@ -236,13 +233,13 @@ def put_transaction(context: Context, transaction: Transaction) -> None:
                 operation.dequeue_reason or 0,
             )
         )
-    context.changes.put(Table.TRANSACTION, transaction.identifier.bytes, b"".join(parts))
+    changes.put(Table.TRANSACTION, transaction.identifier.bytes, b"".join(parts))
 
 
-def delete_transaction(context: Context, transaction: Transaction) -> None:
+def delete_transaction(changes: Changes, transaction: Transaction) -> None:
     """A transaction has ended."""
     if transaction.prepared:
-        context.changes.delete(Table.TRANSACTION, transaction.identifier.bytes)
+        changes.delete(Table.TRANSACTION, transaction.identifier.bytes)
 
 
 def read_transaction(row: bytes) -> list[tuple[OperationType, int, int, int]]:

@@ -56,7 +56,7 @@ class Transactions:
                         message.packet = in_transaction(packet, message)
         if not single_phase and not transaction.prepared:
             transaction.prepared = True
-            stored_rows.put_transaction(self._context, transaction)
+            stored_rows.put_transaction(self._context.changes, transaction)
         return MQ_OK
 
     def commit(self, identifier: UUID) -> int:
@@ -106,7 +106,7 @@ class Transactions:
         """Take a transaction that ends out of the collection and the store."""
         transaction = self._context.queue_manager.transactions.pop(identifier, None)
         if transaction is not None:
-            stored_rows.delete_transaction(self._context, transaction)
+            stored_rows.delete_transaction(self._context.changes, transaction)
         return transaction
 
     def _undo(self, operation: TransactionalOperation) -> None:
@@ -121,7 +121,7 @@ class Transactions:
         else:
             message = position.message
             if position.stored and not message.recoverable:  # only the transaction had to survive
-                stored_rows.delete_message(self._context, position)
+                stored_rows.delete_message(self._context.changes, position)
                 position.hold(message)
                 position.stored = position.recoverable = False
             messages.position_available(position.queue, position)
