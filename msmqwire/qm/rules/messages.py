@@ -1,4 +1,4 @@
-"""Messages put into queues, read, moved and removed: [MS-MQDMPR] 3.1.7.1.7 to 3.1.7.1.17 and 3.1.7.2."""
+"""Messages enqueued, read, moved and deleted: [MS-MQDMPR] 3.1.7.1.7 to 3.1.7.1.17 and 3.1.7.2."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from msmqwire.qm.rules.waiting_reads import WaitingReads
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024
-_RESERVED: Final = 4096
+_SEQUENTIAL_IDS_RESERVED: Final = 4096  # by one write to the store
 
 
 class Messages:
@@ -46,27 +46,29 @@ class Messages:
     Attributes:
         memory: the stored messages that are in memory as well.
         waiting_reads: the reads that wait for a message.
-        when_arrived: is told of each message of this queue manager that is in its destination queue here.
+        when_arrived: called with each message sent by this queue manager that has reached its destination
+            queue here.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._numbered = 0  # SequentialID is stored as this
+        self._stored_sequential_id = 0
         self.memory = MessageMemory(context.settings.memory_for_recoverable)
         self.waiting_reads = WaitingReads(context, self._receive)
         self.when_arrived: Callable[[Message], None] | None = None
 
-    # -- putting in ---------------------------------------------------------------------------------
+    # -- enqueuing ----------------------------------------------------------------------------------
 
     def enqueue(
         self, queue: Queue, message: Message, transaction: Transaction | None = None, *, must: bool = False
     ) -> EnqueueStatus:
         """Enqueue Message: [MS-MQDMPR] 3.1.7.1.9.
 
-        Raises InvalidValue and InvalidName for a message that no packet can hold.
+        Args:
+            must: ignore flow control and the quota of the queue manager. An acknowledgement that can't be
+                enqueued when it is due is lost for good.
 
-        With `must` neither flow control nor the quota of the queue manager refuses it: an acknowledgement
-        that is not made when its time is there is never made.
+        Raises InvalidValue and InvalidName for a message that no packet can hold.
         """
         context = self._context
         manager = context.queue_manager
@@ -75,16 +77,15 @@ class Messages:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         if message.packet is None:
-            message.packet = serialization.to_packet(
-                message
-            )  # what none can hold is refused before it is here
+            # Raises before anything has changed.
+            message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
         if full and not must:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
-        position = self._place(queue, message, size)
+        position = self._insert(queue, message, size)
         self._start_expiry(position, message)
         if transaction is None:
             self.position_available(queue, position)
@@ -103,15 +104,15 @@ class Messages:
     ) -> EnqueueStatus | HResult:
         """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27. `must` as in `enqueue`.
 
-        Gives MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, when the queue was deleted since it was opened.
+        Returns MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, if the queue was deleted since it was opened.
         """
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-            there = self.enqueue(descriptor.queue, message, transaction, must=must)
-            if there is EnqueueStatus.OK and transaction is None:
+            result = self.enqueue(descriptor.queue, message, transaction, must=must)
+            if result is EnqueueStatus.OK and transaction is None:
                 self.arrived(descriptor.queue, message)
-            return there
+            return result
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
             copy = message.copy(destinations=names, destination=child.format_name)
@@ -121,17 +122,17 @@ class Messages:
         return EnqueueStatus.OK
 
     def arrived(self, queue: Queue, message: Message) -> None:
-        """A message that was sent here is where it goes to, if it has not to be transferred."""
+        """Report a message sent here as arrived, unless it still has to be transferred."""
         if self.when_arrived is not None and not isinstance(queue, OutgoingQueue):
             self.when_arrived(message)
 
-    def _place(self, queue: Queue, message: Message, size: int) -> MessagePosition:
-        """A position for a message, in the place that its priority and arrival give it."""
+    def _insert(self, queue: Queue, message: Message, size: int) -> MessagePosition:
+        """Insert a message into a queue by its LookupIdentifier; return its position."""
         context = self._context
         manager = context.queue_manager
         manager.sequential_id += 1
-        if manager.sequential_id > self._numbered:
-            self.store_sequential_id(ahead=_RESERVED)
+        if manager.sequential_id > self._stored_sequential_id:
+            self.store_sequential_id(ahead=_SEQUENTIAL_IDS_RESERVED)
         position = MessagePosition(queue, manager.sequential_id, self._identifier(message), size)
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
@@ -142,23 +143,24 @@ class Messages:
         return position
 
     def store_sequential_id(self, *, ahead: int = 0) -> None:
-        """SequentialID survives, DMPR-3.1.1.1-49: as it is when the queue manager stops in order.
+        """Store SequentialID, increased by `ahead`: DMPR-3.1.1.1-49.
 
-        While it runs, a number some way ahead is stored once for many messages, so that express ones touch no
-        disk: after a crash the count goes on behind that.
+        It is stored exactly when the queue manager is stopped in order. While it runs, a value ahead of it is
+        stored once for many messages, so that express messages do not touch the disk; after a crash the count
+        continues from the stored value.
         """
-        self._numbered = self._context.queue_manager.sequential_id + ahead
-        stored_rows.put_sequential_id(self._context.changes, self._numbered)
+        self._stored_sequential_id = self._context.queue_manager.sequential_id + ahead
+        stored_rows.put_sequential_id(self._context.changes, self._stored_sequential_id)
 
     def _identifier(self, message: Message) -> int:
-        """LookupIdentifier: DMPR-3.1.7.1.9-06, with its condition as a setting."""
+        """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting tells when it contains the priority."""
         by_priority = message.transactional or message.transaction_identifier is not None
         if not self._context.settings.lookup_priority_of_transactional:
             by_priority = not by_priority
         high = 7 - message.priority if by_priority else 0
         return high << PRIORITY_SHIFT | self._context.queue_manager.sequential_id & _LOW_BYTES
 
-    # -- what happens to positions ------------------------------------------------------------------
+    # -- positions ----------------------------------------------------------------------------------
 
     def position_available(self, queue: Queue, position: MessagePosition) -> None:
         """Message Position Available: [MS-MQDMPR] 3.1.7.2.2."""
@@ -168,22 +170,21 @@ class Messages:
             return
         queue.positions.became_available(position)
         if position.held and isinstance(queue, OutgoingQueue) and position.message.packet is None:
-            position.message.packet = serialization.to_packet(
-                position.message
-            )  # once, for the store and for sending
+            # Built once, for the store and for sending.
+            position.message.packet = serialization.to_packet(position.message)
         if position.recoverable:
             if not position.stored:
                 self.memory.add(position)
             stored_rows.put_message(self._context.changes, position)
         if position.held and not isinstance(queue, OutgoingQueue):
-            position.message.packet = None  # its body is in memory once
+            position.message.packet = None  # or the body would be in memory twice
         if self.waiting_reads.offer(queue, position):
             return
         for subscriber in self._context.subscribers:
             subscriber.message_position_available(queue, position)
 
     def position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
-        """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a class of message."""
+        """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a message class."""
         for subscriber in self._context.subscribers:
             subscriber.message_position_deleted(queue, position, reason)
         if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and queue.journaling and queue.journal is not None:
@@ -191,7 +192,7 @@ class Messages:
         self.discard(position)
 
     def discard(self, position: MessagePosition) -> None:
-        """Take a position out of its queue, and the message out of the store."""
+        """Remove a position from its queue, and its message from the store."""
         self._uncount(position)
         position.state, position.transaction = PositionState.DELETED, False
         position.queue.positions.remove(position)
@@ -200,15 +201,15 @@ class Messages:
             stored_rows.delete_message(self._context.changes, position)
 
     def journal(self, message: Message, journal: Queue) -> None:
-        """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
+        """Copy a message to a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
         size = serialization.packet_size(message)
         if _over_quota(journal, size):
             return
-        position = self._place(journal, message.copy(), size)
+        position = self._insert(journal, message.copy(), size)
         self.position_available(journal, position)
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
-        """A message is taken, but stays until its transaction or its reader ends."""
+        """Lock a message that was read until its transaction, or its reader, is done with it."""
         position.state = PositionState.LOCKED
         if transaction is not None:
             position.transaction = True
@@ -228,19 +229,19 @@ class Messages:
             self._context.queue_manager.total_bytes -= position.size
 
     def restored(self, position: MessagePosition) -> None:
-        """A position of the store is in its queue again."""
+        """Count a position that was restored from the store towards the quotas."""
         self._count(position)
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
-        """Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
+        """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
         if message.time_to_be_received != INFINITE and expires_in(position.queue):
-            sent = message.sent_time or self._context.utc
-            self.expire_at(position, sent + message.time_to_be_received)
+            sent_time = message.sent_time or self._context.utc
+            self.expire_at(position, sent_time + message.time_to_be_received)
 
-    def expire_at(self, position: MessagePosition, until: int) -> None:
-        """A message may wait until then, in seconds since 1970-01-01 UTC."""
+    def expire_at(self, position: MessagePosition, time: int) -> None:
+        """Let a message expire at a time, in seconds since 1970-01-01 UTC."""
         self._context.timers.start(
-            Timer.TIME_TO_BE_RECEIVED, position.number, (until - self._context.utc) * 1000,
+            Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,
             lambda: self.time_to_be_received_expired(position),
         )  # fmt: skip
 
@@ -250,7 +251,7 @@ class Messages:
         if position.state is PositionState.AVAILABLE:
             self.position_deleted(position.queue, position, reason)
             return
-        position.expired = True  # it goes when its reader or its transaction gives it back
+        position.expired = True  # deleted when its reader or its transaction releases it
         identifier = position.message.transaction_identifier
         transaction = self._context.queue_manager.transactions.get(identifier) if identifier else None
         if transaction is not None and position.state is PositionState.LOCKED:
@@ -361,9 +362,10 @@ class Messages:
         return self._peeked(descriptor, None, (result, position), timeout)
 
     def _peeked(
-        self, descriptor: OpenQueueDescriptor, cursor: Cursor | None, found: cursors.Result, timeout: int
+        self, descriptor: OpenQueueDescriptor, cursor: Cursor | None, peeked: cursors.Result, timeout: int
     ) -> Read:
-        result, position = found
+        """Return the message that a peek gave, or wait for one."""
+        result, position = peeked
         if result in FAILED:
             return Read(FAILED[result])
         if position is not None:
@@ -373,7 +375,7 @@ class Messages:
         )
 
     def _receive(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
-        """A message is handed to its reader: DMPR-3.1.7.1.10-11 to -15."""
+        """Give a message to its reader: DMPR-3.1.7.1.10-11 to -15."""
         message = position.message
         if transaction is not None and transaction.identifier.int:  # DMPR-3.1.7.1.10-12
             self.lock(position, transaction, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
@@ -388,7 +390,10 @@ class Messages:
     def move(
         self, position: MessagePosition, target: Queue, transaction: Transaction | None = None
     ) -> MessagePosition | None:
-        """Move Message: [MS-MQDMPR] 3.1.7.1.16. Gives the new position, None while a transaction has it."""
+        """Move Message: [MS-MQDMPR] 3.1.7.1.16.
+
+        Returns the new position, None if the message is moved when the transaction is committed.
+        """
         if transaction is not None:
             position.state, position.transaction = PositionState.LOCKED, True
             transaction.operations.append(TransactionalOperation(OperationType.MOVE, position, target))
@@ -396,7 +401,10 @@ class Messages:
         return self.transfer(position, target)
 
     def transfer(self, position: MessagePosition, target: Queue) -> MessagePosition:
-        """The message of a position in another queue, now. A journal that is full does not get it."""
+        """Move a message to another queue now, and return its new position.
+
+        A message for a system queue that is full is discarded.
+        """
         message = position.message
         if target.queue_type is QueueType.SYSTEM and _over_quota(target, position.size):
             self.discard(position)
@@ -404,8 +412,8 @@ class Messages:
         self._uncount(position)
         position.state, position.transaction = PositionState.DELETED, False
         position.queue.positions.remove(position)
-        moved = self._place(target, message, position.size)
-        moved.number = position.number  # of the message: what is stored stays where it is
+        moved = self._insert(target, message, position.size)
+        moved.number = position.number  # the key of its rows in the store
         moved.recoverable = position.recoverable
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
@@ -428,7 +436,7 @@ class Messages:
 
 
 def expires_in(queue: Queue) -> bool:
-    """Whether messages wait in a queue to be received, no longer than they allow: DMPR-3.1.2.4-01."""
+    """Whether TimeToBeReceived applies to the messages of a queue: DMPR-3.1.2.4-01."""
     return queue.queue_type is not QueueType.SYSTEM and not isinstance(queue, OutgoingQueue)
 
 
