@@ -45,4 +45,4 @@ class MessageMemory:
             self._taken -= 1
             self._bytes -= position.size
             if position.stored:
-                position.keep_stored(self.load)
+                position.keep_in_store(self.load)

@@ -136,7 +136,7 @@ class Messages:
         position = MessagePosition(queue, manager.sequential_id, self._identifier(message), size)
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
-        position.hold(message)
+        position.keep_in_memory(message)
         position.recoverable = message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
         queue.positions.insert(position)
         self._count(position)
@@ -169,14 +169,14 @@ class Messages:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
         queue.positions.became_available(position)
-        if position.held and isinstance(queue, OutgoingQueue) and position.message.packet is None:
+        if position.in_memory and isinstance(queue, OutgoingQueue) and position.message.packet is None:
             # Built once, for the store and for sending.
             position.message.packet = serialization.to_packet(position.message)
         if position.recoverable:
             if not position.stored:
                 self.memory.add(position)
             stored_rows.put_message(self._context.changes, position)
-        if position.held and not isinstance(queue, OutgoingQueue):
+        if position.in_memory and not isinstance(queue, OutgoingQueue):
             position.message.packet = None  # or the body would be in memory twice
         if self.waiting_reads.offer(queue, position):
             return

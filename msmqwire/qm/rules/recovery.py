@@ -88,7 +88,7 @@ class Recovery:
             queue = manager.queues[stored.queue]
             position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
             position.recoverable = position.stored = True
-            position.keep_stored(load)
+            position.keep_in_store(load)
             if stored.state != available:
                 position.state = PositionState(stored.state)
             if stored.state != available or number in in_transactions:

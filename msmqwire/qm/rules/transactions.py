@@ -122,7 +122,7 @@ class Transactions:
             message = position.message
             if position.stored and not message.recoverable:  # stored only for the transaction
                 stored_rows.delete_message(self._context.changes, position)
-                position.hold(message)
+                position.keep_in_memory(message)
                 position.stored = position.recoverable = False
             messages.position_available(position.queue, position)
 
