@@ -148,7 +148,7 @@ class InProcessCoordinator:
     def commit(self, identifier: UUID) -> None:
         """Commit a transaction if every participant can. An `Outcome` follows.
 
-        For an unknown transaction it has been given already.
+        For an unknown transaction the outcome was reported before.
         """
         transaction = self._transactions.get(identifier)
         if transaction is not None and transaction.state is State.ACTIVE:

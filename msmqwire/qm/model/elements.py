@@ -292,15 +292,14 @@ class Cursor:
 
     Attributes:
         position: MessagePositionReference.
-        behind: for a cursor at the reserved entry End, the last entry when it moved there: the cursor
-            continues after it.
+        resume_after: for a cursor at the reserved entry End, the last entry when it moved there.
     """
 
     handle: int
     descriptor: OpenQueueDescriptor
     position: MessagePosition
     state: CursorState = CursorState.UNREAD
-    behind: MessagePosition | None = None
+    resume_after: MessagePosition | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -156,8 +156,8 @@ class Message:
         return self.transactional_message_sequence_identifier is not None
 
     @property
-    def followed(self) -> bool:
-        """Whether its end may have to be reported to its sender, or journaled."""
+    def outcome_requested(self) -> bool:
+        """Whether its sender may have asked for a report or a copy at its end."""
         return bool(
             self.acknowledgements_requested
             or self.positive_journaling_requested

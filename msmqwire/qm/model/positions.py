@@ -33,7 +33,7 @@ class MessagePosition:
         recoverable: whether it must survive a restart.
         transaction: whether it is part of a transaction.
         expired: whether it has expired while it was locked.
-        silent: whether its end is to be reported to nobody; known once its message has been in memory.
+        silent: whether its outcome is of no interest to its sender; known once its message was in memory.
         listed: whether it is in its list.
         pins: the number of cursors at it: while there are any, it stays linked when it is removed.
     """
@@ -77,12 +77,12 @@ class MessagePosition:
         if message is None:
             assert self._load is not None, "Start and End have no message"
             message = self._load(self)
-            self.silent = not message.followed
+            self.silent = not message.outcome_requested
         return message
 
     def keep_in_memory(self, message: Message) -> None:
         """Keep the message in memory."""
-        self._message, self.silent = message, not message.followed
+        self._message, self.silent = message, not message.outcome_requested
 
     def keep_in_store(self, load: Callable[[MessagePosition], Message]) -> None:
         """Keep the message in the store only, from which `load` reads it for each use."""
@@ -185,7 +185,7 @@ class MessagePositionList:
         position.pins += 1
 
     def unpin(self, position: MessagePosition) -> None:
-        """Count out a cursor that left a position, and unlink a removed position that has no other."""
+        """Uncount a cursor that left a position; unlink a removed position without cursors."""
         position.pins -= 1
         if not (position.pins or position.listed or position is self.start or position is self.end):
             self._unlink(position)

@@ -51,13 +51,13 @@ def close_cursor(cursor: Cursor) -> None:
     cursor.position.queue.positions.unpin(cursor.position)
 
 
-def _move(cursor: Cursor, position: MessagePosition, behind: MessagePosition | None = None) -> None:
+def _move(cursor: Cursor, position: MessagePosition, resume_after: MessagePosition | None = None) -> None:
     positions = position.queue.positions
-    released = (cursor.position, cursor.behind)
-    for pinned in (position, behind):
+    released = (cursor.position, cursor.resume_after)
+    for pinned in (position, resume_after):
         if pinned is not None:
             positions.pin(pinned)
-    cursor.position, cursor.behind = position, behind
+    cursor.position, cursor.resume_after = position, resume_after
     for unpinned in released:
         if unpinned is not None:
             positions.unpin(unpinned)
@@ -73,7 +73,7 @@ def _waits(cursor: Cursor) -> bool:
 
 
 def _seek(cursor: Cursor, *, peek: bool) -> MessagePosition | None:
-    return seek_available(cursor.position.queue, cursor.behind or cursor.position, peek=peek)
+    return seek_available(cursor.position.queue, cursor.resume_after or cursor.position, peek=peek)
 
 
 def _peek(cursor: Cursor, event: str) -> Result:
@@ -139,6 +139,6 @@ def wait_time_expired(cursor: Cursor) -> None:
     """Wait Time Expired: [MS-MQDMPR] 3.2.7.6."""
     if cursor.state is WAIT_RECEIVE:
         positions = cursor.position.queue.positions
-        _move(cursor, positions.end, behind=positions.tail)
+        _move(cursor, positions.end, resume_after=positions.tail)
     if _waits(cursor):
         _step(cursor, "Wait Time Expired")

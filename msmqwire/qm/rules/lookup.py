@@ -109,7 +109,7 @@ class Lookup:
         return None
 
     def addressed(self, name: FormatName) -> Queue | None:
-        """Return the queue that a message is addressed to, which is known to be for this queue manager."""
+        """Return the queue that a message for this queue manager is addressed to."""
         queue = self._addressed.get(name)
         if queue is None:
             if isinstance(name, DirectName):

@@ -1,4 +1,4 @@
-"""Recoverable messages in memory: how long, now that the store has them too."""
+"""Recoverable messages in memory, besides the store."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msmqwire.qm.model.positions import MessagePosition
 class MessageMemory:
     """The recoverable messages that are in memory as well as in the store, oldest first.
 
-    Once their rows are durable the oldest leave memory, until the rest takes no more than `limit` bytes.
+    Once their rows are durable, the oldest messages leave memory while all exceed `limit` bytes.
 
     Attributes:
         limit: bytes of messages.
-        load: reads the message of a position from the store; None before there is one to read from.
+        load: reads the message of a position from the store; None until a store is attached.
     """
 
     def __init__(self, limit: int) -> None:
@@ -24,7 +24,7 @@ class MessageMemory:
         self.load: Callable[[MessagePosition], Message] | None = None
         self._positions: deque[MessagePosition] = deque()
         self._bytes = 0
-        self._taken = 0  # how many of them have their rows among the changes that the owner has taken
+        self._taken = 0  # the number of positions whose rows the owner has taken
 
     def add(self, position: MessagePosition) -> None:
         """Add a position whose message is about to be stored."""

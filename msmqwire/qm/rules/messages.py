@@ -139,7 +139,7 @@ class Messages:
         position.keep_in_memory(message)
         position.recoverable = message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
         queue.positions.insert(position)
-        self._count(position)
+        self.count(position)
         return position
 
     def store_sequential_id(self, *, ahead: int = 0) -> None:
@@ -153,7 +153,7 @@ class Messages:
         stored_rows.put_sequential_id(self._context.changes, self._stored_sequential_id)
 
     def _identifier(self, message: Message) -> int:
-        """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting tells when it contains the priority."""
+        """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting says when the priority is part of it."""
         by_priority = message.transactional or message.transaction_identifier is not None
         if not self._context.settings.lookup_priority_of_transactional:
             by_priority = not by_priority
@@ -216,7 +216,8 @@ class Messages:
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
             transaction.operations.append(operation)
 
-    def _count(self, position: MessagePosition) -> None:
+    def count(self, position: MessagePosition) -> None:
+        """Count a message towards the quotas."""
         if not position.counted:
             position.counted = True
             position.queue.total_bytes += position.size
@@ -227,10 +228,6 @@ class Messages:
             position.counted = False
             position.queue.total_bytes -= position.size
             self._context.queue_manager.total_bytes -= position.size
-
-    def restored(self, position: MessagePosition) -> None:
-        """Count a position that was restored from the store towards the quotas."""
-        self._count(position)
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""

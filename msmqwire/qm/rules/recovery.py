@@ -101,10 +101,10 @@ class Recovery:
             positions.append(position)
         for positions in by_queue.values():
             positions.sort(key=attrgetter("lookup_identifier"))
-            insert, restored = positions[0].queue.positions.insert, self._messages.restored
+            insert, count = positions[0].queue.positions.insert, self._messages.count
             for position in positions:
                 insert(position)
-                restored(position)
+                count(position)
         return in_use
 
     def _in_transactions(self) -> set[int]:

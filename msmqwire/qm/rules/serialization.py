@@ -118,7 +118,7 @@ def order_ack_body(sequence: TxSequenceId, number: int, previous: int) -> bytes:
     """
     return ORDER_ACK_BODY.build(
         ORDER_ACK_BODY.record(
-            TxSequenceID=_sequence(sequence),
+            TxSequenceID=_tx_sequence_id(sequence),
             TxSequenceNumber=number,
             TxPreviousSequenceNumber=previous,
             Reserved=bytes(20),
@@ -138,7 +138,7 @@ def final_ack_body(
     """
     return FINAL_ACK_BODY.build(
         FINAL_ACK_BODY.record(
-            TxSequenceID=_sequence(sequence),
+            TxSequenceID=_tx_sequence_id(sequence),
             TxSequenceNumber=number,
             TxPreviousSequenceNumber=previous,
             SourceGUID=source,
@@ -147,5 +147,5 @@ def final_ack_body(
     )
 
 
-def _sequence(sequence: TxSequenceId) -> Record:
+def _tx_sequence_id(sequence: TxSequenceId) -> Record:
     return TX_SEQUENCE_ID.record(Ordinal=sequence.ordinal, TimeStamp=sequence.time_stamp)

@@ -21,7 +21,11 @@ class WaitingReads:
     def __init__(
         self, context: Context, receive: Callable[[MessagePosition, Transaction | None, bool], object]
     ) -> None:
-        """`receive` takes a message for a destructive read: in a transaction, in two phases, or for good."""
+        """Create the collection.
+
+        `receive` receives a message for a destructive read, given its position, its transaction and whether
+        the read has two phases.
+        """
         self._context, self._receive = context, receive
         self._requests = 0
 
@@ -88,6 +92,6 @@ class WaitingReads:
         return STATUS_NOT_FOUND
 
     def _remove(self, reader: WaitingMessageReadOperation) -> bool:
-        """Remove a read from those that wait; return whether it was one of them."""
+        """Remove a read, and stop its timer; return whether it was waiting."""
         self._context.timers.stop(Timer.WAITING_MESSAGE_READ, reader.request)
         return reader.descriptor.waiting.pop(reader.request, None) is not None
