@@ -77,7 +77,7 @@ class Messages:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         if message.packet is None:
-            # Raises before anything has changed.
+            # Before the insertion: raises for what no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
@@ -133,7 +133,7 @@ class Messages:
         manager.sequential_id += 1
         if manager.sequential_id > self._stored_sequential_id:
             self.store_sequential_id(ahead=_SEQUENTIAL_IDS_RESERVED)
-        position = MessagePosition(queue, manager.sequential_id, self._identifier(message), size)
+        position = MessagePosition(queue, manager.sequential_id, self._lookup_identifier(message), size)
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
         position.keep_in_memory(message)
@@ -152,7 +152,7 @@ class Messages:
         self._stored_sequential_id = self._context.queue_manager.sequential_id + ahead
         stored_rows.put_sequential_id(self._context.changes, self._stored_sequential_id)
 
-    def _identifier(self, message: Message) -> int:
+    def _lookup_identifier(self, message: Message) -> int:
         """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting says when the priority is part of it."""
         by_priority = message.transactional or message.transaction_identifier is not None
         if not self._context.settings.lookup_priority_of_transactional:
