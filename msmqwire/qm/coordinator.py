@@ -1,12 +1,13 @@
-"""Coordinators of distributed transactions: what a queue manager has of one, and one for a single process.
+"""Coordinators of distributed transactions: the interface to queue managers, and one for a single process.
 
-The protocol between them, [MS-DTCO], is not spoken here. Its messages are the entrances of `Participant` in
-the one direction, which are those of [MS-MQDMPR] 3.1.4.6 to 3.1.4.10, and the replies that a `Coordinator` is
-told of in the other.
+The protocol between them, [MS-DTCO], is not implemented here. Its messages to participants are the methods of
+`Participant`, the events of [MS-MQDMPR] 3.1.4.6 to 3.1.4.10; its messages to the coordinator are the methods
+of `Coordinator`.
 
-A transaction is committed in two phases. Every participant prepares it: from then on it can commit after a
-crash too. When all have, the decision to commit is stored, and then they are told. Nothing else is stored: a
-transaction without a stored decision is aborted, so that whoever asks after a crash always gets an answer.
+A transaction is committed in two phases. First every participant prepares it, after which it can commit even
+after a crash. When all have, the decision to commit is stored, then they commit. Nothing else is stored: a
+transaction without a stored decision is aborted (presumed abort), so that every question after a crash has an
+answer.
 """
 
 from __future__ import annotations
@@ -26,45 +27,45 @@ class Participant(Protocol):
     """A resource manager: `msmqwire.qm.rules.transactions.Transactions` is one."""
 
     def dtc_prepare(self, identifier: UUID, *, single_phase: bool) -> None:
-        """Be ready to commit, or abort. Answers PREPAREREQDONE or ABORTREQDONE."""
+        """Prepare to commit, or abort. Replies PREPAREREQDONE or ABORTREQDONE."""
 
     def dtc_commit(self, identifier: UUID) -> None:
-        """Commit, if that has not been done. Answers COMMITREQDONE."""
+        """Commit, if not done yet. Replies COMMITREQDONE."""
 
     def dtc_abort(self, identifier: UUID) -> None:
-        """Abort, if that has not been done. Answers ABORTREQDONE."""
+        """Abort, if not done yet. Replies ABORTREQDONE."""
 
     def dtc_reenlistment_commit(self, identifier: UUID) -> None:
-        """After a restart: commit what was in doubt."""
+        """After a restart, commit a transaction that was in doubt."""
 
     def dtc_reenlistment_abort(self, identifier: UUID) -> None:
-        """After a restart: abort what was in doubt."""
+        """After a restart, abort a transaction that was in doubt."""
 
 
 class Coordinator(Protocol):
-    """What the owner of a participant tells a coordinator. Participants bear names that survive them."""
+    """A coordinator, as called by the owners of participants. Names of participants survive restarts."""
 
-    def enlist(self, transaction: UUID, participant: str) -> None:
-        """A participant takes part in a transaction from now on."""
+    def enlist(self, identifier: UUID, participant: str) -> None:
+        """Add a participant to a transaction."""
 
-    def replied(self, transaction: UUID, participant: str, tag: str) -> None:
-        """A participant has answered, and what it says is durable there: a `TransactionReply`."""
+    def replied(self, identifier: UUID, participant: str, tag: str) -> None:
+        """Process a reply of a participant, a `TransactionReply` whose changes are durable there."""
 
     def lost(self, participant: str) -> None:
-        """A participant is gone, with all that it had not prepared."""
+        """Process the loss of a participant, with all that it had not prepared."""
 
     def reenlist(self, participant: str, in_doubt: Collection[UUID]) -> None:
-        """A participant has started again, or the coordinator has.
+        """Enlist a participant again, after a restart of either.
 
-        `in_doubt` are the transactions that are prepared there and not ended, by what is durable there.
+        `in_doubt` are the transactions that are durably prepared there, and not ended.
         """
 
-    def reenlisted(self, transaction: UUID, participant: str) -> None:
-        """The outcome that `reenlist` has led to is durable at the participant."""
+    def reenlisted(self, identifier: UUID, participant: str) -> None:
+        """Note that the outcome of a transaction in doubt is durable at the participant."""
 
 
 class Action(Enum):
-    """What a participant is to do: an entrance of `Participant`."""
+    """An action of a participant, by a method of `Participant`."""
 
     PREPARE = "prepare"
     COMMIT = "commit"
@@ -74,7 +75,7 @@ class Action(Enum):
 
 
 class Request(NamedTuple):
-    """What a participant is asked for."""
+    """A request to a participant."""
 
     participant: str
     action: Action
@@ -82,14 +83,14 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a transaction has ended, for the application that began it."""
+    """The outcome of a transaction, for the application that began it."""
 
     transaction: UUID
     committed: bool
 
 
 class State(Enum):
-    """What a coordinator is doing with a transaction; one that is aborted or done is forgotten."""
+    """The state of a transaction at its coordinator, which forgets aborted and finished ones."""
 
     ACTIVE = "active"
     PREPARING = "preparing"
@@ -97,151 +98,152 @@ class State(Enum):
 
 
 class _Transaction:
-    __slots__ = ("participants", "state", "waits_for")
+    __slots__ = ("awaited", "participants", "state")
 
     def __init__(self, participants: Collection[str] = (), state: State = State.ACTIVE) -> None:
-        self.participants = dict.fromkeys(participants)  # in the order they came
-        self.waits_for = set(participants)
+        self.participants = dict.fromkeys(participants)  # in the order of enlistment
+        self.awaited = set(participants)  # those whose reply is outstanding
         self.state = state
 
 
 class InProcessCoordinator:
-    """Coordinates participants of one process; it does nothing by itself.
+    """Coordinates the participants of one process; it does no I/O.
 
-    As with a queue manager, its owner takes what has changed and what is to be done (`take`), and does none
-    of it before the changes, and all taken before, are durable. Its rows need a store of their own.
+    As with a queue manager, its owner takes changes and effects (`take`), and carries out no effect before
+    these changes, and all earlier ones, are durable. Its rows need a store of their own.
     """
 
     def __init__(self, stored: Stored, *, new_guid: Callable[[], UUID]) -> None:
-        """A coordinator over what a store has: who was to be told of a decision is told again.
+        """Restore the decisions of a store, and request their commits again.
 
-        All other transactions are aborted: the owner has the participants say what is in doubt (`reenlist`).
+        All other transactions are aborted: the owner reports those in doubt at each participant (`reenlist`).
         """
         self._new_guid = new_guid
         self._transactions: dict[UUID, _Transaction] = {}
         self._changes = Changes()
-        self._wanted: list[Request | Outcome] = []
+        self._effects: list[Request | Outcome] = []
         for key, row in stored.rows(Table.TRANSACTION):
             assert isinstance(key, bytes)
-            identifier, decided = UUID(bytes=key), _Transaction(json.loads(row), State.COMMITTED)
-            self._transactions[identifier] = decided
-            self._ask(identifier, decided, Action.COMMIT)
+            identifier, committed = UUID(bytes=key), _Transaction(json.loads(row), State.COMMITTED)
+            self._transactions[identifier] = committed
+            self._request(identifier, committed, Action.COMMIT)
 
     def take(self) -> tuple[Changes, list[Request | Outcome]]:
-        """What has changed, and what is to be done once that is durable; requests go to `carry_out`."""
-        found = self._changes, self._wanted
-        self._changes, self._wanted = Changes(), []
-        return found
+        """Return the changes, and the effects to carry out once they are durable.
+
+        Requests are carried out by `carry_out`; outcomes are for the applications.
+        """
+        taken = self._changes, self._effects
+        self._changes, self._effects = Changes(), []
+        return taken
 
     # -- applications -------------------------------------------------------------------------------
 
     def begin(self) -> UUID:
-        """A new transaction."""
+        """Begin a transaction."""
         identifier = self._new_guid()
         self._transactions[identifier] = _Transaction()
         return identifier
 
-    def commit(self, transaction: UUID) -> None:
-        """All is done: commit it if every participant can. An `Outcome` tells.
+    def commit(self, identifier: UUID) -> None:
+        """Commit a transaction if every participant can. An `Outcome` follows.
 
-        It has told already of a transaction that is not known any more.
+        For an unknown transaction the outcome was reported before.
         """
-        found = self._transactions.get(transaction)
-        if found is not None and found.state is State.ACTIVE:
-            found.state, found.waits_for = State.PREPARING, set(found.participants)
-            self._ask(transaction, found, Action.PREPARE)
-            self._decide(transaction, found)
+        transaction = self._transactions.get(identifier)
+        if transaction is not None and transaction.state is State.ACTIVE:
+            transaction.state, transaction.awaited = State.PREPARING, set(transaction.participants)
+            self._request(identifier, transaction, Action.PREPARE)
+            self._decide(identifier, transaction)
 
-    def abort(self, transaction: UUID) -> None:
-        """Undo all of it. A transaction that is committed stays so."""
-        found = self._transactions.get(transaction)
-        if found is None or found.state is State.COMMITTED:
+    def abort(self, identifier: UUID) -> None:
+        """Abort a transaction, unless it is committed."""
+        transaction = self._transactions.get(identifier)
+        if transaction is None or transaction.state is State.COMMITTED:
             return
-        del self._transactions[transaction]
-        self._ask(transaction, found, Action.ABORT)
-        self._wanted.append(Outcome(transaction, False))
+        del self._transactions[identifier]
+        self._request(identifier, transaction, Action.ABORT)
+        self._effects.append(Outcome(identifier, False))
 
     # -- participants -------------------------------------------------------------------------------
 
-    def enlist(self, transaction: UUID, participant: str) -> None:
-        found = self._transactions.get(transaction)
-        if found is not None and found.state is State.ACTIVE:
-            found.participants[participant] = None
+    def enlist(self, identifier: UUID, participant: str) -> None:
+        transaction = self._transactions.get(identifier)
+        if transaction is not None and transaction.state is State.ACTIVE:
+            transaction.participants[participant] = None
         else:
-            self._wanted.append(Request(participant, Action.ABORT, transaction))
+            self._effects.append(Request(participant, Action.ABORT, identifier))
 
-    def replied(self, transaction: UUID, participant: str, tag: str) -> None:
-        found = self._transactions.get(transaction)
-        if found is None:
+    def replied(self, identifier: UUID, participant: str, tag: str) -> None:
+        transaction = self._transactions.get(identifier)
+        if transaction is None:
             return
-        if tag == PREPARE_DONE and found.state is State.PREPARING:
-            found.waits_for.discard(participant)
-            self._decide(transaction, found)
-        elif tag == COMMIT_DONE and found.state is State.COMMITTED:
-            self.reenlisted(transaction, participant)
+        if tag == PREPARE_DONE and transaction.state is State.PREPARING:
+            transaction.awaited.discard(participant)
+            self._decide(identifier, transaction)
+        elif tag == COMMIT_DONE and transaction.state is State.COMMITTED:
+            self.reenlisted(identifier, participant)
         elif tag == ABORT_DONE:
-            self.abort(transaction)
+            self.abort(identifier)
 
     def lost(self, participant: str) -> None:
-        for identifier, found in list(self._transactions.items()):
-            unprepared = found.state is State.ACTIVE or participant in found.waits_for
-            if participant in found.participants and unprepared:
+        for identifier, transaction in list(self._transactions.items()):
+            unprepared = transaction.state is State.ACTIVE or participant in transaction.awaited
+            if participant in transaction.participants and unprepared:
                 self.abort(identifier)
 
     def reenlist(self, participant: str, in_doubt: Collection[UUID]) -> None:
-        for identifier, found in list(self._transactions.items()):
-            if participant not in found.participants or identifier in in_doubt:
+        for identifier, transaction in list(self._transactions.items()):
+            if participant not in transaction.participants or identifier in in_doubt:
                 continue
-            if found.state is State.COMMITTED:
-                self.reenlisted(identifier, participant)  # it had committed before
+            if transaction.state is State.COMMITTED:
+                self.reenlisted(identifier, participant)  # it committed before the restart
             else:
-                self.abort(identifier)  # it has forgotten what it did
+                self.abort(identifier)  # it was not prepared, and lost its part
         for identifier in in_doubt:
-            decided = self._transactions.get(identifier)
-            if decided is None:
-                self._wanted.append(Request(participant, Action.REENLISTMENT_ABORT, identifier))
-            elif decided.state is State.COMMITTED:
-                self._wanted.append(Request(participant, Action.REENLISTMENT_COMMIT, identifier))
+            prepared = self._transactions.get(identifier)
+            if prepared is None:
+                self._effects.append(Request(participant, Action.REENLISTMENT_ABORT, identifier))
+            elif prepared.state is State.COMMITTED:
+                self._effects.append(Request(participant, Action.REENLISTMENT_COMMIT, identifier))
             else:
-                self.replied(identifier, participant, PREPARE_DONE)  # its answer was lost
+                self.replied(identifier, participant, PREPARE_DONE)  # its reply was lost
 
-    def reenlisted(self, transaction: UUID, participant: str) -> None:
-        found = self._transactions.get(transaction)
-        if found is None or found.state is not State.COMMITTED:
+    def reenlisted(self, identifier: UUID, participant: str) -> None:
+        transaction = self._transactions.get(identifier)
+        if transaction is None or transaction.state is not State.COMMITTED:
             return
-        found.waits_for.discard(participant)
-        if not found.waits_for:
-            del self._transactions[transaction]
-            self._changes.delete(Table.TRANSACTION, transaction.bytes)
-
-    # -- helps --------------------------------------------------------------------------------------
+        transaction.awaited.discard(participant)
+        if not transaction.awaited:
+            del self._transactions[identifier]
+            self._changes.delete(Table.TRANSACTION, identifier.bytes)
 
     def _decide(self, identifier: UUID, transaction: _Transaction) -> None:
-        """Commit, if nobody has still to prepare."""
-        if transaction.waits_for:
+        """Commit once all participants have prepared."""
+        if transaction.awaited:
             return
-        self._wanted.append(Outcome(identifier, True))
+        self._effects.append(Outcome(identifier, True))
         if not transaction.participants:
             del self._transactions[identifier]
             return
-        transaction.state, transaction.waits_for = State.COMMITTED, set(transaction.participants)
+        transaction.state, transaction.awaited = State.COMMITTED, set(transaction.participants)
         row = json.dumps(list(transaction.participants)).encode()
         self._changes.put(Table.TRANSACTION, identifier.bytes, row)
-        self._ask(identifier, transaction, Action.COMMIT)
+        self._request(identifier, transaction, Action.COMMIT)
 
-    def _ask(self, identifier: UUID, transaction: _Transaction, action: Action) -> None:
-        self._wanted += [Request(name, action, identifier) for name in transaction.participants]
+    def _request(self, identifier: UUID, transaction: _Transaction, action: Action) -> None:
+        self._effects += [Request(name, action, identifier) for name in transaction.participants]
 
 
 def carry_out(request: Request, participant: Participant) -> None:
-    """Ask a participant for what a coordinator wants of it."""
+    """Carry out a request of a coordinator at its participant."""
     if request.action is Action.PREPARE:
         participant.dtc_prepare(request.transaction, single_phase=False)
     else:
-        _ENTRANCES[request.action](participant, request.transaction)
+        _EVENTS[request.action](participant, request.transaction)
 
 
-_ENTRANCES: Final[dict[Action, Callable[[Participant, UUID], None]]] = {
+_EVENTS: Final[dict[Action, Callable[[Participant, UUID], None]]] = {
     Action.COMMIT: lambda participant, transaction: participant.dtc_commit(transaction),
     Action.ABORT: lambda participant, transaction: participant.dtc_abort(transaction),
     Action.REENLISTMENT_COMMIT: lambda participant, transaction: participant.dtc_reenlistment_commit(

@@ -145,7 +145,7 @@ class Core:
 
     def changed(self) -> None:
         """Store the attributes of the queue manager after a change."""
-        stored_rows.put_queue_manager(self.context)
+        stored_rows.put_queue_manager(self.context.changes, self.queue_manager)
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""
@@ -169,12 +169,12 @@ class Core:
 
     def take(self) -> tuple[Changes, list[Effect]]:
         """Take the changes, and the effects to carry out once they are durable."""
-        self.messages.taken()
+        self.messages.memory.changes_taken()
         return self.context.take()
 
     def committed(self) -> None:
         """Report that all changes taken so far are durable."""
-        self.messages.committed()
+        self.messages.memory.changes_durable()
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None

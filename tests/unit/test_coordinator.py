@@ -1,4 +1,4 @@
-"""Transactions over several queue managers: all of them commit or none does, whoever crashes and when."""
+"""Transactions over several queue managers: all commit or none does, whichever crashes, and whenever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREPARED = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
 
 
 class System:
-    """Two queue managers and a coordinator; what they tell each other waits until it is delivered."""
+    """Two queue managers and a coordinator; requests and replies wait until they are delivered."""
 
     def __init__(self) -> None:
         self.desks = {name: Desk() for name in NAMES}
@@ -55,30 +55,30 @@ class System:
         return identifier
 
     def take(self) -> None:
-        """What the coordinator wants, once its changes are durable."""
-        changes, wanted = self.coordinator.take()
+        """Take the effects of the coordinator once its changes are durable."""
+        changes, effects = self.coordinator.take()
         self.store.commit(changes)
-        self.outcomes += [one for one in wanted if isinstance(one, Outcome)]
-        self.waiting += [one for one in wanted if isinstance(one, Request)]
+        self.outcomes += [effect for effect in effects if isinstance(effect, Outcome)]
+        self.waiting += [effect for effect in effects if isinstance(effect, Request)]
 
     def deliver(self, *, durable: bool = True) -> None:
-        """The oldest request or reply that waits."""
-        one = self.waiting.popleft()
-        if not isinstance(one, Request):
-            self.coordinator.replied(*one)
+        """Deliver the oldest waiting request or reply."""
+        item = self.waiting.popleft()
+        if not isinstance(item, Request):
+            self.coordinator.replied(*item)
             return
-        desk = self.desks[one.participant]
-        carry_out(one, desk.core.transactions)
+        desk = self.desks[item.participant]
+        carry_out(item, desk.core.transactions)
         if not durable:
             return
         for effect in desk.step():
             if isinstance(effect, TransactionReply):
-                self.waiting.append((effect.transaction, one.participant, effect.tag))
-        if one.action in (Action.REENLISTMENT_COMMIT, Action.REENLISTMENT_ABORT):
-            self.coordinator.reenlisted(one.transaction, one.participant)
+                self.waiting.append((effect.transaction, item.participant, effect.tag))
+        if item.action in (Action.REENLISTMENT_COMMIT, Action.REENLISTMENT_ABORT):
+            self.coordinator.reenlisted(item.transaction, item.participant)
 
     def run(self, limit: int = 1_000) -> int:
-        """Until nothing waits, or so many were delivered; how many were."""
+        """Deliver until nothing waits, or up to `limit` times; return how many were delivered."""
         self.take()
         count = 0
         while self.waiting and count < limit:
@@ -88,15 +88,15 @@ class System:
         return count
 
     def crash(self, name: str) -> None:
-        """A participant, or the coordinator, ends and starts again; what it was told or said is lost."""
+        """Restart a participant or the coordinator; its waiting requests and replies are lost."""
         if name == "coordinator":
             self.waiting.clear()
             self.coordinator = self._started()
-            for each, desk in self.desks.items():
+            for participant, desk in self.desks.items():
                 desk.step()
-                self.coordinator.reenlist(each, list(desk.core.queue_manager.transactions))
+                self.coordinator.reenlist(participant, list(desk.core.queue_manager.transactions))
             return
-        self.waiting = deque(one for one in self.waiting if _participant(one) != name)
+        self.waiting = deque(item for item in self.waiting if _participant(item) != name)
         self.coordinator.lost(name)
         self.desks[name].restart()
         self.coordinator.reenlist(name, self.desks[name].core.transactions.in_doubt)
@@ -108,7 +108,7 @@ class System:
         return [states(desk.find()) for desk in self.desks.values()]
 
     def assert_ended(self, *, committed: bool) -> None:
-        """Everywhere the same, for readers and in the stores, and nobody remembers the transaction."""
+        """The outcome is the same everywhere, for readers and in the stores, and the transaction is gone."""
         assert self.bodies() == [[b"new" if committed else b"old"]] * 2
         assert self.states() == [[AVAILABLE]] * 2
         assert list(self.store.rows(Table.TRANSACTION)) == []
@@ -119,8 +119,8 @@ class System:
         assert self.states() == [[AVAILABLE]] * 2
 
 
-def _participant(one: Request | tuple[UUID, str, str]) -> str:
-    return one.participant if isinstance(one, Request) else one[1]
+def _participant(item: Request | tuple[UUID, str, str]) -> str:
+    return item.participant if isinstance(item, Request) else item[1]
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_abort(system: System) -> None:
     system.assert_ended(committed=False)
 
 
-def test_nobody_is_told_to_commit_before_all_are_prepared_and_that_is_stored(system: System) -> None:
+def test_no_commit_is_requested_before_all_are_prepared_and_the_decision_is_stored(system: System) -> None:
     identifier = system.begin()
     system.coordinator.commit(identifier)
     system.take()
@@ -155,9 +155,9 @@ def test_nobody_is_told_to_commit_before_all_are_prepared_and_that_is_stored(sys
     system.deliver()
     assert list(system.coordinator.take()[1]) == []
     system.deliver()
-    changes, wanted = system.coordinator.take()
+    changes, effects = system.coordinator.take()
     assert list(changes) == [(Table.TRANSACTION, identifier.bytes, b'["a", "b"]')]
-    assert wanted == [Outcome(identifier, True)] + [
+    assert effects == [Outcome(identifier, True)] + [
         Request(name, Action.COMMIT, identifier) for name in NAMES
     ]
 
@@ -165,7 +165,7 @@ def test_nobody_is_told_to_commit_before_all_are_prepared_and_that_is_stored(sys
 def test_a_decision_is_kept_until_all_have_committed(system: System) -> None:
     identifier = system.begin()
     system.coordinator.commit(identifier)
-    system.run(limit=6)  # prepared, decided, both have committed
+    system.run(limit=6)  # prepared, decided, both committed
     assert [key for key, _ in system.store.rows(Table.TRANSACTION)] == [identifier.bytes]
     system.run(limit=1)
     assert [key for key, _ in system.store.rows(Table.TRANSACTION)] == [identifier.bytes]
@@ -175,14 +175,14 @@ def test_a_decision_is_kept_until_all_have_committed(system: System) -> None:
 
 def test_one_that_cannot_prepare_aborts_all(system: System) -> None:
     identifier = system.begin()
-    system.desks["b"].core.transactions.abort(identifier)  # b does not know it any more
+    system.desks["b"].core.transactions.abort(identifier)  # unknown to b from now on
     system.coordinator.commit(identifier)
     system.run()
     assert system.outcomes == [Outcome(identifier, False)]
     system.assert_ended(committed=False)
 
 
-def test_a_transaction_of_nobody(system: System) -> None:
+def test_a_transaction_without_participants(system: System) -> None:
     identifier = system.coordinator.begin()
     system.coordinator.commit(identifier)
     system.run()
@@ -190,7 +190,7 @@ def test_a_transaction_of_nobody(system: System) -> None:
     assert list(system.store.rows(Table.TRANSACTION)) == []
 
 
-def test_who_comes_too_late_aborts(system: System) -> None:
+def test_a_participant_that_enlists_too_late_aborts(system: System) -> None:
     identifier = system.coordinator.begin()
     system.coordinator.abort(identifier)
     system.coordinator.enlist(identifier, "a")
@@ -214,7 +214,7 @@ def test_a_committed_transaction_cannot_be_aborted(system: System) -> None:
 def test_a_participant_that_crashes_after_it_prepared_commits_with_the_others(system: System) -> None:
     identifier = system.begin()
     system.coordinator.commit(identifier)
-    system.run(limit=4)  # decided, nobody has been told
+    system.run(limit=4)  # decided, no commit delivered
     system.crash("b")
     assert system.states()[1] == [LOCKED, LOCKED]
     desk = system.desks["b"]
@@ -233,7 +233,7 @@ def test_a_participant_that_crashes_after_it_prepared_aborts_with_the_others(sys
     assert system.waiting[0] == Request("b", Action.PREPARE, identifier)
     system.coordinator.abort(identifier)
     system.waiting.clear()
-    system.coordinator.take()  # nobody hears of it
+    system.coordinator.take()  # the request is lost
     system.crash("a")
     assert system.states()[0] == [LOCKED, LOCKED]
     system.take()
@@ -255,7 +255,7 @@ def test_a_participant_that_crashes_before_it_prepared_aborts_all(system: System
 def test_a_coordinator_that_crashes_before_its_decision_aborts(system: System) -> None:
     identifier = system.begin()
     system.coordinator.commit(identifier)
-    system.run(limit=3)  # both are prepared, one has said so
+    system.run(limit=3)  # both are prepared, one reply delivered
     assert system.states() == [[LOCKED, LOCKED]] * 2
     system.crash("coordinator")
     system.run()
@@ -278,29 +278,29 @@ def test_a_coordinator_that_crashes_after_its_decision_commits(system: System) -
 @pytest.mark.parametrize("second", [None, "a", "b", "coordinator"])
 @pytest.mark.parametrize("first", ["a", "b", "coordinator"])
 @pytest.mark.parametrize("after", range(9))
-def test_whoever_crashes_and_when_all_end_alike(
+def test_all_end_alike_whichever_crashes_and_whenever(
     after: int, first: str, second: str | None, durable: bool
 ) -> None:
     system = System()
     system.coordinator.commit(system.begin())
     system.run(limit=after)
     if not durable and system.waiting:
-        system.deliver(durable=False)  # what it did is lost with the crash, or it does the next step later
+        system.deliver(durable=False)  # its step is lost with the crash, or delivered later
     system.crash(first)
     if second is not None:
         system.run(limit=1)
         system.crash(second)
     system.run()
-    for name in NAMES:  # those that had no answer ask again
+    for name in NAMES:  # participants without an answer ask again
         system.desks[name].step()
         system.coordinator.reenlist(name, list(system.desks[name].core.queue_manager.transactions))
     system.run()
     committed = system.bodies()[0] == [b"new"]
-    assert {one.committed for one in system.outcomes} <= {committed}
+    assert {outcome.committed for outcome in system.outcomes} <= {committed}
     system.assert_ended(committed=committed)
 
 
-def test_a_participant_that_is_known_to_be_lost_aborts_all_before_it_is_back(system: System) -> None:
+def test_the_loss_of_a_participant_aborts_all(system: System) -> None:
     identifier = system.begin()
     system.coordinator.lost("b")
     assert system.coordinator.take()[1][-1] == Outcome(identifier, False)
@@ -315,7 +315,7 @@ def test_a_participant_that_comes_back_without_a_transaction_aborts_it(system: S
 def test_a_participant_whose_answer_was_lost_is_still_prepared(system: System) -> None:
     identifier = system.begin()
     system.coordinator.commit(identifier)
-    system.run(limit=3)  # both are prepared, a has said so
+    system.run(limit=3)  # both are prepared, the reply of a delivered
     assert system.waiting.pop() == (identifier, "b", PREPARED)
     system.coordinator.reenlist("b", system.desks["b"].core.transactions.in_doubt)
     system.run()

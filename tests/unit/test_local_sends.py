@@ -1,4 +1,4 @@
-"""Messages to queues of the same queue manager: there at once, with what their sender asked for."""
+"""Messages to queues of the same queue manager: delivered at once, with acknowledgements and journaling."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from msmqwire.qm.store.memory import MemoryStore
 
 
 def core() -> Core:
-    found = Core(MemoryStore(), new_guid=uuid4, computer_name="alpha", quota=1 << 30)
-    found.at(0, 1_700_000_000)
-    found.start()
-    return found
+    manager = Core(MemoryStore(), new_guid=uuid4, computer_name="alpha", quota=1 << 30)
+    manager.at(0, 1_700_000_000)
+    manager.start()
+    return manager
 
 
 def queue(manager: Core, name: str, *, transactional: bool = False) -> Queue:
-    wanted = Queue(NULL_GUID)
-    manager.queues.set_defaults(wanted)
-    wanted.pathname, wanted.transactional = f"alpha\\private$\\{name}", transactional
-    _, found = manager.queues.create(wanted)
-    assert found is not None
-    return found
+    template = Queue(NULL_GUID)
+    manager.queues.set_defaults(template)
+    template.pathname, template.transactional = f"alpha\\private$\\{name}", transactional
+    _, created = manager.queues.create(template)
+    assert created is not None
+    return created
 
 
-def bodies(found: Queue | None) -> list[bytes]:
-    assert found is not None
-    return [position.message.body for position in found.positions]
+def bodies(opened: Queue | None) -> list[bytes]:
+    assert opened is not None
+    return [position.message.body for position in opened.positions]
 
 
 def message(manager: Core, admin: Queue, body: bytes) -> Message:
@@ -81,41 +81,43 @@ def test_the_queue_says_whether_a_transaction_is_needed() -> None:
     queue(manager, "plain")
     queue(manager, "ordered", transactional=True)
     transaction = manager.transactions.create(manager.context.new_guid())
-    for name, given in (("plain", transaction), ("ordered", None)):
+    for name, used in (("plain", transaction), ("ordered", None)):
         _, opened = manager.queues.open(
             parse_format_name(f"DIRECT=OS:alpha\\private$\\{name}"), QueueAccessType.SEND_ACCESS
         )
         assert opened is not None
         assert opened.queue is not None
-        assert manager.send(opened, Message(), given) == HResult.MQ_ERROR_TRANSACTION_USAGE
+        assert manager.send(opened, Message(), used) == HResult.MQ_ERROR_TRANSACTION_USAGE
         assert not len(opened.queue.positions)
 
 
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.parametrize("host", ["alpha", "beta"])
-def test_what_no_packet_can_hold_is_refused_before_it_is_anywhere(host: str, recoverable: bool) -> None:
+def test_a_message_that_fits_no_packet_is_refused_before_anything_changes(
+    host: str, recoverable: bool
+) -> None:
     manager = core()
     queue(manager, "orders")
     name = parse_format_name(f"DIRECT=OS:{host}\\private$\\orders")
     _, opened = manager.queues.open(name, QueueAccessType.SEND_ACCESS)
     assert opened is not None
     assert opened.queue is not None
-    wrong = Message(label="x" * 300, delivery_guarantee=DeliveryGuarantee(recoverable))
+    too_long = Message(label="x" * 300, delivery_guarantee=DeliveryGuarantee(recoverable))
     with pytest.raises(InvalidValue, match="Label"):
-        manager.send(opened, wrong)
+        manager.send(opened, too_long)
     assert not len(opened.queue.positions)
     assert manager.queue_manager.total_bytes == 0
 
 
-def test_a_message_is_sent_once() -> None:
+def test_a_sent_message_cannot_be_sent_again() -> None:
     manager = core()
     orders = queue(manager, "orders")
     _, opened = manager.queues.open(
         parse_format_name("DIRECT=OS:alpha\\private$\\orders"), QueueAccessType.SEND_ACCESS
     )
     assert opened is not None
-    once = Message(body=b"m")
-    manager.send(opened, once)
+    sent = Message(body=b"m")
+    manager.send(opened, sent)
     with pytest.raises(InvalidValue, match="has been sent"):
-        manager.send(opened, once)
+        manager.send(opened, sent)
     assert bodies(orders) == [b"m"]

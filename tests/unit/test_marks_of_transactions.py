@@ -1,4 +1,4 @@
-"""The marks of a transaction, written over a packet built before: as in one that is built with them."""
+"""Patching TransactionHeader.Flags of a packet: the same bytes as building it with these values."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules import serialization
-from msmqwire.qm.rules.packet_patch import in_transaction
+from msmqwire.qm.rules.packet_patch import patch_transaction_flags
 
 NAMES = st.sampled_from([r"DIRECT=TCP:10.0.0.5\q", r"DIRECT=OS:a-longer-name.example.com\private$\orders"])
-MARKS = st.tuples(st.integers(0, (1 << 20) - 1), st.booleans(), st.booleans())
+FLAGS = st.tuples(st.integers(0, (1 << 20) - 1), st.booleans(), st.booleans())
 
 
-def message(name: str, label: str, body: bytes, marks: tuple[int, bool, bool], final: bool) -> Message:
-    """A message of a transaction with these marks."""
-    number, first, last = marks
+def message(name: str, label: str, body: bytes, flags: tuple[int, bool, bool], final: bool) -> Message:
+    """A message of a transaction with this Flags.ID, FM and LM."""
+    number, first, last = flags
     return Message(
         destination=parse_format_name(name),
         label=label,
@@ -31,8 +31,8 @@ def message(name: str, label: str, body: bytes, marks: tuple[int, bool, bool], f
     )
 
 
-@given(NAMES, st.text("abc", max_size=9), st.binary(max_size=40), MARKS, MARKS, st.booleans())
-def test_they_are_as_if_the_packet_was_built_with_them(
+@given(NAMES, st.text("abc", max_size=9), st.binary(max_size=40), FLAGS, FLAGS, st.booleans())
+def test_a_patched_packet_equals_one_built_with_the_same_flags(
     name: str,
     label: str,
     body: bytes,
@@ -41,5 +41,5 @@ def test_they_are_as_if_the_packet_was_built_with_them(
     final: bool,
 ) -> None:
     built = serialization.to_packet(message(name, label, body, before, final))
-    wanted = message(name, label, body, after, final)
-    assert in_transaction(built, wanted) == serialization.to_packet(wanted)
+    expected = message(name, label, body, after, final)
+    assert patch_transaction_flags(built, expected) == serialization.to_packet(expected)

@@ -1,4 +1,4 @@
-"""Timers that are restarted again and again: what they keep is bounded."""
+"""The memory of timers that are restarted many times is bounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOUND = 64 << 10
 
 
 @pytest.mark.parametrize("expire", [True, False])
-def test_timers_brought_forward_leave_nothing_behind(expire: bool) -> None:
+def test_rescheduled_timers_do_not_accumulate(expire: bool) -> None:
     timers, expired = Timers(), []
     for key in range(KEYS):
         timers.start(Timer.SESSION_CLEANUP, key, 3_600_000, lambda: None)

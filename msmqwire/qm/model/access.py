@@ -1,6 +1,6 @@
-"""Who may do what: the access check of [MS-DTYP] 2.5.3.2 on the objects of [MS-MQDMPR] 3.1.1.
+"""Access control: the access check of [MS-DTYP] 2.5.3.2 on the objects of [MS-MQDMPR] 3.1.1.
 
-Rights are those of [MS-MQMQ] 2.2.23 to 2.2.27. Object trees, conditions and privileges are not known here: an
+Rights are those of [MS-MQMQ] 2.2.23 to 2.2.27. Object trees, conditions and privileges are not supported: an
 entry for a part of an object has no effect, a condition never allows and always denies, and the right to read
 or write audit lists is never granted.
 """
@@ -47,16 +47,16 @@ PRINCIPAL_SELF: Final = sid_bytes("S-1-5-10")
 LOCAL_SYSTEM: Final = sid_bytes("S-1-5-18")
 
 _PLACEHOLDERS: Final = frozenset({CREATOR_OWNER, CREATOR_GROUP, OWNER_RIGHTS, PRINCIPAL_SELF})
-_IMPLIED: Final = int(ACCESS_MASK.READ_CONTROL | ACCESS_MASK.WRITE_DAC)
+_OWNER_RIGHTS_IMPLIED: Final = int(ACCESS_MASK.READ_CONTROL | ACCESS_MASK.WRITE_DAC)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """On whose behalf something is done.
+    """The user on whose behalf something is done.
 
     Attributes:
         user: SID of the user.
-        groups: SIDs of the groups that the user is in.
+        groups: SIDs of the groups of the user.
     """
 
     user: bytes
@@ -64,7 +64,7 @@ class Token:
 
     @classmethod
     def of(cls, user: bytes, groups: Iterable[bytes] = ()) -> Token:
-        """The token of a user, who is in Everyone unless it is the anonymous user: [MS-DTYP] 2.4.2.4.
+        """Return the token of a user, a member of Everyone unless anonymous: [MS-DTYP] 2.4.2.4.
 
         Raises MalformedPacket if `user` is not a SID.
         """
@@ -73,16 +73,16 @@ class Token:
 
     @property
     def sids(self) -> frozenset[bytes]:
-        """All SIDs, apart from those that stand for somebody else in an entry and are nobody's own."""
+        """All SIDs, without the placeholders of entries, which are nobody's own."""
         return (self.groups | {self.user}) - _PLACEHOLDERS
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRights:
-    """What the generic rights mean for one kind of object; 0 where its specification names nothing.
+    """The generic rights of one kind of object; 0 where its specification defines none.
 
     Attributes:
-        all: every right that the kind has.
+        all: every right of the kind.
     """
 
     read: int
@@ -90,14 +90,14 @@ class ObjectRights:
     all: int
 
     def mapped(self, mask: int) -> int:
-        """The mask with generic rights translated: [MS-DTYP] 2.4.3. Those that mean nothing stay."""
-        for generic, meant in (
+        """Translate the generic rights of a mask: [MS-DTYP] 2.4.3. Those without meaning stay."""
+        for generic, specific in (
             (ACCESS_MASK.GENERIC_READ, self.read),
             (ACCESS_MASK.GENERIC_WRITE, self.write),
             (ACCESS_MASK.GENERIC_ALL, self.all),
         ):
-            if mask & generic and meant:
-                mask = mask & ~int(generic) | meant
+            if mask & generic and specific:
+                mask = mask & ~int(generic) | specific
         return int(mask)
 
 
@@ -137,14 +137,14 @@ class _Effect(Enum):
     DENY = auto()
 
 
-# 0x09 is a callback that allows if a condition holds, 0x0A one that denies: [MS-DTYP] 2.4.4.17.3 has an
-# unknown condition not allow, and deny.
+# 0x09 is a callback that allows if a condition holds, 0x0A one that denies: by [MS-DTYP] 2.4.4.17.3 an
+# unknown condition does not allow, and denies.
 _EFFECTS: Final = MappingProxyType({0x00: _Effect.ALLOW, 0x01: _Effect.DENY, 0x0A: _Effect.DENY})
 
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """What a descriptor says, read once. `entries` is None without a DACL."""
+    """The parsed owner and DACL of a descriptor. `entries` is None without a DACL."""
 
     owner: bytes | None
     entries: tuple[tuple[_Effect, int, bytes], ...] | None
@@ -169,53 +169,54 @@ def _policy(descriptor: bytes) -> _Policy:
 def granted_access(
     descriptor: bytes, token: Token, mask: int, rights: ObjectRights = QUEUE_RIGHTS
 ) -> int | None:
-    """The rights that a token is granted of those asked for: [MS-DTYP] 2.5.3.2. None when access is denied.
+    """Return the rights that a token is granted, or None if access is denied: [MS-DTYP] 2.5.3.2.
 
-    With MAXIMUM_ALLOWED these are all that it could be granted, at least one and those of `mask` among them.
+    Without MAXIMUM_ALLOWED these are the requested rights; with it all that the token could be granted, at
+    least one and those of `mask` included.
 
     Args:
         descriptor: a self-relative SECURITY_DESCRIPTOR.
         mask: an ACCESS_MASK, generic rights included.
-        rights: what generic rights mean for the object.
+        rights: the generic rights of the object.
 
     Raises MalformedPacket.
     """
-    policy, wanted = _policy(descriptor), rights.mapped(mask)
-    maximum = wanted & ACCESS_MASK.MAXIMUM_ALLOWED
-    wanted &= ~int(ACCESS_MASK.MAXIMUM_ALLOWED)
-    if wanted & ACCESS_MASK.ACCESS_SYSTEM_SECURITY:
+    policy, requested = _policy(descriptor), rights.mapped(mask)
+    maximum = requested & ACCESS_MASK.MAXIMUM_ALLOWED
+    requested &= ~int(ACCESS_MASK.MAXIMUM_ALLOWED)
+    if requested & ACCESS_MASK.ACCESS_SYSTEM_SECURITY:
         return None
     if policy.entries is None:
-        return wanted | int(rights.all) if maximum else wanted
+        return requested | int(rights.all) if maximum else requested
     sids, implied = token.sids, 0
     # S-1-5-7 as owner means that no owner is known (DMPR-3.1.7.1.3.1-04): the anonymous user gains nothing.
     if policy.owner in sids and policy.owner != ANONYMOUS:
         sids |= {OWNER_RIGHTS}
         # "ACEs from object owner" are those for OWNER_RIGHTS: [MS-DTYP] 2.4.2.4.
-        implied = 0 if policy.owner_is_limited else _IMPLIED
+        implied = 0 if policy.owner_is_limited else _OWNER_RIGHTS_IMPLIED
     entries = [(effect, entry) for effect, entry, sid in policy.entries if sid in sids]
     if maximum:
-        return _maximum(entries, wanted, implied)
-    remaining = wanted & ~implied
+        return _maximum(entries, requested, implied)
+    remaining = requested & ~implied
     for effect, entry in entries:
         if effect is _Effect.ALLOW:
             remaining &= ~entry
         elif remaining & entry:
             return None
-    return None if remaining else wanted
+    return None if remaining else requested
 
 
-def _maximum(entries: Iterable[tuple[_Effect, int]], wanted: int, implied: int) -> int | None:
-    """All rights that entries grant, in whatever order. The pseudo-code drops those of the owner."""
-    given = {_Effect.ALLOW: 0, _Effect.DENY: 0}
+def _maximum(entries: Iterable[tuple[_Effect, int]], requested: int, implied: int) -> int | None:
+    """Return all rights that entries grant, in any order. The pseudo-code drops those of the owner."""
+    masks = {_Effect.ALLOW: 0, _Effect.DENY: 0}
     for effect, entry in entries:
-        given[effect] |= entry
-    granted = given[_Effect.ALLOW] & ~given[_Effect.DENY] | implied
-    return granted if granted and not wanted & ~granted else None
+        masks[effect] |= entry
+    granted = masks[_Effect.ALLOW] & ~masks[_Effect.DENY] | implied
+    return granted if granted and not requested & ~granted else None
 
 
 def access_allowed(descriptor: bytes, token: Token, mask: int, rights: ObjectRights = QUEUE_RIGHTS) -> bool:
-    """Whether `granted_access` grants all that is asked for. A malformed descriptor lets nobody in."""
+    """Whether `granted_access` grants the requested rights. A malformed descriptor denies everybody."""
     try:
         return granted_access(descriptor, token, mask, rights) is not None
     except MalformedPacket:
@@ -225,26 +226,26 @@ def access_allowed(descriptor: bytes, token: Token, mask: int, rights: ObjectRig
 def set_security(
     element: QueueManager | Queue | Enterprise | Site | ConnectedNetwork, descriptor: bytes
 ) -> None:
-    """Give an object its descriptor.
+    """Set the descriptor of an object.
 
-    Generic rights in the entries of its DACL are translated ([MS-DTYP] 2.4.3), as a check does not do that.
+    Generic rights in the entries of its DACL are translated ([MS-DTYP] 2.4.3), as checks do not do so.
 
     Raises MalformedPacket, and InvalidValue for an entry with rights that such an object does not have.
     """
-    element.security = attached(descriptor, RIGHTS_OF[type(element)])
+    element.security = _translated(descriptor, RIGHTS_OF[type(element)])
 
 
-def attached(descriptor: bytes, rights: ObjectRights) -> bytes:
-    """The descriptor as an object with these rights keeps it. Raises as `set_security` does."""
+def _translated(descriptor: bytes, rights: ObjectRights) -> bytes:
+    """Translate the generic rights in a descriptor for an object. Raises as `set_security` does."""
     parts = descriptor_parts(descriptor)
     if parts.dacl is None:
         return build_descriptor(parts)
     acl, aces = ACL.parse(parts.dacl), []
-    for number, came in enumerate(acl.Aces):
-        ace = came
+    for number, original in enumerate(acl.Aces):
+        ace = original
         if entry := access_entry(ace):
-            mask = rights.mapped(entry[0]) & ~int(ACCESS_MASK.MAXIMUM_ALLOWED)  # of no meaning in an entry
-            if unknown := mask & ~int(rights.all):  # ~ of an IntFlag knows its own bits only
+            mask = rights.mapped(entry[0]) & ~int(ACCESS_MASK.MAXIMUM_ALLOWED)  # meaningless in an entry
+            if unknown := mask & ~int(rights.all):  # ~ of an IntFlag has only its own bits
                 path = f"SECURITY_DESCRIPTOR.Dacl.Aces[{number}].Body.Mask"
                 raise InvalidValue(f"{unknown:#010x} are no rights of the object", path=path)
             ace = ace.replace(Body=mask.to_bytes(4, "little") + ace.Body[4:])
@@ -257,14 +258,14 @@ RIGHTS: Final[Mapping[QueueAccessType, MQQUEUEACCESSMASK]] = MappingProxyType(
         QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
         QueueAccessType.SEND_ACCESS: MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE,
         QueueAccessType.PEEK_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
-        # Where messages are moved to: what takes them out is another descriptor, opened with ReceiveAccess.
-        # The specifications name no right; MQMoveMessage asks for the one to peek.
+        # For the target of a move; the source is another descriptor, opened with ReceiveAccess. The
+        # specifications name no right; MQMoveMessage requires the right to peek.
         QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
         QueueAccessType.RECEIVE_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
         QueueAccessType.PEEK_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
     }
 )
-"""What Open Queue needs, of the queue's descriptor."""
+"""The right in a queue's descriptor that Open Queue requires."""
 
 JOURNAL_RIGHTS: Final[Mapping[QueueAccessType, MQQUEUEACCESSMASK]] = MappingProxyType(
     {
@@ -272,7 +273,7 @@ JOURNAL_RIGHTS: Final[Mapping[QueueAccessType, MQQUEUEACCESSMASK]] = MappingProx
         QueueAccessType.PEEK_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,  # no bit for peeking
     }
 )
-"""What Open Queue needs for the journal of a queue, of the queue's descriptor."""
+"""The right in a queue's descriptor that Open Queue requires for its journal."""
 
 SYSTEM_JOURNAL_RIGHTS: Final[Mapping[QueueAccessType, MQQMACCESSMASK]] = MappingProxyType(
     {
@@ -280,7 +281,7 @@ SYSTEM_JOURNAL_RIGHTS: Final[Mapping[QueueAccessType, MQQMACCESSMASK]] = Mapping
         QueueAccessType.PEEK_ACCESS: MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
     }
 )
-"""What Open Queue needs for the system journal, of the queue manager's descriptor."""
+"""The right in the queue manager's descriptor that Open Queue requires for the system journal."""
 
 DEADLETTER_RIGHTS: Final[Mapping[QueueAccessType, MQQMACCESSMASK]] = MappingProxyType(
     {
@@ -288,11 +289,11 @@ DEADLETTER_RIGHTS: Final[Mapping[QueueAccessType, MQQMACCESSMASK]] = MappingProx
         QueueAccessType.PEEK_ACCESS: MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE,
     }
 )
-"""What Open Queue needs for the two system dead-letter queues, of the queue manager's descriptor."""
+"""The right in the queue manager's descriptor that Open Queue requires for system dead-letter queues."""
 
 
 class Operation(Enum):
-    """What is done to a queue or queue manager, apart from Open Queue."""
+    """The operations on a queue or queue manager, except Open Queue."""
 
     CREATE_QUEUE = auto()
     DELETE = auto()
@@ -315,7 +316,7 @@ QUEUE_OPERATIONS: Final[Mapping[Operation, MQQUEUEACCESSMASK]] = MappingProxyTyp
         Operation.TAKE_OWNERSHIP: MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP,
     }
 )
-"""What an operation on a queue needs, of the queue's descriptor."""
+"""The right in a queue's descriptor that an operation on it requires."""
 
 QUEUE_MANAGER_OPERATIONS: Final[Mapping[Operation, MQQMACCESSMASK]] = MappingProxyType(
     {
@@ -328,30 +329,30 @@ QUEUE_MANAGER_OPERATIONS: Final[Mapping[Operation, MQQMACCESSMASK]] = MappingPro
         Operation.TAKE_OWNERSHIP: MQQMACCESSMASK.MQSEC_TAKE_MACHINE_OWNERSHIP,
     }
 )
-"""What an operation on a queue manager needs, of its descriptor."""
+"""The right in a queue manager's descriptor that an operation on it requires."""
 
 
 def may_open(queue: Queue, token: Token | None, access: QueueAccessType) -> bool:
-    """Whether Open Queue may open a queue for a token; None is the owner of the queue manager, who may all.
+    """Whether Open Queue may open a queue for a token; None is the queue manager's owner, who always may.
 
-    A subqueue is guarded by the queue it belongs to. Whether a message may be sent to a queue elsewhere is
-    judged there.
+    A subqueue is protected by the descriptor of its queue. Sending to a queue of another queue manager is
+    checked there.
     """
     if token is None or (isinstance(queue, OutgoingQueue) and access is QueueAccessType.SEND_ACCESS):
         return True
     manager = queue.queue_manager
-    guard: Queue | QueueManager = queue.owner_queue or queue
+    protecting: Queue | QueueManager = queue.owner_queue or queue
     table: Mapping[QueueAccessType, int] = RIGHTS
     if queue.owner_queue and queue.owner_queue.journal is queue:
         table = JOURNAL_RIGHTS
     elif manager and queue is manager.system_journal_queue:
-        guard, table = manager, SYSTEM_JOURNAL_RIGHTS
+        protecting, table = manager, SYSTEM_JOURNAL_RIGHTS
     elif manager and queue in (
         manager.system_deadletter_queue,
         manager.system_transactional_deadletter_queue,
     ):
-        guard, table = manager, DEADLETTER_RIGHTS
-    return access in table and _has(guard, token, table[access])
+        protecting, table = manager, DEADLETTER_RIGHTS
+    return access in table and _is_granted(protecting, token, table[access])
 
 
 def may(element: Queue | QueueManager, token: Token | None, operation: Operation) -> bool:
@@ -361,20 +362,22 @@ def may(element: Queue | QueueManager, token: Token | None, operation: Operation
     table: Mapping[Operation, int] = (
         QUEUE_MANAGER_OPERATIONS if isinstance(element, QueueManager) else QUEUE_OPERATIONS
     )
-    return operation in table and _has(element, token, table[operation])
+    return operation in table and _is_granted(element, token, table[operation])
 
 
-def _has(element: Queue | QueueManager, token: Token, mask: int) -> bool:
+def _is_granted(element: Queue | QueueManager, token: Token, mask: int) -> bool:
     return access_allowed(element.security, token, mask, RIGHTS_OF[type(element)])
 
 
 _NOBODY: Final = frozenset({NULL_SID, EVERYONE, ANONYMOUS})
 _GROUP_DEFAULTED, _DACL_DEFAULTED = 0x0002, 0x0008
-# S-1-5-21, before three numbers and a RID:
-_OF_A_DOMAIN: Final = bytes.fromhex("01 05 00 00 00 00 00 05 15 00 00 00")
+# S-1-5-21, followed by three numbers and a RID:
+_DOMAIN_SID_PREFIX: Final = bytes.fromhex("01 05 00 00 00 00 00 05 15 00 00 00")
 _DOMAIN_USER_RID_GUEST: Final = 501
-_ALL: Final = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL
-_LOOK: Final = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS
+_FULL_ACCESS: Final = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL
+_READ_ATTRIBUTES: Final = (
+    MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS
+)
 
 
 def default_security(
@@ -388,15 +391,15 @@ def default_security(
 ) -> bytes:
     """Create Default Queue Security Descriptor, self-relative: [MS-MQDMPR] 3.1.7.1.3.1.
 
-    By the letter an owner who is no user of a domain is nobody (DMPR-3.1.7.1.3.1-04), and everybody may do
-    everything (-06); on a machine that knows no domain that would be all its queues. With `local_owner` an
-    account of the machine counts as a domain user in both places. Everyone, the anonymous user and S-1-0-0
-    never count.
+    By the letter, an owner who is not a domain user is anonymous (DMPR-3.1.7.1.3.1-04), and everybody has
+    full access (-06); on a machine without a domain that would apply to all its queues. With `local_owner`
+    an account of the machine counts as a domain user in both cases. Everyone, the anonymous user and S-1-0-0
+    never do.
 
     Args:
-        user: SID of the user on whose behalf the queue is made, who owns it if `supplied` names no owner;
+        user: SID of the user on whose behalf the queue is created, who owns it if `supplied` names no owner;
             None for the queue manager's own account, S-1-5-18.
-        supplied: iQueue.Security, empty when not set: its owner, DACL and SACL are taken over.
+        supplied: iQueue.Security, empty if not set: its owner, DACL and SACL are copied.
         is_domain_user: whether a SID is that of a domain user.
         local_owner: `Settings.local_owner` in workgroup mode, False in directory-integrated mode.
         machine_sid: objectSid of the computer in the directory; None in workgroup mode or if that fails.
@@ -404,26 +407,29 @@ def default_security(
 
     Raises MalformedPacket, and InvalidValue for entries with rights that a queue does not have.
     """
-    given = descriptor_parts(attached(supplied, QUEUE_RIGHTS)) if supplied else DescriptorParts()
-    owner = given.owner or user or LOCAL_SYSTEM  # DMPR-3.1.7.1.3.1-02, -03
-    known = owner not in _NOBODY and (local_owner or is_domain_user(owner))
-    if not known:
+    parts = descriptor_parts(_translated(supplied, QUEUE_RIGHTS)) if supplied else DescriptorParts()
+    owner = parts.owner or user or LOCAL_SYSTEM  # DMPR-3.1.7.1.3.1-02, -03
+    is_user = owner not in _NOBODY and (local_owner or is_domain_user(owner))
+    if not is_user:
         owner = ANONYMOUS  # -04
-    dacl, control = given.dacl, _GROUP_DEFAULTED
+    dacl, control = parts.dacl, _GROUP_DEFAULTED
     if dacl is None:  # -05
         control |= _DACL_DEFAULTED
-        dacl = _default_dacl(owner, not known or _is_guest(owner), machine_sid, reachable_by_srmp)
-    # The steps give OwnerSid no place in the descriptor, but only as its owner does S-1-5-7 mean anything.
-    return build_descriptor(DescriptorParts(owner, None, given.sacl, dacl, control))  # -11
+        dacl = _default_dacl(owner, not is_user or _is_guest(owner), machine_sid, reachable_by_srmp)
+    # The steps do not say where OwnerSid goes; S-1-5-7 has a meaning only as the owner.
+    return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # -11
 
 
 def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, srmp: bool) -> bytes:
-    world, own = (int(_ALL), 0) if open_to_all else (int(_LOOK), int(_ALL))  # -06, -07
+    if open_to_all:  # -06
+        world, owners = int(_FULL_ACCESS), 0
+    else:  # -07
+        world, owners = int(_READ_ATTRIBUTES), int(_FULL_ACCESS)
     anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if srmp else 0  # -09
     entries = [(world | anonymous, EVERYONE), (anonymous, ANONYMOUS)]  # -10
     if machine_sid:
-        entries.append((int(_LOOK), machine_sid))  # -08
-    entries.append((own, owner))
+        entries.append((int(_READ_ATTRIBUTES), machine_sid))  # -08
+    entries.append((owners, owner))
     return ACL.build(
         {
             "Aces": [
@@ -436,4 +442,4 @@ def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, sr
 
 
 def _is_guest(sid: bytes) -> bool:
-    return sid.startswith(_OF_A_DOMAIN) and sid[-4:] == _DOMAIN_USER_RID_GUEST.to_bytes(4, "little")
+    return sid.startswith(_DOMAIN_SID_PREFIX) and sid[-4:] == _DOMAIN_USER_RID_GUEST.to_bytes(4, "little")

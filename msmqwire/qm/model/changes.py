@@ -1,7 +1,7 @@
-"""What of the data model must survive, as rows of tables: gathered by the rules, committed by a store.
+"""Changes of the persistent data model, as rows of tables: collected by the rules, committed by a store.
 
-A step of the rules changes rows; its effects may be carried out once these are durable. Rows are bytes:
-what is in them is known to the module that writes them.
+A step of the rules changes rows; its effects may be carried out once these are durable. Rows are bytes;
+their format is known only to the module that writes them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ Key = int | bytes
 
 
 class Table(Enum):
-    """The tables of a store. Keys of all rows of a table are integers below 2^63, or all bytes."""
+    """The tables of a store. The keys of a table are either all integers below 2^63, or all bytes."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # that of Enum is slow, and tables are keys
 
     META = "meta"  # by name (bytes): counters and settings
     QUEUE = "queue"  # by number: attributes of queues, outgoing ones too
-    MESSAGE = "message"  # by number: the place and state of a recoverable message
-    PACKET = "packet"  # by number of the message: the message itself
+    MESSAGE = "message"  # by number: the position and state of a recoverable message
+    PACKET = "packet"  # by number of the message: its packet
     TRANSACTION = "transaction"  # by Identifier
-    OUTGOING = "outgoing"  # by number of the message: how far its transfer is
+    OUTGOING = "outgoing"  # by number of the message: the state of its transfer
     SEQUENCE = "sequence"  # by number of the outgoing queue: its transactional sequence
     INCOMING = "incoming"  # by sender and destination: the last transactional message accepted
     HISTORY = "history"  # by message identifier: when a recoverable message was received
@@ -34,7 +34,7 @@ INTEGER_KEYS: Final = frozenset({Table.QUEUE, Table.MESSAGE, Table.PACKET, Table
 
 
 class Changes:
-    """Changed rows, the last change of each; None for a row that is gone."""
+    """Changed rows, with the last change of each; None for a deleted row."""
 
     __slots__ = ("rows",)
 
@@ -48,21 +48,21 @@ class Changes:
         return sum(map(len, self.rows.values()))
 
     def put(self, table: Table, key: Key, row: bytes) -> None:
-        """A row with new content."""
+        """Insert or replace a row."""
         rows = self.rows.get(table)
         if rows is None:
             self.rows[table] = rows = {}
         rows[key] = row
 
     def delete(self, table: Table, key: Key) -> None:
-        """A row that is gone; whether it was there does not matter."""
+        """Delete a row, if it exists."""
         rows = self.rows.get(table)
         if rows is None:
             self.rows[table] = rows = {}
         rows[key] = None
 
     def add(self, later: Changes) -> None:
-        """The changes of a later step on top."""
+        """Apply the changes of a later step on top."""
         for table, rows in later.rows.items():
             self.rows.setdefault(table, {}).update(rows)
 

@@ -1,4 +1,4 @@
-"""What all rules of one queue manager share: the model, the time, and what they want done."""
+"""The state that all rules of one queue manager share: the model, the time, changes and effects."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Subscriber(Protocol):
 
 
 class Context:
-    """The state of a queue manager that its rules work on.
+    """The state of a queue manager on which its rules operate.
 
     Attributes:
         queue_manager: LocalQueueManager.
-        settings: what the administrator has set.
+        settings: set by the administrator.
         timers: all timers; their `now` is the time since the system started.
         utc: seconds since 1970-01-01 UTC.
         changes: rows that have changed since the owner took them.
-        effects: what is to be done once these changes are durable.
+        effects: to be carried out once these changes are durable.
         subscribers: the protocols beside the core.
-        new_guid: gives a GUID that there is nowhere else.
+        new_guid: returns a new, globally unique GUID.
     """
 
     def __init__(self, queue_manager: QueueManager, settings: Settings, new_guid: Callable[[], UUID]) -> None:
@@ -63,7 +63,7 @@ class Context:
         return self.timers.now
 
     def take(self) -> tuple[Changes, list[Effect]]:
-        """What has changed and what is to be done since the last call."""
-        found = self.changes, self.effects
+        """Return the changes and effects since the last call."""
+        taken = self.changes, self.effects
         self.changes, self.effects = Changes(), []
-        return found
+        return taken

@@ -1,4 +1,4 @@
-"""What the directory knows: [MS-MQDMPR] 3.1.1.6 to 3.1.1.9 and 3.1.1.15."""
+"""The objects of the directory: [MS-MQDMPR] 3.1.1.6 to 3.1.1.9 and 3.1.1.15."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class DirectoryObject:
-    """What all objects of the directory have: [MS-MQDMPR] 3.1.1. The identifier never changes."""
+    """The base of all directory objects: [MS-MQDMPR] 3.1.1. The identifier never changes."""
 
     identifier: UUID
 
@@ -52,7 +52,7 @@ class Site(DirectoryObject):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RoutingLink(DirectoryObject):
-    """A way between two sites: [MS-MQDMPR] 3.1.1.8.
+    """A link between two sites: [MS-MQDMPR] 3.1.1.8.
 
     Attributes:
         actual_cost: 1 to 999,999.

@@ -1,17 +1,15 @@
-"""What the rules want done outside: plain values, carried out by their owner in their order.
+"""Effects of the rules on the outside: values that the owner carries out in their order.
 
-None of them may be carried out before the changes of the step that they come from, and of all steps before
-it, are durable.
+No effect may be carried out before the changes of its step, and of all earlier steps, are durable.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-if TYPE_CHECKING:
-    from msmqwire.qm.model.message import Message
-    from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
 
 
 class Resolve(NamedTuple):
@@ -22,9 +20,9 @@ class Resolve(NamedTuple):
 
 
 class Connect(NamedTuple):
-    """Open a transport connection to TCP 1801 of an address, which bears this number from now on.
+    """Open a transport connection to TCP 1801 of an address, to be known by this number.
 
-    `host` is the name that the address was found for.
+    `host` is the name that was resolved to the address.
     """
 
     connection: int
@@ -33,22 +31,22 @@ class Connect(NamedTuple):
 
 
 class Send(NamedTuple):
-    """Send bytes over a connection. One that is gone by now is passed over."""
+    """Send bytes over a connection. Ignored if the connection is closed by now."""
 
     connection: int
     data: bytes
 
 
 class Disconnect(NamedTuple):
-    """Close a connection, once the transport has what was sent over it. No answer is wanted."""
+    """Close a connection after passing all sent bytes to the transport. No answer is expected."""
 
     connection: int
 
 
 class SendDatagram(NamedTuple):
-    """Send a ping packet: a request to UDP 3527 of an address, or a response to where a request came from.
+    """Send a ping packet: a request to UDP 3527 of an address, or a response to the source of a request.
 
-    Responses go out from the ping port, requests from another one, to which the response is to come.
+    Responses are sent from the ping port, requests from another port, which receives the response.
     """
 
     address: str
@@ -61,10 +59,10 @@ class ReadCompleted(NamedTuple):
     """A read that had to wait has ended.
 
     Attributes:
-        request: the number that the read was given when it began to wait.
-        status: MQ_OK, or why there is no message.
+        request: the number of the waiting read.
+        status: MQ_OK, or an error.
         message: the message.
-        position: its place, which Dequeue Message End wants.
+        position: its position, which Dequeue Message End needs.
     """
 
     request: int
@@ -86,7 +84,7 @@ class TransactionReply(NamedTuple):
 
 
 class ErrorReport(NamedTuple):
-    """Something the administrator is to know."""
+    """A report for the administrator."""
 
     text: str
 

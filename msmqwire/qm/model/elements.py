@@ -1,12 +1,13 @@
-"""Queue managers, queues and what belongs to them: [MS-MQDMPR] 3.1.1.1 to .5, and .10 to .19."""
+"""Queue managers, queues and their elements: [MS-MQDMPR] 3.1.1.1 to .5, and .10 to .19."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from msmqwire.names import FormatName
 from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -27,9 +28,6 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 
-if TYPE_CHECKING:
-    from msmqwire.names import FormatName
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class QueueManager(DirectoryObject):
@@ -39,8 +37,8 @@ class QueueManager(DirectoryObject):
         queue_manager_quota: bytes for all queues.
         journal_quota: kilobytes for the journals of all queues.
         queues: QueueCollection, outgoing queues too, by number.
-        total_bytes: bytes that the messages of all queues take: judged against `queue_manager_quota`.
-        sequential_id: counts the messages put into queues; survives.
+        total_bytes: bytes of the messages of all queues, limited by `queue_manager_quota`.
+        sequential_id: counts the enqueued messages; persistent.
     """
 
     computer_name: str = ""
@@ -94,16 +92,16 @@ class QueueManager(DirectoryObject):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Queue(DirectoryObject):
-    """A queue of the local queue manager, or one of the directory: [MS-MQDMPR] 3.1.1.2.
+    """A queue of the local queue manager, or of the directory: [MS-MQDMPR] 3.1.1.2.
 
     Attributes:
-        number: of the queue in this queue manager; it never changes and is never used again.
+        number: of the queue in this queue manager; it never changes and is never reused.
         quota, journal_quota: kilobytes.
         security: a self-relative SECURITY_DESCRIPTOR.
         journal: JournalQueueReference.
         owner_queue: the queue that this is a subqueue or the journal of.
         subqueues: SubqueueCollection, by name in lower case.
-        incoming: IncomingTransactionalTransferInfoCollection, by sender and name used.
+        incoming: IncomingTransactionalTransferInfoCollection, by sender and the name that it uses.
         positions: MessagePositionList.
         descriptors: OpenQueueDescriptorCollection, by handle, in the order they were opened.
     """
@@ -143,37 +141,37 @@ class Queue(DirectoryObject):
 
     @property
     def active(self) -> bool:
-        """Whether it is in use: it is open, or an outgoing queue with messages to transfer."""
+        """Whether the queue is in use: open, or an outgoing queue with messages to transfer."""
         return bool(self.descriptors)
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class OutgoingQueue(Queue):
-    """Messages on their way to a queue elsewhere: [MS-MQDMPR] 3.1.1.3.
+    """A queue of messages for a queue of another queue manager: [MS-MQDMPR] 3.1.1.3.
 
     Attributes:
         destination: DestinationFormatName.
-        next_hops: addresses on the way, as [MS-MQMQ] 2.3.12.12 writes them.
-        acknowledged_peer: for the queue that order and final acknowledgements wait in, whose they are.
+        next_hops: addresses in the form of [MS-MQMQ] 2.3.12.12.
+        acknowledged_peer: for a queue of order and final acknowledgements, the queue manager they are for.
     """
 
     destination: FormatName | None = None
     next_hops: list[str] = field(default_factory=list)
     multicast: bool = False
-    transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # it stands below
+    transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # defined below
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     acknowledged_peer: UUID | None = None
     connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
 
     @property
     def active(self) -> bool:
-        """Whether it is in use: it is open, or has messages to transfer."""
+        """Whether the queue is in use: open, or with messages to transfer."""
         return bool(self.descriptors or len(self.positions))
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionHistory:
-    """One state that a connection came to: [MS-MQDMPR] 3.1.1.3.
+    """A state that a connection has reached: [MS-MQDMPR] 3.1.1.3.
 
     Attributes:
         status: the state.
@@ -190,7 +188,7 @@ class ConnectionHistory:
 
 @dataclass(frozen=True, slots=True)
 class SequenceInfo:
-    """SEQUENCE_INFO, a place in a transactional sequence: [MS-MQMQ] 2.2.5."""
+    """SEQUENCE_INFO, a position in a transactional sequence: [MS-MQMQ] 2.2.5."""
 
     sequence: TxSequenceId = NO_SEQUENCE
     number: int = 0
@@ -199,7 +197,7 @@ class SequenceInfo:
 
 @dataclass(slots=True, eq=False, repr=False)
 class OutgoingTransferInfo:
-    """How the transactional transfer out of a queue stands: [MS-MQDMPR] 3.1.1.4. Times are seconds."""
+    """The state of the transactional transfer out of a queue: [MS-MQDMPR] 3.1.1.4. Times are seconds."""
 
     eod_first_non_ack: SequenceInfo | None = None
     eod_last_ack: SequenceInfo | None = None
@@ -216,10 +214,10 @@ class OutgoingTransferInfo:
 
 @dataclass(slots=True, eq=False, repr=False)
 class IncomingTransactionalTransferInfo:
-    """How the transactional transfer into a queue from one sender stands: [MS-MQDMPR] 3.1.1.5.
+    """The state of the transactional transfer into a queue from one sender: [MS-MQDMPR] 3.1.1.5.
 
     Attributes:
-        queue: None while there is no such queue.
+        queue: None while the queue does not exist.
     """
 
     queue: Queue | None
@@ -233,11 +231,11 @@ class IncomingTransactionalTransferInfo:
 
 @dataclass(slots=True, eq=False, repr=False)
 class TransactionalOperation:
-    """One thing that a transaction does: [MS-MQDMPR] 3.1.1.13.
+    """An operation of a transaction: [MS-MQDMPR] 3.1.1.13.
 
     Attributes:
         target: TargetQueueReference, of Move.
-        dequeue_reason: the class of message that tells of the removal, of Dequeue.
+        dequeue_reason: the message class that reports the removal, of Dequeue.
     """
 
     operation_type: OperationType
@@ -252,8 +250,8 @@ class Transaction:
 
     Attributes:
         operations: TransactionalOperationCollection, first in first out.
-        single_phase: True for an internal one, False for one of a coordinator.
-        prepared: whether a coordinator has been told that it can be committed.
+        single_phase: True for an internal transaction, False for one of a coordinator.
+        prepared: whether it is prepared for a coordinator, who decides it.
     """
 
     identifier: UUID
@@ -271,7 +269,7 @@ class OpenQueueDescriptor:
         children: OpenQueueDescriptorCollection, of a multiple-element name.
         cursors: by handle.
         waiting: WaitingMessageReadOperationCollection, first in first out, by request number.
-        user: whose rights hold, a token of `msmqwire.qm.model.access`; None for the queue manager's owner.
+        user: whose rights apply, a `Token` of `msmqwire.qm.model.access`; None for the queue manager's owner.
     """
 
     handle: int
@@ -290,19 +288,18 @@ class OpenQueueDescriptor:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Cursor:
-    """A place in a queue that one reader goes on from: [MS-MQDMPR] 3.2.1.2.
+    """A position in a queue from which a reader continues: [MS-MQDMPR] 3.2.1.2.
 
     Attributes:
         position: MessagePositionReference.
-        behind: for a cursor at the reserved entry End, what was the last entry when it was sent there:
-            it goes on with what comes behind that.
+        resume_after: for a cursor at the reserved entry End, the last entry when it moved there.
     """
 
     handle: int
     descriptor: OpenQueueDescriptor
     position: MessagePosition
     state: CursorState = CursorState.UNREAD
-    behind: MessagePosition | None = None
+    resume_after: MessagePosition | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -310,10 +307,10 @@ class WaitingMessageReadOperation:
     """A read that waits for a message: [MS-MQDMPR] 3.1.1.10.
 
     Attributes:
-        request: the number by which `ReadCompleted` tells of it.
+        request: the request number of its `ReadCompleted`.
         destructive: DestructiveRead.
-        tag: what cancels it.
-        transaction, two_phase: how the message is to be taken.
+        tag: identifies it to Cancel Waiting Message Read Request.
+        transaction, two_phase: how the message is to be read.
     """
 
     request: int
@@ -337,7 +334,7 @@ class DispatchEntry:
 
 @dataclass(frozen=True, slots=True)
 class InternalCertificate:
-    """A certificate that the server has made for a user: [MS-MQDMPR] 3.1.1.19."""
+    """A certificate that the server created for a user: [MS-MQDMPR] 3.1.1.19."""
 
     certificate: bytes
     user: UUID

@@ -6,7 +6,7 @@ from enum import Enum, IntEnum, IntFlag, auto
 from typing import Final
 
 INFINITE: Final = 0xFFFFFFFF
-"""Of times in seconds and of quotas: without end."""
+"""No limit, of times in seconds and of quotas."""
 
 
 class QueueManagerState(Enum):
@@ -30,7 +30,7 @@ class OperatingSystemType(Enum):
 
 
 class DirectoryServerType(Enum):
-    """Which directory server a queue manager is, if it is one: [MS-MQDMPR] 3.1.1.1."""
+    """The kind of directory server that a queue manager is: [MS-MQDMPR] 3.1.1.1."""
 
     STANDALONE = "Standalone"
     BACKUP_SITE_CONTROLLER = "BackupSiteController"
@@ -39,7 +39,7 @@ class DirectoryServerType(Enum):
 
 
 class QueueType(Enum):
-    """Who made a queue and whether it is published: [MS-MQDMPR] 3.1.1.2."""
+    """Who created a queue and whether it is published: [MS-MQDMPR] 3.1.1.2."""
 
     PRIVATE = "Private"
     PUBLIC = "Public"
@@ -48,7 +48,7 @@ class QueueType(Enum):
 
 
 class QueuePrivacy(Enum):
-    """Queue.PrivacyLevel, which messages a queue takes: [MS-MQDMPR] 3.1.1.2."""
+    """Queue.PrivacyLevel, which messages a queue accepts: [MS-MQDMPR] 3.1.1.2."""
 
     NONE = "None"
     OPTIONAL = "Optional"
@@ -76,7 +76,7 @@ class OutgoingQueueState(Enum):
 
 
 class ConnectionStatus(Enum):
-    """ConnectionHistory.Status, how an attempt to connect went: [MS-MQDMPR] 3.1.1.3."""
+    """ConnectionHistory.Status, the state or failure of a connection: [MS-MQDMPR] 3.1.1.3."""
 
     IN_PROCESS = "InProcess"
     ESTABLISH_PACKET_RECEIVED = "EstablishPacketReceived"
@@ -107,7 +107,7 @@ class PositionState(IntEnum):
 
 
 class DeliveryGuarantee(IntEnum):
-    """Whether a message survives: [MS-MQDMPR] 3.1.1.12; the values are those of UserHeader.Flags.DM."""
+    """Whether a message survives a restart: [MS-MQDMPR] 3.1.1.12; its values are UserHeader.Flags.DM."""
 
     EXPRESS = 0
     RECOVERABLE = 1
@@ -150,7 +150,7 @@ class QueueFormatType(IntEnum):
 class AcknowledgementsRequested(IntFlag):
     """Acknowledgements that a sender asks for: [MS-MQDMPR] 3.1.1.12.
 
-    The values are the bits of MessagePropertiesHeader.Flags; the longer names are sums.
+    The values are the bits of MessagePropertiesHeader.Flags; the longer names are combinations.
     """
 
     NONE = 0x00
@@ -173,7 +173,7 @@ class OperationType(IntEnum):
 
 
 class DirectoryOperationResult(Enum):
-    """How a directory event ended: [MS-MQDMPR] 3.1.1.17."""
+    """The result of a directory event: [MS-MQDMPR] 3.1.1.17."""
 
     SUCCESS = "Success"
     GENERIC_ERROR = "GenericError"
@@ -185,7 +185,7 @@ class DirectoryOperationResult(Enum):
 
 
 class MessageSeekAction(Enum):
-    """Which message a read by LookupIdentifier means: [MS-MQDMPR] 3.1.1.17."""
+    """Which message a read by LookupIdentifier returns: [MS-MQDMPR] 3.1.1.17."""
 
     SEEK_FIRST = "SeekFirst"
     SEEK_PREVIOUS = "SeekPrevious"
@@ -213,7 +213,7 @@ class QueueShareMode(Enum):
 
 
 class RemoteReadState(Enum):
-    """The part of a descriptor in remote read: [MS-MQDMPR] 3.1.1.16."""
+    """The state of a descriptor in remote read: [MS-MQDMPR] 3.1.1.16."""
 
     NONE = "None"
     OPENED = "Opened"
@@ -230,7 +230,7 @@ class CursorState(Enum):
 
 
 class CursorResult(Enum):
-    """What a cursor event gives: [MS-MQDMPR] 3.2.7."""
+    """The result of a cursor event: [MS-MQDMPR] 3.2.7."""
 
     SUCCEEDED = "Succeeded"
     WAITING = "Waiting"
@@ -240,14 +240,14 @@ class CursorResult(Enum):
 
 
 class SeekDirection(Enum):
-    """Which way a queue is searched: [MS-MQDMPR] 3.1.7.3.2."""
+    """The direction of a search in a queue: [MS-MQDMPR] 3.1.7.3.2."""
 
     FORWARD = auto()
     BACKWARD = auto()
 
 
 class EnqueueStatus(IntEnum):
-    """What Enqueue Message gives: [MS-MQDMPR] 3.1.7.1.9."""
+    """The result of Enqueue Message: [MS-MQDMPR] 3.1.7.1.9."""
 
     OK = 0
     QUEUE_QUOTA_EXCEEDED = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from uuid import UUID
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, MessageClass
@@ -17,15 +17,12 @@ from msmqwire.qm.model.enumerations import (
     SenderIdentifierType,
 )
 
-if TYPE_CHECKING:
-    from typing import Self
-
 NULL_GUID: Final = UUID(int=0)
 LABEL_MAX: Final = 249
 """Characters of a label: DMPR-3.1.1.12-46."""
 TIME_TO_REACH_QUEUE: Final = 0x54600
 """Seconds, four days: DMPR-3.1.1.12-48."""
-_BESIDE_THE_PACKET: Final = frozenset(
+_ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
     {
         "allow_peek_when_locked",
         "application_deadletter_queue",
@@ -39,7 +36,7 @@ _BESIDE_THE_PACKET: Final = frozenset(
 
 
 class ObjectId(NamedTuple):
-    """OBJECTID, which names a message in the whole system: [MS-MQMQ] 2.2.8."""
+    """OBJECTID, the identifier of a message in the whole system: [MS-MQMQ] 2.2.8."""
 
     lineage: UUID = NULL_GUID
     uniquifier: int = 0
@@ -49,35 +46,35 @@ class ObjectId(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The identifier in 20 bytes, as CorrelationID holds it."""
+        """Read an identifier from 20 bytes, as in CorrelationID."""
         return cls(UUID(bytes_le=data[:16]), int.from_bytes(data[16:], "little"))
 
 
 class TxSequenceId(NamedTuple):
-    """A transactional sequence: [MS-MQMQ] 2.2.18.1.2. Compares as the 64-bit number that it stands for."""
+    """A transactional sequence: [MS-MQMQ] 2.2.18.1.2. Compares as its 64-bit number does."""
 
     time_stamp: int = 0
     ordinal: int = 0
 
 
 NO_IDENTIFIER: Final = ObjectId()
-"""Of a message that has not been sent."""
+"""The identifier of a message that has not been sent."""
 NO_SEQUENCE: Final = TxSequenceId()
-"""Of a message that is in none, and of a transfer that has begun none."""
+"""The sequence of a message that is in none, and of a transfer that has begun none."""
 
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message: [MS-MQDMPR] 3.1.1.12. Two are the same only if they are one object.
+    """A message: [MS-MQDMPR] 3.1.1.12. Compared by identity.
 
-    The attributes have the names of the specification; what is different:
+    The attributes have the names of the specification, except for:
 
     Attributes:
         identifier: uniquifier 0 until the message is sent for the first time.
-        message_class: MESSAGE_CLASS_VALUES or a number of an application.
+        message_class: MESSAGE_CLASS_VALUES, or a number of an application.
         privacy_level: MessagePropertiesHeader.PrivacyLevel: 0, 1 (40-bit), 3 (128-bit) or 5 (AES).
         sent_time: seconds since 1970-01-01 UTC; 0 until it is set.
-        arrival_time: the same; when it was put into the queue that it is in.
+        arrival_time: when it was put into its present queue, in the same unit.
         time_to_reach_queue: seconds after `sent_time`; `INFINITE` for no limit.
         time_to_be_received: seconds after `sent_time`; `INFINITE` for no limit.
         destination: DestinationQueueFormatName.
@@ -85,7 +82,7 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
-        packet: the UserMessage packet the message came in, as bytes; None for one that is made here.
+        packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 
     body: bytes = b""
@@ -150,17 +147,17 @@ class Message:
 
     @property
     def recoverable(self) -> bool:
-        """Whether it must survive."""
+        """Whether it must survive a restart."""
         return self.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
 
     @property
     def transactional(self) -> bool:
-        """Whether it is one of a transactional sequence."""
+        """Whether it belongs to a transactional sequence."""
         return self.transactional_message_sequence_identifier is not None
 
     @property
-    def followed(self) -> bool:
-        """Whether its sender may have to be told of its end, or wants a copy kept."""
+    def outcome_requested(self) -> bool:
+        """Whether its sender may have asked for a report or a copy at its end."""
         return bool(
             self.acknowledgements_requested
             or self.positive_journaling_requested
@@ -205,7 +202,7 @@ class Message:
         return QueueFormatType(kind)
 
     def copy(self, **changed: object) -> Self:
-        """A message of its own with the same attributes but these; without `packet` if that has others."""
-        if changed.keys() - _BESIDE_THE_PACKET:
+        """Copy the message with changed attributes; without `packet` if that contains one of them."""
+        if changed.keys() - _ATTRIBUTES_OUTSIDE_PACKET:
             changed.setdefault("packet", None)
         return replace(self, **changed)  # type: ignore[arg-type]

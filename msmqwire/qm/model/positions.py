@@ -1,4 +1,4 @@
-"""The places of messages in a queue: [MS-MQDMPR] 3.1.1.2 and 3.1.1.11."""
+"""Positions of messages in a queue: [MS-MQDMPR] 3.1.1.2 and 3.1.1.11."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.qm.model.enumerations import PositionState
+from msmqwire.qm.model.message import Message
 
 if TYPE_CHECKING:
     from msmqwire.qm.model.elements import Queue
-    from msmqwire.qm.model.message import Message
 
 _AVAILABLE: Final = PositionState.AVAILABLE
 PRIORITY_SHIFT: Final = 56
@@ -17,25 +17,25 @@ PRIORITY_SHIFT: Final = 56
 
 
 class MessagePosition:
-    """The place of a message in a queue: [MS-MQDMPR] 3.1.1.11.
+    """The position of a message in a queue: [MS-MQDMPR] 3.1.1.11.
 
     The reserved entries Start and End of a list are positions of state Deleted, without a message.
 
     Attributes:
         queue: the queue that contains it.
-        number: unique in the queue manager and never used again; larger for later ones.
+        number: unique in the queue manager, increasing, and never reused.
         lookup_identifier: orders the positions of a queue.
         state: what may be done with the message.
         next, previous: the neighbours in the list.
-        size: bytes of headers and body that count for quotas.
-        stored: whether a store has it, or will with the changes of this step.
-        counted: whether `Queue.total_bytes` has them.
-        recoverable: whether it must survive.
-        transaction: whether it is one of the operations of a transaction.
-        expired: whether its time has run out while it was locked.
-        silent: whether nobody has to be told of its end, known once its message has been in memory.
+        size: bytes of headers and body that count towards quotas.
+        stored: whether the store contains it, or will with the changes of this step.
+        counted: whether `Queue.total_bytes` includes `size`.
+        recoverable: whether it must survive a restart.
+        transaction: whether it is part of a transaction.
+        expired: whether it has expired while it was locked.
+        silent: whether its outcome is of no interest to its sender; known once its message was in memory.
         listed: whether it is in its list.
-        pins: cursors that stand at it: while there are any, it keeps its place when it is taken out.
+        pins: the number of cursors at it: while there are any, it stays linked when it is removed.
     """
 
     __slots__ = (
@@ -72,24 +72,24 @@ class MessagePosition:
 
     @property
     def message(self) -> Message:
-        """MessageReference; read from the store where it is not in memory."""
-        found = self._message
-        if found is None:
+        """MessageReference; read from the store if it is not in memory."""
+        message = self._message
+        if message is None:
             assert self._load is not None, "Start and End have no message"
-            found = self._load(self)
-            self.silent = not found.followed
-        return found
+            message = self._load(self)
+            self.silent = not message.outcome_requested
+        return message
 
-    def hold(self, message: Message) -> None:
+    def keep_in_memory(self, message: Message) -> None:
         """Keep the message in memory."""
-        self._message, self.silent = message, not message.followed
+        self._message, self.silent = message, not message.outcome_requested
 
-    def keep_stored(self, load: Callable[[MessagePosition], Message]) -> None:
-        """Keep the message in the store only: `load` reads it, again for each use."""
+    def keep_in_store(self, load: Callable[[MessagePosition], Message]) -> None:
+        """Keep the message in the store only, from which `load` reads it for each use."""
         self._message, self._load = None, load
 
     @property
-    def held(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether the message is in memory."""
         return self._message is not None
 
@@ -100,15 +100,15 @@ class MessagePosition:
 class MessagePositionList:
     """The positions of a queue, in the order of their LookupIdentifier: [MS-MQDMPR] 3.1.1.2.
 
-    Adding, removing and finding the first available one take the same time however long the list is, as long
-    as positions are added at the end of their priority.
+    Inserting, removing and finding the first available position take constant time, as long as positions are
+    inserted at the end of their priority.
 
     Attributes:
-        start: the reserved entry where a new cursor stands; the first position follows it.
-        end: the reserved entry behind the last one.
+        start: the reserved entry before the first position, where a new cursor begins.
+        end: the reserved entry after the last position.
     """
 
-    __slots__ = ("_by_identifier", "_first", "_last_of", "end", "start")
+    __slots__ = ("_by_identifier", "_last_by_priority", "_search_start", "end", "start")
 
     def __init__(self, queue: Queue) -> None:
         self.start = MessagePosition(queue, 0, -1, 0)
@@ -116,25 +116,25 @@ class MessagePositionList:
         self.start.state = self.end.state = PositionState.DELETED
         self.start.next, self.end.previous = self.end, self.start
         self._by_identifier: dict[int, MessagePosition] = {}
-        self._last_of: dict[int, MessagePosition] = {}  # of each high byte
-        self._first = self.start  # nothing before it is available
+        self._last_by_priority: dict[int, MessagePosition] = {}  # by the high byte of LookupIdentifier
+        self._search_start = self.start  # no position before it is available
 
     def __len__(self) -> int:
         return len(self._by_identifier)
 
     def __iter__(self) -> Iterator[MessagePosition]:
-        """The positions as they are now, in order."""
-        found = []
+        """Iterate over a snapshot of the positions, in order."""
+        positions = []
         position = self.start.next
         while position is not self.end:
             if position.listed:
-                found.append(position)
+                positions.append(position)
             position = position.next
-        return iter(found)
+        return iter(positions)
 
     @property
     def head(self) -> MessagePosition:
-        """The first position; `end` when there is none."""
+        """The first position; `end` of an empty list."""
         position = self.start.next
         while not position.listed and position is not self.end:
             position = position.next
@@ -142,38 +142,38 @@ class MessagePositionList:
 
     @property
     def tail(self) -> MessagePosition:
-        """The last position; `start` when there is none."""
+        """The last position; `start` of an empty list."""
         position = self.end.previous
         while not position.listed and position is not self.start:
             position = position.previous
         return position
 
     def find(self, lookup_identifier: int) -> MessagePosition | None:
-        """The position with this LookupIdentifier."""
+        """Return the position with a LookupIdentifier."""
         return self._by_identifier.get(lookup_identifier)
 
     def insert(self, position: MessagePosition) -> None:
-        """Put a position in its place."""
+        """Insert a position by its LookupIdentifier."""
         identifier = position.lookup_identifier
-        group = identifier >> PRIORITY_SHIFT
-        before = self._last_of.get(group)
+        priority = identifier >> PRIORITY_SHIFT
+        before = self._last_by_priority.get(priority)
         if before is None:
-            lower = [other for other in self._last_of if other < group]
-            before = self._last_of[max(lower)] if lower else self.start
+            lower = [other for other in self._last_by_priority if other < priority]
+            before = self._last_by_priority[max(lower)] if lower else self.start
         while before.lookup_identifier > identifier:
             before = before.previous
         following = before.next
-        if following is self.end or following.lookup_identifier >> PRIORITY_SHIFT != group:
-            self._last_of[group] = position
+        if following is self.end or following.lookup_identifier >> PRIORITY_SHIFT != priority:
+            self._last_by_priority[priority] = position
         position.previous, position.next = before, following
         following.previous = before.next = position
         position.listed = True
         self._by_identifier[identifier] = position
-        if self._first.lookup_identifier > identifier:
-            self._first = position
+        if self._search_start.lookup_identifier > identifier:
+            self._search_start = position
 
     def remove(self, position: MessagePosition) -> None:
-        """Take a position out."""
+        """Remove a position; it stays linked while cursors are at it."""
         if position.listed:
             position.listed = False
             del self._by_identifier[position.lookup_identifier]
@@ -181,36 +181,36 @@ class MessagePositionList:
                 self._unlink(position)
 
     def pin(self, position: MessagePosition) -> None:
-        """A cursor stands at a position now."""
+        """Count a cursor that moved to a position."""
         position.pins += 1
 
     def unpin(self, position: MessagePosition) -> None:
-        """A cursor does not stand at a position any more."""
+        """Uncount a cursor that left a position; unlink a removed position without cursors."""
         position.pins -= 1
         if not (position.pins or position.listed or position is self.start or position is self.end):
             self._unlink(position)
 
     def _unlink(self, position: MessagePosition) -> None:
-        group = position.lookup_identifier >> PRIORITY_SHIFT
+        priority = position.lookup_identifier >> PRIORITY_SHIFT
         before, following = position.previous, position.next
-        if self._last_of.get(group) is position:
-            if before is not self.start and before.lookup_identifier >> PRIORITY_SHIFT == group:
-                self._last_of[group] = before
+        if self._last_by_priority.get(priority) is position:
+            if before is not self.start and before.lookup_identifier >> PRIORITY_SHIFT == priority:
+                self._last_by_priority[priority] = before
             else:
-                del self._last_of[group]
+                del self._last_by_priority[priority]
         before.next, following.previous = following, before
-        if self._first is position:
-            self._first = before
+        if self._search_start is position:
+            self._search_start = before
 
     def first_available(self) -> MessagePosition:
-        """The first position that is available; `end` when there is none."""
-        position = self._first
+        """Return the first position that is available; `end` if there is none."""
+        position = self._search_start
         while position.state is not _AVAILABLE and position is not self.end:
             position = position.next
-        self._first = position if position is not self.end else self.end.previous
+        self._search_start = position if position is not self.end else self.end.previous
         return position
 
     def became_available(self, position: MessagePosition) -> None:
-        """A position that was locked is available again: searches must not begin behind it."""
-        if position.lookup_identifier < self._first.lookup_identifier:
-            self._first = position
+        """Note that a locked position is available again, so that searches do not begin after it."""
+        if position.lookup_identifier < self._search_start.lookup_identifier:
+            self._search_start = position

@@ -1,4 +1,4 @@
-"""What an administrator can set: the defaults are those of the specifications."""
+"""Settings of the administrator, with the defaults of the specifications."""
 
 from __future__ import annotations
 
@@ -13,50 +13,52 @@ RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a queue manager. Times whose names end on ``_ms`` are milliseconds, on ``_s`` seconds.
+    """Settings of a queue manager. Times whose names end in ``_ms`` are milliseconds, in ``_s`` seconds.
 
     Attributes:
         session_initialization_ms: [MS-MQQB] 3.1.2.1.
-        session_cleanup_ms: [MS-MQQB] 3.1.2.2; 120,000 is usual on routing servers.
+        session_cleanup_ms: [MS-MQQB] 3.1.2.2; usually 120,000 on routing servers.
         session_retry_connect_ms: [MS-MQQB] 3.1.2.3.
-        round_trip_delay_ms: adds to the times of a session: [MS-MQQB] 3.1.3.2.
+        round_trip_delay_ms: added to the times of a session: [MS-MQQB] 3.1.3.2.
         ack_wait_timeout_ms: AckWaitTimeout without the delay, 20,000 to 120,000.
-        direct_ack_wait_factor: of AckWaitTimeout for direct format names: [MS-MQQB] 3.1.2.4.
+        direct_ack_wait_factor: multiplies AckWaitTimeout for direct format names: [MS-MQQB] 3.1.2.4.
         window_size: messages that may be unacknowledged.
-        unacknowledged_bytes_max: bytes of them after which nothing more is sent.
-        packet_size_max: bytes of a packet that a session accepts, at most those of MQMQ-2.2.19.1-21.
-        recoverable_ack_delay_ms: a recoverable message is acknowledged after this time at the latest, if
-            that is less than what the sender asks for: [MS-MQQB] 3.1.2.5.
-        ack_delay_ms: any message is acknowledged after this time at the latest, if that is less than half of
+        unacknowledged_bytes_max: bytes of unacknowledged messages at which sending pauses.
+        packet_size_max: the largest packet that a session accepts, in bytes, at most that of
+            MQMQ-2.2.19.1-21.
+        recoverable_ack_delay_ms: the longest time before a recoverable message is acknowledged, if less than
+            the sender asks for: [MS-MQQB] 3.1.2.5.
+        ack_delay_ms: the longest time before any message is acknowledged, if less than half of
             AckWaitTimeout.
-        acknowledge_at_window: the part of the window after which a session acknowledgement is sent at once.
+        acknowledge_at_window: the fraction of the window at which a session acknowledgement is sent at once.
         order_ack_timeout_ms, maximum_order_ack_delay_s: [MS-MQQB] 3.1.3.2.
         resend_timer_table: seconds between resends of transactional messages.
         remove_duplicate_size: entries of MessageIDHistoryTable.
         message_id_history_cleanup_ms: [MS-MQQB] 3.1.2.8.
-        ping: whether an initiator pings first: [MS-MQQB] 3.1.5.2.2.
+        ping: whether an initiator pings before it connects: [MS-MQQB] 3.1.5.2.2.
         answer_pings: whether ping requests are answered.
         ping_response_ms: [MS-MQQB] 3.1.2.9.
-        max_in_sessions: sessions of others that are accepted.
-        incoming_sequences_max: senders, by the names they use, whose transactional sequences are known, and
-            queues for acknowledgements to them. Beyond, the one quiet longest is forgotten: what it sends
-            again would be accepted again.
-        unreachable_max: sessions that wait for a connection, beyond which no further outgoing queue is made
-            for messages of others and for acknowledgements to them.
+        max_in_sessions: the number of incoming sessions that are accepted.
+        incoming_sequences_max: the number of transactional sequences, by sender and the name that it uses,
+            and of queues for acknowledgements to their senders. Beyond it the one that is idle longest is
+            discarded: messages that its sender sends again would be accepted again.
+        unreachable_max: sessions waiting for a connection, beyond which no outgoing queue is created for
+            messages of others and acknowledgements to them.
         send_insecure_nacks: [MS-MQQB] 3.1.1.3.
-        expire_in_doubt: take figure 9 of [MS-MQQB] 3.1.1.1 by the letter: a transactional message whose
-            TimeToReachQueue is over is given up, and dead-lettered, even if its destination may have accepted
-            it. False sends it on until its destination tells: that refuses it then, or has it.
-        lookup_priority_of_transactional: take the text of [MS-MQDMPR] 3.1.7.1.9 by the letter: the high byte
-            of LookupIdentifier tells the priority of transactional messages, not of the others.
+        expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 to the letter: a transactional message whose
+            TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
+            accepted it. If False it is sent again until its destination answers that it has refused or
+            accepted it.
+        lookup_priority_of_transactional: follow the text of [MS-MQDMPR] 3.1.7.1.9 to the letter: the high
+            byte of LookupIdentifier contains the priority of transactional messages, not of the others.
         directory_sites_update_ms, directory_site_gates_update_ms, directory_online_ms: [MS-MQDMPR] 3.1.2.
         queue_manager_query_ms: how long a routing table is used: [MS-MQBR] 3.1.3.
-        memory_for_recoverable: bytes of recoverable messages held in memory beside the store.
-        local_owner: in workgroup mode an account of the machine owns the queues it creates. False takes
-            [MS-MQDMPR] 3.1.7.1.3.1 by the letter: only a user of a domain does, everybody may do everything
-            to the queues of others.
-        strangers_may_send: whether the default descriptor of a queue lets everybody send to it, as a queue
-            that can be reached by SRMP does (DMPR-3.1.7.1.3.1-09) and as Windows has it.
+        memory_for_recoverable: bytes of recoverable messages in memory besides the store.
+        local_owner: in workgroup mode an account of the machine owns the queues it creates. If False
+            [MS-MQDMPR] 3.1.7.1.3.1 is followed to the letter: only a domain user does; everybody has full
+            access to the queues of others.
+        strangers_may_send: whether the default descriptor of a queue allows everybody to send to it, as for a
+            queue that is reachable by SRMP (DMPR-3.1.7.1.3.1-09) and as on Windows.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
     """
 

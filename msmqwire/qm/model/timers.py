@@ -1,4 +1,4 @@
-"""Timers in the time that their owner tells: nothing here looks at a clock."""
+"""Timers in the time that their owner sets: nothing here reads a clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAP_MIN: Final = 64
 class Timer(Enum):
     """The timers of [MS-MQDMPR] 3.1.2, [MS-MQQB] 3.1.2 and [MS-MQBR] 3.1.2."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and these are keys
+    __hash__ = object.__hash__  # that of Enum is slow, and timers are keys
 
     DIRECTORY_SITES_UPDATE = "Directory Sites Update Timer"
     DIRECTORY_SITE_GATES_UPDATE = "Directory Site Gates Update Timer"
@@ -31,25 +31,27 @@ class Timer(Enum):
     MESSAGE_ID_HISTORY_CLEANUP = "MessageIDHistory Cleanup Timer"
     QUEUE_MANAGER_QUERY = "QueueManager Query Timer"
     PING_RESPONSE = "Ping Response Timer"
-    TIME_TO_REACH_QUEUE = "TimeToReachQueue"  # of messages that wait to be sent: not one of the texts' timers
+    TIME_TO_REACH_QUEUE = (
+        "TimeToReachQueue"  # of messages waiting to be sent; not a timer of the specifications
+    )
     RECEIVE_SYMMETRIC_KEY_CACHE_CLEANUP = "ReceiveSymmetricKeyCache Cleanup Timer"
     SEND_SYMMETRIC_KEY_CACHE_CLEANUP = "SendSymmetricKeyCache Cleanup Timer"
     SEND_BASE_SYMMETRIC_KEY_CACHE_CLEANUP = "SendBaseSymmetricKeyCache Cleanup Timer"
     USER_CERT_CACHE_CLEANUP = "UserCertCache Cleanup Timer"
 
 
-class _Armed:
+class _ArmedTimer:
     __slots__ = ("due", "expired", "name", "queued", "since")
 
     def __init__(self, name: tuple[Timer, Hashable], since: int, due: int, expired: Expired) -> None:
         self.name, self.since, self.due, self.expired = name, since, due, expired
-        self.queued = due  # the earliest time at which the heap has it
+        self.queued = due  # the time of its entry in the heap; `due` may be later
 
 
 class Timers:
-    """Running timers, each named by its kind and what it belongs to.
+    """Running timers, each identified by its kind and the key of its owner.
 
-    Restarting and stopping one takes a few steps however many there are.
+    Starting, restarting and stopping a timer take amortised logarithmic time.
 
     Attributes:
         now: milliseconds since the system started.
@@ -57,16 +59,16 @@ class Timers:
 
     def __init__(self) -> None:
         self.now = 0
-        self._armed: dict[tuple[Timer, Hashable], _Armed] = {}
-        self._heap: list[tuple[int, int, _Armed]] = []
+        self._armed: dict[tuple[Timer, Hashable], _ArmedTimer] = {}
+        self._heap: list[tuple[int, int, _ArmedTimer]] = []
         self._count = 0
 
     def start(self, timer: Timer, key: Hashable, delay: int, expired: Expired) -> None:
-        """Start a timer, or start it again: `expired` is called once after `delay` milliseconds."""
+        """Start or restart a timer: `expired` is called once after `delay` milliseconds."""
         name, due = (timer, key), self.now + max(delay, 0)
         armed = self._armed.get(name)
         if armed is None or armed.queued > due:
-            self._armed[name] = armed = _Armed(name, self.now, due, expired)
+            self._armed[name] = armed = _ArmedTimer(name, self.now, due, expired)
             self._push(armed)
         else:
             armed.since, armed.due, armed.expired = self.now, due, expired
@@ -81,7 +83,7 @@ class Timers:
         return (timer, key) in self._armed
 
     def elapsed(self, timer: Timer, key: Hashable) -> float:
-        """The part of its time that a timer has run, 0 to 1; 0 for one that does not run."""
+        """Return the elapsed fraction of a timer's time, 0 to 1; 0 for one that does not run."""
         armed = self._armed.get((timer, key))
         if armed is None:
             return 0.0
@@ -89,7 +91,7 @@ class Timers:
 
     @property
     def deadline(self) -> int | None:
-        """When the next timer may expire, in milliseconds since the system started; None for never."""
+        """When the next timer expires, in milliseconds since the system started; None for never."""
         heap = self._heap
         while heap:
             due, _, armed = heap[0]
@@ -103,7 +105,7 @@ class Timers:
         return None
 
     def advance(self, now: int) -> None:
-        """Let time pass: those that expire are called in the order of their times, then of their starts."""
+        """Advance the time and expire timers, in the order of their times, then of their starts."""
         limit = max(now, self.now)
         while (due := self.deadline) is not None and due <= limit:
             armed = heapq.heappop(self._heap)[2]
@@ -112,14 +114,14 @@ class Timers:
             armed.expired()
         self.now = limit
 
-    def _push(self, armed: _Armed) -> None:
+    def _push(self, armed: _ArmedTimer) -> None:
         armed.queued = armed.due
         self._count += 1
         heapq.heappush(self._heap, (armed.due, self._count, armed))
         self._drop_stale()
 
     def _drop_stale(self) -> None:
-        """Entries of timers that were stopped or brought forward go when they are most of the heap."""
+        """Remove entries of stopped and rescheduled timers once they are most of the heap."""
         heap = self._heap
         if len(heap) > _HEAP_MIN and len(heap) > 4 * len(self._armed):
             heap[:] = [entry for entry in heap if self._armed.get(entry[2].name) is entry[2]]

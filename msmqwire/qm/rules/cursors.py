@@ -32,11 +32,11 @@ TRANSITIONS: Final[Mapping[tuple[CursorState, str], CursorState]] = {
     (WAIT_RECEIVE, "Message Available"): UNREAD,  # DMPR-3.2.1.1-14
     (WAIT_RECEIVE, "Wait Time Expired"): UNREAD,  # DMPR-3.2.1.1-15
 }
-"""By state and event: the state that follows; an event that is not here leaves the state as it is."""
+"""The next state by state and event; an event that is missing here does not change the state."""
 
 
 def open_cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
-    """Initialize: [MS-MQDMPR] 3.2.7.1. None when the queue is gone."""
+    """Initialize: [MS-MQDMPR] 3.2.7.1. Returns None if the queue was deleted."""
     queue = descriptor.queue
     if queue is None:  # DMPR-3.2.7.1-02
         return None
@@ -46,21 +46,21 @@ def open_cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
 
 
 def close_cursor(cursor: Cursor) -> None:
-    """The cursor lets go of its position."""
+    """Release the position of a cursor."""
     _move(cursor, cursor.position.queue.positions.start)
     cursor.position.queue.positions.unpin(cursor.position)
 
 
-def _move(cursor: Cursor, position: MessagePosition, behind: MessagePosition | None = None) -> None:
+def _move(cursor: Cursor, position: MessagePosition, resume_after: MessagePosition | None = None) -> None:
     positions = position.queue.positions
-    left = [cursor.position, cursor.behind]
-    for one in (position, behind):
-        if one is not None:
-            positions.pin(one)
-    cursor.position, cursor.behind = position, behind
-    for one in left:
-        if one is not None:
-            positions.unpin(one)
+    released = (cursor.position, cursor.resume_after)
+    for pinned in (position, resume_after):
+        if pinned is not None:
+            positions.pin(pinned)
+    cursor.position, cursor.resume_after = position, resume_after
+    for unpinned in released:
+        if unpinned is not None:
+            positions.unpin(unpinned)
 
 
 def _step(cursor: Cursor, event: str) -> None:
@@ -68,16 +68,27 @@ def _step(cursor: Cursor, event: str) -> None:
 
 
 def _waits(cursor: Cursor) -> bool:
-    """Whether the cursor has a read that waits: a further one is refused, DMPR-3.2.1.1-17."""
+    """Whether a read of the cursor is waiting: another one is refused, DMPR-3.2.1.1-17."""
     return cursor.state is WAIT_PEEK or cursor.state is WAIT_RECEIVE
 
 
 def _seek(cursor: Cursor, *, peek: bool) -> MessagePosition | None:
-    return seek_available(cursor.position.queue, cursor.behind or cursor.position, peek=peek)
+    return seek_available(cursor.position.queue, cursor.resume_after or cursor.position, peek=peek)
+
+
+def _peek(cursor: Cursor, event: str) -> Result:
+    """Move to the next message that can be peeked at, or begin to wait for one."""
+    position = _seek(cursor, peek=True)
+    if position is None:
+        _step(cursor, f"{event}: End")
+        return CursorResult.WAITING, None
+    _step(cursor, f"{event}: found")
+    _move(cursor, position)
+    return CursorResult.SUCCEEDED, position
 
 
 def get_message_for_peek(cursor: Cursor) -> Result:
-    """[MS-MQDMPR] 3.2.7.2."""
+    """Get Message For Peek: [MS-MQDMPR] 3.2.7.2."""
     if _waits(cursor):
         return CursorResult.ILLEGAL_CURSOR_ACTION, None
     if cursor.state is READ:
@@ -85,30 +96,18 @@ def get_message_for_peek(cursor: Cursor) -> Result:
         if cursor.position.state is PositionState.AVAILABLE:
             return CursorResult.SUCCEEDED, cursor.position
         return CursorResult.ALREADY_RECEIVED, None
-    found = _seek(cursor, peek=True)
-    if found is None:
-        _step(cursor, "Get Message For Peek: End")
-        return CursorResult.WAITING, None
-    _step(cursor, "Get Message For Peek: found")
-    _move(cursor, found)
-    return CursorResult.SUCCEEDED, found
+    return _peek(cursor, "Get Message For Peek")
 
 
 def get_next_message_for_peek(cursor: Cursor) -> Result:
-    """[MS-MQDMPR] 3.2.7.3."""
+    """Get Next Message For Peek: [MS-MQDMPR] 3.2.7.3."""
     if cursor.state is not READ:
         return CursorResult.ILLEGAL_CURSOR_ACTION, None
-    found = _seek(cursor, peek=True)
-    if found is None:
-        _step(cursor, "Get Next Message For Peek: End")
-        return CursorResult.WAITING, None
-    _step(cursor, "Get Next Message For Peek: found")
-    _move(cursor, found)
-    return CursorResult.SUCCEEDED, found
+    return _peek(cursor, "Get Next Message For Peek")
 
 
 def get_next_message_for_dequeue(cursor: Cursor, *, no_wait: bool) -> Result:
-    """[MS-MQDMPR] 3.2.7.4."""
+    """Get Next Message For Dequeue: [MS-MQDMPR] 3.2.7.4."""
     if _waits(cursor):
         return CursorResult.ILLEGAL_CURSOR_ACTION, None
     if cursor.state is READ:
@@ -117,11 +116,11 @@ def get_next_message_for_dequeue(cursor: Cursor, *, no_wait: bool) -> Result:
             return CursorResult.SUCCEEDED, cursor.position
         _step(cursor, "Get Next Message For Dequeue: not Available")
         return CursorResult.ALREADY_RECEIVED, None
-    found = _seek(cursor, peek=False)
-    if found is not None:
+    position = _seek(cursor, peek=False)
+    if position is not None:
         _step(cursor, "Get Next Message For Dequeue: found")
-        _move(cursor, found)
-        return CursorResult.SUCCEEDED, found
+        _move(cursor, position)
+        return CursorResult.SUCCEEDED, position
     if no_wait:
         _step(cursor, "Get Next Message For Dequeue: End, does not wait")
         return CursorResult.NOT_FOUND, None
@@ -130,16 +129,16 @@ def get_next_message_for_dequeue(cursor: Cursor, *, no_wait: bool) -> Result:
 
 
 def message_available(cursor: Cursor, position: MessagePosition) -> None:
-    """[MS-MQDMPR] 3.2.7.5."""
+    """Message Available: [MS-MQDMPR] 3.2.7.5."""
     if _waits(cursor):
         _step(cursor, "Message Available")
     _move(cursor, position)
 
 
 def wait_time_expired(cursor: Cursor) -> None:
-    """[MS-MQDMPR] 3.2.7.6."""
+    """Wait Time Expired: [MS-MQDMPR] 3.2.7.6."""
     if cursor.state is WAIT_RECEIVE:
         positions = cursor.position.queue.positions
-        _move(cursor, positions.end, behind=positions.tail)
+        _move(cursor, positions.end, resume_after=positions.tail)
     if _waits(cursor):
         _step(cursor, "Wait Time Expired")

@@ -1,4 +1,4 @@
-"""The directory as a queue manager uses it: [MS-MQDMPR] 3.1.6.1, 3.1.6.2, 3.1.7.1.18 to 26, 3.1.7.3.8."""
+"""The events on the directory: [MS-MQDMPR] 3.1.6.1, 3.1.6.2, 3.1.7.1.18 to 26, 3.1.7.3.8."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidName
@@ -30,7 +31,7 @@ from msmqwire.qm.model.timers import Timer, Timers
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _NOT_CONNECTED: Final = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 
-# What stands before the queue in a direct format name: [MS-MQMQ] 2.1.2.
+# What precedes the queue in a direct format name: [MS-MQMQ] 2.1.2.
 _UP_TO_ADDRESS: Final = re.compile(r"DIRECT=(?:HTTPS?://[^/\\]*/MSMQ|[^\\]*)", re.IGNORECASE | re.ASCII)
 
 
@@ -44,12 +45,12 @@ class ChangeOperation(Enum):
 
 
 class QueuePath(NamedTuple):
-    """What Get Queue Path gives: [MS-MQDMPR] 3.1.7.1.26.
+    """The result of Get Queue Path: [MS-MQDMPR] 3.1.7.1.26.
 
     Attributes:
         status: MQ_OK or MQ_ERROR_ILLEGAL_FORMATNAME.
-        pathname: rPathName; empty if there is none to tell.
-        machine: rMachineName: the name or address of the host.
+        pathname: rPathName; empty if it is not known.
+        machine: rMachineName, the name or address of the host.
     """
 
     status: int
@@ -57,19 +58,19 @@ class QueuePath(NamedTuple):
     machine: str = ""
 
 
-def _ignore(*_told: object) -> None:
-    """Nobody listens."""
+def _ignore(*_arguments: object) -> None:
+    """The default of callbacks."""
 
 
 class DirectoryEvents:
     """The events on the directory of one queue manager.
 
     Without a directory the queue manager is in workgroup mode: reads are answered as while the directory is
-    away, everything else with DirectoryNotConnected, and nothing is tried again later.
+    offline, everything else with DirectoryNotConnected, and nothing is retried.
 
     Attributes:
-        notify: Send Change Notification: is told of each change of a public queue or a queue manager.
-        updated: is told of each element that has taken over the attributes that it has in the directory.
+        notify: Send Change Notification: called with each change of a public queue or a queue manager.
+        updated: called with each element that was updated from the directory.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class DirectoryEvents:
         *,
         settings: Settings | None = None,
     ) -> None:
-        """DirectoryIntegrated of the queue manager becomes whether there is a directory."""
+        """Set DirectoryIntegrated of the queue manager: whether it has a directory."""
         self._queue_manager, self._directory, self._timers = queue_manager, directory, timers
         self.notify = notify
         self.updated: Callable[[DirectoryObject], None] = _ignore
@@ -101,7 +102,7 @@ class DirectoryEvents:
         if _is_public(directory_object):
             self.notify(ChangeOperation.QUEUE_CREATION, directory_object)
         created = self._directory.create_directory_object(directory_object, attributes)
-        self._judge(created.status)
+        self._check_online(created.status)
         return created
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
@@ -110,7 +111,7 @@ class DirectoryEvents:
             return _NOT_CONNECTED
         if _is_public(directory_object):
             self.notify(ChangeOperation.QUEUE_DELETION, directory_object)
-        return self._judge(self._directory.delete_directory_object(directory_object))
+        return self._check_online(self._directory.delete_directory_object(directory_object))
 
     def write_directory(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
@@ -118,8 +119,8 @@ class DirectoryEvents:
         """Write Directory: [MS-MQDMPR] 3.1.7.1.24."""
         if self._directory is None:
             return _NOT_CONNECTED
-        status = self._judge(self._directory.write_directory(directory_object, attributes))
-        if status is _SUCCESS:  # told of afterwards, unlike the others: DMPR-3.1.7.1.24-03
+        status = self._check_online(self._directory.write_directory(directory_object, attributes))
+        if status is _SUCCESS:  # notified afterwards, unlike the others: DMPR-3.1.7.1.24-03
             if _is_public(directory_object):
                 self.notify(ChangeOperation.QUEUE_UPDATE, directory_object)
             elif isinstance(directory_object, QueueManager):
@@ -138,24 +139,31 @@ class DirectoryEvents:
     ) -> Found:
         """Read Directory: [MS-MQDMPR] 3.1.7.1.20.
 
-        While the directory is away, queues and the queue manager of this computer are given as they are here:
-        the elements themselves.
+        While the directory is offline, the result for queues and the queue manager of this computer is the
+        local element itself.
 
         Args:
             object_type: the name of the type ("Queue").
-            filters: what the object must satisfy; None for the first one there is.
-            attributes: those that are wanted; None for all.
+            filters: what the object must satisfy; None for the first object.
+            attributes: the attributes to read; None for all.
             force: iForceDirectoryRead.
         """
         if self._directory is None or (self._queue_manager.directory_offline and not force):
-            return self._read_here(object_type, filters or ())
-        found = self._directory.read_directory(object_type, filters, attributes)
+            return self._read_local(object_type, filters or ())
+        result = self._directory.read_directory(object_type, filters, attributes)
         if not force:  # DMPR-3.1.7.1.20-08
-            self._judge(found.status)
-        return found
+            self._check_online(result.status)
+        return result
 
-    def _read_here(self, object_type: str, filters: Sequence[Filter]) -> Found:
-        """DMPR-3.1.7.1.20-04 to -06."""
+    def read_by_identifier(
+        self, object_type: str, identifier: UUID, attributes: Sequence[str] | None = None
+    ) -> DirectoryObject | None:
+        """Read Directory for the object with an identifier; None if it can't be read."""
+        identified: Filter = ("Identifier", Operator.EQUALS, identifier)
+        return self.read_directory(object_type, [identified], attributes).found
+
+    def _read_local(self, object_type: str, filters: Sequence[Filter]) -> Found:
+        """Read an element of this queue manager: DMPR-3.1.7.1.20-04 to -06."""
         if object_type not in ATTRIBUTES or not known_filters(object_type, filters):
             return Found(DirectoryOperationResult.GENERIC_ERROR)
         manager = self._queue_manager
@@ -192,10 +200,10 @@ class DirectoryEvents:
             return _NOT_CONNECTED
         return self._directory.read_directory_end(handle)
 
-    # -- away and back --------------------------------------------------------------------------------
+    # -- offline and online ---------------------------------------------------------------------------
 
-    def _judge(self, status: DirectoryOperationResult) -> DirectoryOperationResult:
-        """Notice that the directory is away: it is asked again in a minute."""
+    def _check_online(self, status: DirectoryOperationResult) -> DirectoryOperationResult:
+        """Go offline if the directory is not connected; the timer tries again."""
         if status is _NOT_CONNECTED:
             self._queue_manager.directory_offline = True
             if not self._timers.active(Timer.DIRECTORY_ONLINE, None):
@@ -218,25 +226,27 @@ class DirectoryEvents:
         if probe.found is None:
             self._start_online_timer()  # DMPR-3.1.7.1.25-04
             return
-        self._take_over(manager, probe.found)
+        self._update(manager, probe.found)
         manager.directory_offline = False
         for queue in list(manager.queues.values()):
             if _is_public(queue) and queue.owner_queue is None:  # journals and subqueues are not published
                 self._refresh(queue)
 
     def initialize(self) -> None:
-        """What Initialization does with a directory: [MS-MQDMPR] 3.1.3.
+        """Do what Initialization does with a directory: [MS-MQDMPR] 3.1.3.
 
-        The queue manager takes over what the directory has of it and finds its sites and its enterprise.
-        Then the timers of Directory Sites Update and Directory Site Gates Update start.
+        Update the queue manager from the directory, read its sites and its enterprise, and start the timers
+        of Directory Sites Update and Directory Site Gates Update.
         """
         if self._directory is None:
             return
         manager = self._queue_manager
-        found = self._by_identifier("QueueManager", manager.identifier)
-        if found is not None and found is not manager:  # DMPR-3.1.3-15
-            self._take_over(manager, found)
-            sites = [self._by_identifier("Site", identifier) for identifier in manager.site_identifier_list]
+        published = self.read_by_identifier("QueueManager", manager.identifier)
+        if published is not None and published is not manager:  # DMPR-3.1.3-15
+            self._update(manager, published)
+            sites = [
+                self.read_by_identifier("Site", identifier) for identifier in manager.site_identifier_list
+            ]
             manager.site_collection = [site for site in sites if isinstance(site, Site)]  # DMPR-3.1.3-16
         status, enterprise = self.read_directory(
             "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]
@@ -250,29 +260,24 @@ class DirectoryEvents:
     def start_timers(self) -> None:
         """Start the timers of Directory Sites Update and Site Gates Update, as Initialization does."""
         if self._directory is not None:
-            self._start_sites_timer()
-            self._start_site_gates_timer()
+            settings = self._settings
+            self._repeat(
+                Timer.DIRECTORY_SITES_UPDATE, settings.directory_sites_update_ms, self.directory_sites_update
+            )
+            self._repeat(
+                Timer.DIRECTORY_SITE_GATES_UPDATE,
+                settings.directory_site_gates_update_ms,
+                self.directory_site_gates_update,
+            )
 
-    def _start_sites_timer(self) -> None:
-        self._timers.start(
-            Timer.DIRECTORY_SITES_UPDATE, None, self._settings.directory_sites_update_ms, self._sites_expired
-        )
+    def _repeat(self, timer: Timer, interval: int, update: Callable[[], None]) -> None:
+        """Call `update` every `interval` milliseconds."""
 
-    def _sites_expired(self) -> None:
-        self._start_sites_timer()
-        self.directory_sites_update()
+        def expired() -> None:
+            self._repeat(timer, interval, update)
+            update()
 
-    def _start_site_gates_timer(self) -> None:
-        self._timers.start(
-            Timer.DIRECTORY_SITE_GATES_UPDATE,
-            None,
-            self._settings.directory_site_gates_update_ms,
-            self._site_gates_expired,
-        )
-
-    def _site_gates_expired(self) -> None:
-        self._start_site_gates_timer()
-        self.directory_site_gates_update()
+        self._timers.start(timer, None, interval, expired)
 
     def directory_sites_update(self) -> None:
         """Directory Sites Update: [MS-MQDMPR] 3.1.6.1."""
@@ -285,17 +290,15 @@ class DirectoryEvents:
             for gate in site.site_gates:
                 self._refresh(gate)
 
-    def _refresh(self, here: Queue | QueueManager | Site) -> None:
-        """Give an element the attributes that it has in the directory, if it is there."""
-        found = self.read_directory(
-            type(here).__name__, [("Identifier", Operator.EQUALS, here.identifier)]
-        ).found
-        if found is not None and found is not here:
-            self._take_over(here, found)
+    def _refresh(self, element: Queue | QueueManager | Site) -> None:
+        """Update an element from the directory, if it is published."""
+        published = self.read_by_identifier(type(element).__name__, element.identifier)
+        if published is not None and published is not element:
+            self._update(element, published)
 
-    def _take_over(self, here: DirectoryObject, found: DirectoryObject) -> None:
-        update(here, found)
-        self.updated(here)
+    def _update(self, element: DirectoryObject, published: DirectoryObject) -> None:
+        update(element, published)
+        self.updated(element)
 
     # -- names ----------------------------------------------------------------------------------------
 
@@ -305,67 +308,66 @@ class DirectoryEvents:
             case DirectName():
                 machine = name.host if name.port is not None else name.address
                 start = _UP_TO_ADDRESS.match(name.text)
-                assert start is not None, "it was read by the grammar"
+                assert start is not None, "the name was parsed"
                 return QueuePath(MQ_OK, machine + name.text[start.end() :], machine)
             case PublicName():
-                queue = self._by_identifier("Queue", name.guid)
+                queue = self.read_by_identifier("Queue", name.guid)
                 if not isinstance(queue, Queue) or queue.queue_manager is None:
                     return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
                 return QueuePath(MQ_OK, queue.pathname, queue.queue_manager.computer_name)
             case PrivateName():
-                manager = self._by_identifier("QueueManager", name.guid)
+                manager = self.read_by_identifier("QueueManager", name.guid)
                 if not isinstance(manager, QueueManager):
                     return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
                 return QueuePath(MQ_OK, self._private_path(name), manager.computer_name)
         return QueuePath(MQ_OK)
 
     def _private_path(self, name: PrivateName) -> str:
-        """The path name of a private queue of this computer: DMPR-3.1.7.1.26-04."""
+        """Return the path name of a private queue of this computer: DMPR-3.1.7.1.26-04."""
         if name.guid == self._queue_manager.identifier:
             for queue in self._queue_manager.queues.values():
                 if queue.queue_type is QueueType.PRIVATE and queue.private_queue_number == name.number:
                     return queue.pathname
         return ""
 
-    def _by_identifier(self, object_type: str, identifier: object) -> DirectoryObject | None:
-        return self.read_directory(object_type, [("Identifier", Operator.EQUALS, identifier)]).found
-
     def expand_format_name(self, name: FormatName) -> FormatName | None:
         """Expand Format Name: [MS-MQDMPR] 3.1.7.3.8: without distribution lists, each element once, in order.
 
-        Gives None where the specification says FALSE: a distribution list can't be resolved, or what is in it
-        makes no format name.
+        Returns None where the specification says FALSE: a distribution list can't be resolved, or its
+        elements make no format name.
         """
         if not isinstance(name, DistributionListName | MultipleElementName):
             return name
         names = self._resolved(name)
         if names is None:
             return None
-        once = {str(element).casefold(): element for element in reversed(names)}
-        elements = [once[text] for text in sorted(once)]
+        by_text = {str(element).casefold(): element for element in reversed(names)}
+        elements = [by_text[text] for text in sorted(by_text)]
         if len(elements) == 1:
             return elements[0]
         try:
-            return MultipleElementName(tuple(elements))  # type: ignore[arg-type]  # it looks at each one
+            return MultipleElementName(tuple(elements))  # type: ignore[arg-type]  # it checks each element
         except InvalidName:
             return None
 
     def _resolved(self, name: DistributionListName | MultipleElementName) -> list[SingleName] | None:
-        """The elements of a name with all distribution lists resolved: DMPR-3.1.7.3.8-02."""
-        waiting: list[SingleName] = list(name.elements) if isinstance(name, MultipleElementName) else [name]
+        """Return the elements of a name with all distribution lists resolved: DMPR-3.1.7.3.8-02."""
+        unresolved: list[SingleName] = (
+            list(name.elements) if isinstance(name, MultipleElementName) else [name]
+        )
         names: list[SingleName] = []
         seen = set()
-        for element in waiting:
+        for element in unresolved:
             if not isinstance(element, DistributionListName):
                 names.append(element)
-            elif element.guid not in seen:  # a list may be in itself
+            elif element.guid not in seen:  # a list may contain itself
                 seen.add(element.guid)
                 if self._directory is None:
                     return None
                 resolved = self._directory.resolve_distribution_list(element)
                 if resolved.status is not _SUCCESS:
                     return None
-                waiting.extend(resolved.names)
+                unresolved.extend(resolved.names)
         return names
 
 
@@ -373,6 +375,6 @@ def _is_public(directory_object: DirectoryObject) -> bool:
     return isinstance(directory_object, Queue) and directory_object.queue_type is QueueType.PUBLIC
 
 
-def _matches(here: DirectoryObject, object_type: str, filters: Sequence[Filter]) -> bool:
+def _matches(element: DirectoryObject, object_type: str, filters: Sequence[Filter]) -> bool:
     fields = ATTRIBUTES[object_type]
-    return satisfies(filters, lambda name: getattr(here, fields[name]))
+    return satisfies(filters, lambda name: getattr(element, fields[name]))

@@ -1,4 +1,4 @@
-"""Messages waiting to be sent, the most urgent first: [MS-MQDMPR] 3.1.7.1.28, .29, .34 and 3.1.7.3.9."""
+"""Messages waiting to be sent, highest priority first: [MS-MQDMPR] 3.1.7.1.28, .29, .34 and 3.1.7.3.9."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from msmqwire.qm.model.positions import MessagePosition
 class Dispatch:
     """DispatchCollection.
 
-    A message is handed to the subscriber that owns its protocol, which sends it and returns; whatever is
-    added meanwhile waits for its turn.
+    A message is passed to the subscriber that owns its protocol, which sends it and returns; messages added
+    meanwhile wait their turn.
     """
 
     def __init__(self, context: Context) -> None:
@@ -43,11 +43,11 @@ class Dispatch:
 
     def remove_queue(self, queue: OutgoingQueue) -> None:
         """Remove Messages From Dispatch Collection By Queue: [MS-MQDMPR] 3.1.7.1.34."""
-        for position in [one for one in self._entries if one.queue is queue]:
+        for position in [waiting for waiting in self._entries if waiting.queue is queue]:
             del self._entries[position]
 
     def send(self) -> None:
-        """Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9, until nothing is left that can be sent."""
+        """Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9, until nothing that can be sent is left."""
         if self._sending:
             return
         self._sending = True

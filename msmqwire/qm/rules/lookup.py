@@ -1,4 +1,4 @@
-"""Which local queue a name means: [MS-MQMQ] 2.1 over the queues of [MS-MQDMPR] 3.1.1.1."""
+"""Local queues by name: [MS-MQMQ] 2.1 over the queues of [MS-MQDMPR] 3.1.1.1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from msmqwire.names import (
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueType
 
-_KEPT: Final = 4096
+_ADDRESSED_MAX: Final = 4096
+_LAST_SYSTEM_NUMBER: Final = 4
 ORDER_QUEUE_NUMBER: Final = 4
 """PrivateQueueNumber of order_queue$: [MS-MQQB] 2.2.4."""
 NOTIFICATION_QUEUE_NUMBER: Final = 2
@@ -25,10 +26,10 @@ NOTIFICATION_QUEUE_NUMBER: Final = 2
 
 
 class Lookup:
-    """Finds queues of the local queue manager by their names.
+    """The queues of the local queue manager by their names.
 
     Attributes:
-        addresses: names and addresses of this computer beside ComputerName, in lower case.
+        addresses: names and addresses of this computer besides ComputerName, in lower case.
     """
 
     def __init__(self, queue_manager: QueueManager, addresses: Collection[str] = ()) -> None:
@@ -38,10 +39,10 @@ class Lookup:
         self._by_identifier: dict[object, Queue] = {}
         self._private: dict[int, Queue] = {}
         self._outgoing: dict[FormatName, OutgoingQueue] = {}
-        self._addressed: dict[FormatName, Queue] = {}  # by names used lately
+        self._addressed: dict[FormatName, Queue] = {}  # a cache of `addressed`
 
     def add(self, queue: Queue) -> None:
-        """A queue of the collection."""
+        """Add a queue of the collection."""
         self._addressed.clear()
         if isinstance(queue, OutgoingQueue):
             if queue.destination is not None and queue.acknowledged_peer is None:
@@ -53,7 +54,7 @@ class Lookup:
                 self._private[queue.private_queue_number] = queue
 
     def remove(self, queue: Queue) -> None:
-        """A queue that is not in the collection any more."""
+        """Remove a queue that has left the collection."""
         self._addressed.clear()
         if isinstance(queue, OutgoingQueue):
             if queue.destination is not None and queue.acknowledged_peer is None:
@@ -64,17 +65,17 @@ class Lookup:
             self._private.pop(queue.private_queue_number, None)
 
     def unused_private_number(self) -> int:
-        """A number that no private queue has: DMPR-3.1.7.1.3-09. The first ones are of system queues."""
-        return max(max(self._private, default=0), 4) + 1
+        """Return an unused PrivateQueueNumber: DMPR-3.1.7.1.3-09. The lowest belong to system queues."""
+        return max(max(self._private, default=0), _LAST_SYSTEM_NUMBER) + 1
 
     def is_local(self, host: str) -> bool:
         """Whether a name or address is that of this computer."""
         host, manager = host.lower(), self._queue_manager
-        mine = (manager.computer_name.lower(), manager.qualified_computer_name.lower())
-        return host in mine or host in self.addresses
+        names = (manager.computer_name.lower(), manager.qualified_computer_name.lower())
+        return host in names or host in self.addresses
 
     def is_local_name(self, name: FormatName) -> bool:
-        """Whether a name says that its queue is here."""
+        """Whether a name is of a queue of this queue manager."""
         match name:
             case DirectName():
                 return self.is_local(name.host)
@@ -85,18 +86,18 @@ class Lookup:
         return False
 
     def path(self, pathname: str) -> Queue | None:
-        """The queue with a path name, however its letters are written."""
+        """Return the queue with a path name; case does not matter."""
         return self._by_path.get(_key(pathname))
 
     def outgoing(self, name: FormatName) -> OutgoingQueue | None:
-        """The outgoing queue to a destination."""
+        """Return the outgoing queue to a destination."""
         return self._outgoing.get(name)
 
     def find(self, name: FormatName) -> Queue | None:
-        """The queue that a format name means here; None when there is none, outgoing queues apart."""
+        """Return the local queue that a format name refers to; outgoing queues are not looked at."""
         match name:
             case DirectName():
-                return self._direct(name)
+                return self._direct(name) if self.is_local(name.host) else None
             case PublicName():
                 return _part(self._by_identifier.get(name.guid), journal=name.journal)
             case PrivateName() if name.guid == self._queue_manager.identifier:
@@ -108,24 +109,23 @@ class Lookup:
         return None
 
     def addressed(self, name: FormatName) -> Queue | None:
-        """The queue that the name in a message means, which is known to be for this queue manager."""
-        found = self._addressed.get(name)
-        if found is None:
+        """Return the queue that a message for this queue manager is addressed to."""
+        queue = self._addressed.get(name)
+        if queue is None:
             if isinstance(name, DirectName):
-                found = self._direct(name, here=True)
+                queue = self._direct(name)
             elif isinstance(name, PrivateName):
-                found = _part(self._private.get(name.number), journal=name.journal)
+                queue = _part(self._private.get(name.number), journal=name.journal)
             else:
-                found = self.find(name)
-            if found is not None:
-                if len(self._addressed) >= _KEPT:
+                queue = self.find(name)
+            if queue is not None:
+                if len(self._addressed) >= _ADDRESSED_MAX:
                     self._addressed.clear()
-                self._addressed[name] = found
-        return found
+                self._addressed[name] = queue
+        return queue
 
-    def _direct(self, name: DirectName, *, here: bool = False) -> Queue | None:
-        if not here and not self.is_local(name.host):
-            return None
+    def _direct(self, name: DirectName) -> Queue | None:
+        """Return the queue with a direct name, whatever its host."""
         if name.system is not None:
             return self._system(name.system)
         computer = self._queue_manager.computer_name
@@ -146,7 +146,7 @@ def _key(pathname: str) -> str:
 
 
 def _part(queue: Queue | None, *, journal: bool, subqueue: str | None = None) -> Queue | None:
-    """A queue, its journal, or one of its subqueues."""
+    """Return a queue, its journal, or one of its subqueues."""
     if queue is None:
         return None
     if subqueue is not None:
@@ -155,7 +155,7 @@ def _part(queue: Queue | None, *, journal: bool, subqueue: str | None = None) ->
 
 
 def queue_type(path: PathName) -> QueueType:
-    """QueueType by the form of the path name: DMPR-3.1.7.1.3-07."""
+    """Return the QueueType that a path name implies: DMPR-3.1.7.1.3-07."""
     if path.private:
         return QueueType.PRIVATE
     return QueueType.SYSTEM if path.system else QueueType.PUBLIC

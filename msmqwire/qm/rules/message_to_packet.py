@@ -1,4 +1,4 @@
-"""Messages written into packets: [MS-MQDMPR] 3.1.7.1.30 and 3.1.7.1.32."""
+"""Construction and serialization of packets: [MS-MQDMPR] 3.1.7.1.30 and 3.1.7.1.32."""
 
 from __future__ import annotations
 
@@ -51,16 +51,13 @@ _SECURITY, _DATA, _PROVIDER = SECURITY_HEADER.record, SECURITY_DATA.record, PROV
 _PROPERTIES, _DEBUG = MESSAGE_PROPERTIES_HEADER.record, DEBUG_HEADER.record
 
 
-def _word(header: Header) -> type[FlagsValue]:
+def _flags(header: Header) -> type[FlagsValue]:
     return flags_class(header.key, header.part("Flags"))  # type: ignore[arg-type]
 
 
-_BASE_WORD, _USER_WORD, _TRANSACTION_WORD = _word(BASE_HEADER), _word(USER_HEADER), _word(TRANSACTION_HEADER)
-_SECURITY_WORD, _PROPERTIES_WORD, _DEBUG_WORD = (
-    _word(SECURITY_HEADER),
-    _word(MESSAGE_PROPERTIES_HEADER),
-    _word(DEBUG_HEADER),
-)
+_BASE_FLAGS, _USER_FLAGS = _flags(BASE_HEADER), _flags(USER_HEADER)
+_TRANSACTION_FLAGS, _SECURITY_FLAGS = _flags(TRANSACTION_HEADER), _flags(SECURITY_HEADER)
+_PROPERTIES_FLAGS, _DEBUG_FLAGS = _flags(MESSAGE_PROPERTIES_HEADER), _flags(DEBUG_HEADER)
 _PR, _DH, _TR = masks(BASE_HEADER, "PR DH TR")
 _RC, _JN, _JP = masks(USER_HEADER, "RC JN JP")
 _DM, _DQ, _AQ, _RQ = (bits(USER_HEADER, name) for name in ("DM", "DQ", "AQ", "RQ"))
@@ -81,7 +78,7 @@ _PROVIDER_SIZE: Final = least_size(PROVIDER_INFO)
 _PADDING: Final = tuple(bytes(count) for count in range(4))
 
 
-# -- which headers: 3.1.7.1.30 -------------------------------------------------------------------------
+# -- construction: 3.1.7.1.30 --------------------------------------------------------------------------
 
 
 def _transactional(message: Message) -> bool:
@@ -92,7 +89,7 @@ def _transactional(message: Message) -> bool:
 
 
 def _secured(message: Message) -> bool:
-    """Whether there is anything for a SecurityHeader: not signatures alone, see DMPR-3.1.7.1.30-03."""
+    """Whether the message needs a SecurityHeader: not for signatures alone, see DMPR-3.1.7.1.30-03."""
     return bool(
         message.sender_identifier
         or message.authentication_level
@@ -112,9 +109,9 @@ def _traced(message: Message) -> bool:
 def construct(message: Message, *, stored: bool = False) -> Record:
     """Construct a UserMessage Packet: [MS-MQDMPR] 3.1.7.1.30.
 
-    The record has the headers that the message needs, their presence bits and nothing else: `serialize`
-    writes the message into it. With `stored` it also has those in which a message that came over HTTP keeps
-    its SOAP envelope; they are never sent (MQMQ-2.2.19.2-39).
+    The record has the headers that the message needs and their presence bits; `serialize` writes the message
+    into it. With `stored` it also has the headers for the SOAP envelope of a message that was received over
+    HTTP; they are never sent (MQMQ-2.2.19.2-39).
     """
     record = _new(_PACKET)
     record.BaseHeader = base = _new(_BASE)
@@ -124,37 +121,37 @@ def construct(message: Message, *, stored: bool = False) -> Record:
     record.TransactionHeader = record.SecurityHeader = record.DebugHeader = record.SoapHeader = None
     record.SRMPEnvelopeHeader = record.CompoundMessageHeader = record.MultiQueueFormatHeader = None
     record.SessionHeader = None
-    present, told = _MP, 0
+    user_flags, base_flags = _MP, 0
     if _transactional(message):
         record.TransactionHeader = transaction = _new(_TRANSACTION)
         transaction.TxSequenceID = _new(_SEQUENCE)
-        present |= _TH
+        user_flags |= _TH
     if _secured(message):
         record.SecurityHeader = security = _new(_SECURITY)
         security.SecurityData = _new(_DATA)
-        present |= _SH
+        user_flags |= _SH
     if _traced(message):
         record.DebugHeader = _new(_DEBUG)
-        told = _DH  # of the BaseHeader, MQMQ-2.2.19.1-12
+        base_flags = _DH  # MQMQ-2.2.19.1-12
     if message.soap_header or message.soap_body:
         record.SoapHeader = SOAP_HEADER.record()
-        present |= _HH
+        user_flags |= _HH
     if stored and (message.soap_envelope or message.soap_compound_message):
         record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.record()
         record.CompoundMessageHeader = COMPOUND_MESSAGE_HEADER.record()
-        present |= _AH
+        user_flags |= _AH
     if message.destinations:
         record.MultiQueueFormatHeader = MULTI_QUEUE_FORMAT_HEADER.record()
-        present |= _MQ
-    base.Flags, user.Flags = _BASE_WORD(told), _USER_WORD(present)
+        user_flags |= _MQ
+    base.Flags, user.Flags = _BASE_FLAGS(base_flags), _USER_FLAGS(user_flags)
     return record
 
 
-# -- writing: 3.1.7.1.32 -------------------------------------------------------------------------------
+# -- serialization: 3.1.7.1.32 -------------------------------------------------------------------------
 
 
 def serialize(message: Message, record: Record) -> None:
-    """Serialize Message to Buffer: [MS-MQDMPR] 3.1.7.1.32; `construct` made the record of the same message.
+    """Serialize Message to Buffer: [MS-MQDMPR] 3.1.7.1.32. `record` is that of `construct` for the message.
 
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
@@ -164,12 +161,12 @@ def serialize(message: Message, record: Record) -> None:
 
     base = record.BaseHeader
     transactional = record.TransactionHeader is not None
-    told = base.Flags & _DH | (_TR if message.tracing_requested else 0)
+    word = base.Flags & _DH | (_TR if message.tracing_requested else 0)
     if not transactional:  # DMPR-3.1.7.1.32-04: else it is 0
         if not 0 <= message.priority <= _PR:
             raise InvalidValue(f"{message.priority} is not in 0..{_PR}", path="BaseHeader.Flags.PR")
-        told |= message.priority
-    base.Flags = _BASE_WORD(told)
+        word |= message.priority
+    base.Flags = _BASE_FLAGS(word)
     base.TimeToReachQueue = message.time_to_reach_queue
 
     user = record.UserHeader
@@ -193,7 +190,7 @@ def serialize(message: Message, record: Record) -> None:
     if message.connector_type_identifier != NULL_GUID:
         user.ConnectorType = message.connector_type_identifier
         word |= _CQ
-    user.Flags = _USER_WORD(word)
+    user.Flags = _USER_FLAGS(word)
 
     _write_properties(message, record.MessagePropertiesHeader)
     if transactional:
@@ -220,7 +217,7 @@ def _write_properties(message: Message, properties: Record) -> None:
         raise InvalidValue(
             f"more than {LABEL_LENGTH_MAX - 1} characters", path="MessagePropertiesHeader.Label"
         )
-    properties.Flags = _PROPERTIES_WORD(message.acknowledgements_requested)
+    properties.Flags = _PROPERTIES_FLAGS(message.acknowledgements_requested)
     properties.LabelLength, properties.Label = units, label
     properties.MessageClass = message.message_class
     properties.CorrelationID = message.correlation_identifier
@@ -249,7 +246,7 @@ def _write_transaction(message: Message, header: Record) -> None:
     if message.connector_queue_manager_identifier != NULL_GUID:
         header.ConnectorQMGuid = message.connector_queue_manager_identifier
         word |= _CG
-    header.Flags = _TRANSACTION_WORD(word)
+    header.Flags = _TRANSACTION_FLAGS(word)
     sequence = message.transactional_message_sequence_identifier or TxSequenceId()
     header.TxSequenceID.Ordinal, header.TxSequenceID.TimeStamp = sequence.ordinal, sequence.time_stamp
     header.TxSequenceNumber = message.transaction_sequence_number
@@ -267,7 +264,7 @@ def _write_security(message: Message, header: Record) -> None:
         word |= _DE
     if key or signature or certificate or provider:  # a bare SecurityID has AI clear: MQMQ-2.2.20.6-12
         word |= _AI
-    header.Flags = _SECURITY_WORD(word)
+    header.Flags = _SECURITY_FLAGS(word)
     header.SenderIdSize, header.EncryptionKeySize = len(sender), len(key)
     header.SignatureSize, header.SenderCertSize = len(signature), len(certificate)
     header.ProviderInfoSize = provider
@@ -279,7 +276,7 @@ def _write_security(message: Message, header: Record) -> None:
     if provider:
         data.ProviderInfo = _PROVIDER(
             ProviderType=message.authentication_provider_type,
-            ProviderName=text_exact(_wide(message.authentication_provider_name)),
+            ProviderName=text_exact(_utf16(message.authentication_provider_name)),
         )
 
 
@@ -290,22 +287,24 @@ def _signed_by_system(message: Message) -> bool:
 
 
 def _provider_size(message: Message) -> int:
-    """Bytes of ProviderInfo, which only tells of other providers than the system's: MQMQ-2.2.20.6-35."""
+    """Return the size of ProviderInfo, written for providers other than the system's: MQMQ-2.2.20.6-35."""
     name, kind = message.authentication_provider_name, message.authentication_provider_type
     if not (name or kind) or _signed_by_system(message):
         return 0
-    return _PROVIDER_SIZE + len(_wide(name))
+    return _PROVIDER_SIZE + len(_utf16(name))
 
 
 def _write_debug(queue: UUID, header: Record) -> None:
-    named = queue != NULL_GUID
-    header.Flags = _DEBUG_WORD(_PUBLIC_TRACE_QUEUE if named else 0)  # DMPR-3.1.7.1.32-53
-    header.Reserved, header.QueueIdentifier = 0, queue if named else None
+    has_queue = queue != NULL_GUID
+    header.Flags = _DEBUG_FLAGS(_PUBLIC_TRACE_QUEUE if has_queue else 0)  # DMPR-3.1.7.1.32-53
+    header.Reserved, header.QueueIdentifier = 0, queue if has_queue else None
 
 
 def _soap(message: Message) -> Record:
-    made: Record = SOAP_HEADER.make({"Header": _wide(message.soap_header), "Body": _wide(message.soap_body)})
-    return made
+    record: Record = SOAP_HEADER.make(
+        {"Header": _utf16(message.soap_header), "Body": _utf16(message.soap_body)}
+    )
+    return record
 
 
 def _multi_queue(message: Message) -> tuple[Record, int]:
@@ -319,7 +318,7 @@ def _multi_queue(message: Message) -> tuple[Record, int]:
 
 def _write_http(message: Message, record: Record) -> int:
     compound = message.soap_compound_message
-    record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.make({"Data": _wide(message.soap_envelope)})
+    record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.make({"Data": _utf16(message.soap_envelope)})
     record.CompoundMessageHeader = COMPOUND_MESSAGE_HEADER.make(
         {
             "Data": compound,
@@ -331,22 +330,22 @@ def _write_http(message: Message, record: Record) -> int:
 
 
 def _label(text: str) -> tuple[str | bytes | None, int]:
-    """A label as its field, and the characters that it takes with its null: none for an empty one."""
+    """Return a label as its field, and its characters with the null: 0 for an empty one."""
     if not text:
         return None, 0
     if text.isascii():
         return text, len(text) + 1
-    data = _wide(text)
+    data = _utf16(text)
     return text_exact(data), len(data) // 2
 
 
-def _wide(text: str) -> bytes:
-    """A text with its null as bytes; lone surrogates, which a packet may bring, are kept."""
+def _utf16(text: str) -> bytes:
+    """Encode a text with its null. Lone surrogates, which received packets may contain, are preserved."""
     return (text + "\0").encode("utf-16-le", "surrogatepass")
 
 
 def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -> int:
-    """BaseHeader.PacketSize without the headers that are only stored."""
+    """Return BaseHeader.PacketSize without the headers that are only stored."""
     destination, admin, response = queues
     _, units = _label(message.label)
     size = _FIXED_SIZE + destination.size + admin.size + response.size
@@ -373,10 +372,10 @@ def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -
 
 
 def packet_size(message: Message) -> int:
-    """Bytes of the packet that `serialize` would make of a message. Raises InvalidName."""
+    """Return the size of the packet that `serialize` would build. Raises InvalidName."""
     return _size(message, queue_fields(message))
 
 
 def mark_verified(security: Record, level: AuthenticationLevel) -> None:
-    """Write AuthenticationLevel into a SecurityHeader that is only stored: on the wire AU and AS are 0."""
-    security.Flags = _SECURITY_WORD(security.Flags & ~_AS.mask | level << _AS.shift | _AU)
+    """Write AuthenticationLevel into a SecurityHeader for the store: on the wire AU and AS are 0."""
+    security.Flags = _SECURITY_FLAGS(security.Flags & ~_AS.mask | level << _AS.shift | _AU)

@@ -1,14 +1,12 @@
-"""Messages put into queues, read, moved and removed: [MS-MQDMPR] 3.1.7.1.7 to 3.1.7.1.17 and 3.1.7.2."""
+"""Messages enqueued, read, moved and deleted: [MS-MQDMPR] 3.1.7.1.7 to 3.1.7.1.17 and 3.1.7.2."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import (
     Cursor,
     OpenQueueDescriptor,
@@ -32,45 +30,47 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
-from msmqwire.qm.rules.read_results import FAILED, PENDING, STATUS_NOT_FOUND, Read
+from msmqwire.qm.rules.message_memory import MessageMemory
+from msmqwire.qm.rules.read_results import FAILED, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
+from msmqwire.qm.rules.waiting_reads import WaitingReads
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024
-_RESERVED: Final = 4096
+_SEQUENTIAL_IDS_RESERVED: Final = 4096  # by one write to the store
 
 
 class Messages:
     """The events on messages of one queue manager.
 
     Attributes:
-        load: reads the message of a position from the store.
-        when_arrived: is told of each message of this queue manager that is in its destination queue here.
-        when_removed: is told of each message that leaves a queue, and why, before the protocols are.
+        memory: the stored messages that are in memory as well.
+        waiting_reads: the reads that wait for a message.
+        when_arrived: called with each message sent by this queue manager that has reached its destination
+            queue here.
+        when_removed: called with each message that leaves a queue and the reason, before the protocols are.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._requests = 0
-        self._numbered = 0  # SequentialID is stored as this
-        self._held: deque[MessagePosition] = deque()  # stored ones whose messages are in memory as well
-        self._held_bytes = 0
-        self._sure = 0  # how many of them are among the changes that the owner has taken
-        self.load: Callable[[MessagePosition], Message] | None = None
+        self._stored_sequential_id = 0
+        self.memory = MessageMemory(context.settings.memory_for_recoverable)
+        self.waiting_reads = WaitingReads(context, self._receive)
         self.when_arrived: Callable[[Message], None] | None = None
         self.when_removed: Callable[[Queue, MessagePosition, int], None] | None = None
 
-    # -- putting in ---------------------------------------------------------------------------------
+    # -- enqueuing ----------------------------------------------------------------------------------
 
     def enqueue(
         self, queue: Queue, message: Message, transaction: Transaction | None = None, *, must: bool = False
     ) -> EnqueueStatus:
         """Enqueue Message: [MS-MQDMPR] 3.1.7.1.9.
 
-        Raises InvalidValue and InvalidName for a message that no packet can hold.
+        Args:
+            must: ignore flow control and the quota of the queue manager. An acknowledgement that can't be
+                enqueued when it is due is lost for good.
 
-        With `must` neither flow control nor the quota of the queue manager refuses it: an acknowledgement
-        that is not made when its time is there is never made.
+        Raises InvalidValue and InvalidName for a message that no packet can hold.
         """
         context = self._context
         manager = context.queue_manager
@@ -79,16 +79,15 @@ class Messages:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         if message.packet is None:
-            message.packet = serialization.to_packet(
-                message
-            )  # what none can hold is refused before it is here
+            # Before the insertion: raises for what no packet can hold.
+            message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
         if full and not must:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
-        position = self._place(queue, message, size)
+        position = self._insert(queue, message, size)
         self._start_expiry(position, message)
         if transaction is None:
             self.position_available(queue, position)
@@ -107,15 +106,15 @@ class Messages:
     ) -> EnqueueStatus | HResult:
         """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27. `must` as in `enqueue`.
 
-        Gives MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, when the queue was deleted since it was opened.
+        Returns MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, if the queue was deleted since it was opened.
         """
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-            there = self.enqueue(descriptor.queue, message, transaction, must=must)
-            if there is EnqueueStatus.OK and transaction is None:
+            result = self.enqueue(descriptor.queue, message, transaction, must=must)
+            if result is EnqueueStatus.OK and transaction is None:
                 self.arrived(descriptor.queue, message)
-            return there
+            return result
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
             copy = message.copy(destinations=names, destination=child.format_name)
@@ -125,44 +124,45 @@ class Messages:
         return EnqueueStatus.OK
 
     def arrived(self, queue: Queue, message: Message) -> None:
-        """A message that was sent here is where it goes to, if it has not to be transferred."""
+        """Report a message sent here as arrived, unless it still has to be transferred."""
         if self.when_arrived is not None and not isinstance(queue, OutgoingQueue):
             self.when_arrived(message)
 
-    def _place(self, queue: Queue, message: Message, size: int) -> MessagePosition:
-        """A position for a message, in the place that its priority and arrival give it."""
+    def _insert(self, queue: Queue, message: Message, size: int) -> MessagePosition:
+        """Insert a message into a queue by its LookupIdentifier; return its position."""
         context = self._context
         manager = context.queue_manager
         manager.sequential_id += 1
-        if manager.sequential_id > self._numbered:
-            self.store_sequential_id(ahead=_RESERVED)
-        position = MessagePosition(queue, manager.sequential_id, self._identifier(message), size)
+        if manager.sequential_id > self._stored_sequential_id:
+            self.store_sequential_id(ahead=_SEQUENTIAL_IDS_RESERVED)
+        position = MessagePosition(queue, manager.sequential_id, self._lookup_identifier(message), size)
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
-        position.hold(message)
+        position.keep_in_memory(message)
         position.recoverable = message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
         queue.positions.insert(position)
-        self._count(position)
+        self.count(position)
         return position
 
     def store_sequential_id(self, *, ahead: int = 0) -> None:
-        """SequentialID survives, DMPR-3.1.1.1-49: as it is when the queue manager stops in order.
+        """Store SequentialID, increased by `ahead`: DMPR-3.1.1.1-49.
 
-        While it runs, a number some way ahead is stored once for many messages, so that express ones touch no
-        disk: after a crash the count goes on behind that.
+        It is stored exactly when the queue manager is stopped in order. While it runs, a value ahead of it is
+        stored once for many messages, so that express messages do not touch the disk; after a crash the count
+        continues from the stored value.
         """
-        self._numbered = self._context.queue_manager.sequential_id + ahead
-        stored_rows.put_sequential_id(self._context, self._numbered)
+        self._stored_sequential_id = self._context.queue_manager.sequential_id + ahead
+        stored_rows.put_sequential_id(self._context.changes, self._stored_sequential_id)
 
-    def _identifier(self, message: Message) -> int:
-        """LookupIdentifier: DMPR-3.1.7.1.9-06, with its condition as a setting."""
+    def _lookup_identifier(self, message: Message) -> int:
+        """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting says when the priority is part of it."""
         by_priority = message.transactional or message.transaction_identifier is not None
         if not self._context.settings.lookup_priority_of_transactional:
             by_priority = not by_priority
         high = 7 - message.priority if by_priority else 0
         return high << PRIORITY_SHIFT | self._context.queue_manager.sequential_id & _LOW_BYTES
 
-    # -- what happens to positions ------------------------------------------------------------------
+    # -- positions ----------------------------------------------------------------------------------
 
     def position_available(self, queue: Queue, position: MessagePosition) -> None:
         """Message Position Available: [MS-MQDMPR] 3.1.7.2.2."""
@@ -171,32 +171,22 @@ class Messages:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
         queue.positions.became_available(position)
-        if position.held and isinstance(queue, OutgoingQueue) and position.message.packet is None:
-            position.message.packet = serialization.to_packet(
-                position.message
-            )  # once, for the store and for sending
+        if position.in_memory and isinstance(queue, OutgoingQueue) and position.message.packet is None:
+            # Built once, for the store and for sending.
+            position.message.packet = serialization.to_packet(position.message)
         if position.recoverable:
             if not position.stored:
-                self._held.append(position)
-                self._held_bytes += position.size
-            stored_rows.put_message(self._context, position)
-        if position.held and not isinstance(queue, OutgoingQueue):
-            position.message.packet = None  # its body is in memory once
-        for descriptor in list(queue.descriptors.values()):
-            for reader in list(descriptor.waiting.values()):
-                if reader.request not in descriptor.waiting:
-                    continue
-                if reader.transaction is not None and not self._lives(reader.transaction):
-                    self.stop_waiting(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-                    continue
-                self._satisfy(reader, position)
-                if reader.destructive:
-                    return
+                self.memory.add(position)
+            stored_rows.put_message(self._context.changes, position)
+        if position.in_memory and not isinstance(queue, OutgoingQueue):
+            position.message.packet = None  # or the body would be in memory twice
+        if self.waiting_reads.offer(queue, position):
+            return
         for subscriber in self._context.subscribers:
             subscriber.message_position_available(queue, position)
 
     def position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
-        """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a class of message."""
+        """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a message class."""
         if self.when_removed is not None:
             self.when_removed(queue, position, reason)
         for subscriber in self._context.subscribers:
@@ -206,50 +196,32 @@ class Messages:
         self.discard(position)
 
     def discard(self, position: MessagePosition) -> None:
-        """Take a position out of its queue, and the message out of the store."""
+        """Remove a position from its queue, and its message from the store."""
         self._uncount(position)
         position.state, position.transaction = PositionState.DELETED, False
         position.queue.positions.remove(position)
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
-            stored_rows.delete_message(self._context, position)
+            stored_rows.delete_message(self._context.changes, position)
 
     def journal(self, message: Message, journal: Queue) -> None:
-        """A copy of a message in a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
+        """Copy a message to a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
         size = serialization.packet_size(message)
         if _over_quota(journal, size):
             return
-        position = self._place(journal, message.copy(), size)
+        position = self._insert(journal, message.copy(), size)
         self.position_available(journal, position)
 
-    def taken(self) -> None:
-        """The owner has taken all changes so far."""
-        self._sure = len(self._held)
-
-    def committed(self) -> None:
-        """What was stored is durable: the messages held longest leave memory where there is too much."""
-        limit, held = self._context.settings.memory_for_recoverable, self._held
-        if self.load is None:
-            return
-        while self._sure and (self._held_bytes > limit or not held[0].stored):
-            position = held.popleft()
-            self._sure -= 1
-            self._held_bytes -= position.size
-            if position.stored:
-                position.keep_stored(self.load)
-
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
-        """A message is taken, but stays until its transaction or its reader ends."""
+        """Lock a message that was read until its transaction, or its reader, is done with it."""
         position.state = PositionState.LOCKED
         if transaction is not None:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
             transaction.operations.append(operation)
 
-    def _lives(self, transaction: Transaction) -> bool:
-        return self._context.queue_manager.transactions.get(transaction.identifier) is transaction
-
-    def _count(self, position: MessagePosition) -> None:
+    def count(self, position: MessagePosition) -> None:
+        """Count a message towards the quotas."""
         if not position.counted:
             position.counted = True
             position.queue.total_bytes += position.size
@@ -261,20 +233,16 @@ class Messages:
             position.queue.total_bytes -= position.size
             self._context.queue_manager.total_bytes -= position.size
 
-    def restored(self, position: MessagePosition) -> None:
-        """A position of the store is in its queue again."""
-        self._count(position)
-
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
-        """Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
+        """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
         if message.time_to_be_received != INFINITE and expires_in(position.queue):
-            sent = message.sent_time or self._context.utc
-            self.expire_at(position, sent + message.time_to_be_received)
+            sent_time = message.sent_time or self._context.utc
+            self.expire_at(position, sent_time + message.time_to_be_received)
 
-    def expire_at(self, position: MessagePosition, until: int) -> None:
-        """A message may wait until then, in seconds since 1970-01-01 UTC."""
+    def expire_at(self, position: MessagePosition, time: int) -> None:
+        """Let a message expire at a time, in seconds since 1970-01-01 UTC."""
         self._context.timers.start(
-            Timer.TIME_TO_BE_RECEIVED, position.number, (until - self._context.utc) * 1000,
+            Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,
             lambda: self.time_to_be_received_expired(position),
         )  # fmt: skip
 
@@ -284,7 +252,7 @@ class Messages:
         if position.state is PositionState.AVAILABLE:
             self.position_deleted(position.queue, position, reason)
             return
-        position.expired = True  # it goes when its reader or its transaction gives it back
+        position.expired = True  # deleted when its reader or its transaction releases it
         identifier = position.message.transaction_identifier
         transaction = self._context.queue_manager.transactions.get(identifier) if identifier else None
         if transaction is not None and position.state is PositionState.LOCKED:
@@ -315,8 +283,8 @@ class Messages:
             position = seek_available(queue, queue.positions.start)
         if position is None:
             reader = WaitingMessageReadOperation(0, descriptor, True, tag, cursor, transaction, two_phase)
-            return self._wait(reader, timeout)
-        return self._taken(position, transaction, two_phase)
+            return self.waiting_reads.wait(reader, timeout)
+        return self._receive(position, transaction, two_phase)
 
     def dequeue_begin(
         self,
@@ -373,7 +341,7 @@ class Messages:
             return Read(status)
         if peek:
             return Read(MQ_OK, position.message, position)
-        return self._taken(position, transaction, two_phase)
+        return self._receive(position, transaction, two_phase)
 
     def peek_next(self, descriptor: OpenQueueDescriptor, cursor: Cursor, *, timeout: int = INFINITE) -> Read:
         """Peek Next Message: [MS-MQDMPR] 3.1.7.1.14. `timeout` is milliseconds."""
@@ -395,17 +363,20 @@ class Messages:
         return self._peeked(descriptor, None, (result, position), timeout)
 
     def _peeked(
-        self, descriptor: OpenQueueDescriptor, cursor: Cursor | None, found: cursors.Result, timeout: int
+        self, descriptor: OpenQueueDescriptor, cursor: Cursor | None, peeked: cursors.Result, timeout: int
     ) -> Read:
-        result, position = found
+        """Return the message that a peek gave, or wait for one."""
+        result, position = peeked
         if result in FAILED:
             return Read(FAILED[result])
         if position is not None:
             return Read(MQ_OK, position.message, position)
-        return self._wait(WaitingMessageReadOperation(0, descriptor, False, None, cursor), timeout)
+        return self.waiting_reads.wait(
+            WaitingMessageReadOperation(0, descriptor, False, None, cursor), timeout
+        )
 
-    def _taken(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
-        """A message is handed to its reader: DMPR-3.1.7.1.10-11 to -15."""
+    def _receive(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
+        """Give a message to its reader: DMPR-3.1.7.1.10-11 to -15."""
         message = position.message
         if transaction is not None and transaction.identifier.int:  # DMPR-3.1.7.1.10-12
             self.lock(position, transaction, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
@@ -415,60 +386,15 @@ class Messages:
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         return Read(MQ_OK, message, position)
 
-    # -- waiting ------------------------------------------------------------------------------------
-
-    def _wait(self, reader: WaitingMessageReadOperation, timeout: int) -> Read:
-        """Wait For New Message: [MS-MQDMPR] 3.1.7.3.1, and 3.1.7.3.4. `timeout` is milliseconds."""
-        if timeout <= 0:
-            if reader.cursor is not None:
-                cursors.wait_time_expired(reader.cursor)
-            return Read(HResult.MQ_ERROR_IO_TIMEOUT)
-        self._requests += 1
-        reader.request = self._requests
-        reader.descriptor.waiting[reader.request] = reader
-        if timeout != INFINITE:
-            self._context.timers.start(
-                Timer.WAITING_MESSAGE_READ, reader.request, timeout,
-                lambda: self.stop_waiting(reader, HResult.MQ_ERROR_IO_TIMEOUT),
-            )  # fmt: skip
-        return Read(PENDING, request=reader.request)
-
-    def stop_waiting(self, reader: WaitingMessageReadOperation, status: int) -> None:
-        """Waiting Message Read Timer Stop: [MS-MQDMPR] 3.1.7.3.5. The read ends without a message."""
-        if self._waits_no_more(reader):
-            if reader.cursor is not None:
-                cursors.wait_time_expired(reader.cursor)
-            self._context.effects.append(ReadCompleted(reader.request, status, None, None))
-
-    def _satisfy(self, reader: WaitingMessageReadOperation, position: MessagePosition) -> None:
-        """Waiting Message Read Satisfied: [MS-MQDMPR] 3.1.7.3.6."""
-        self._waits_no_more(reader)
-        if reader.cursor is not None:
-            cursors.message_available(reader.cursor, position)
-        message = position.message
-        if reader.destructive:
-            self._taken(position, reader.transaction, reader.two_phase)
-        self._context.effects.append(ReadCompleted(reader.request, MQ_OK, message, position))
-
-    def _waits_no_more(self, reader: WaitingMessageReadOperation) -> bool:
-        self._context.timers.stop(Timer.WAITING_MESSAGE_READ, reader.request)
-        return reader.descriptor.waiting.pop(reader.request, None) is not None
-
-    def cancel_waiting(self, queue: Queue, tag: object, status: int) -> int:
-        """Cancel Waiting Message Read Request: [MS-MQDMPR] 3.1.7.1.17."""
-        for descriptor in queue.descriptors.values():
-            for reader in descriptor.waiting.values():
-                if reader.tag is not None and reader.tag == tag:
-                    self.stop_waiting(reader, status)
-                    return MQ_OK
-        return STATUS_NOT_FOUND
-
     # -- moving and purging -------------------------------------------------------------------------
 
     def move(
         self, position: MessagePosition, target: Queue, transaction: Transaction | None = None
     ) -> MessagePosition | None:
-        """Move Message: [MS-MQDMPR] 3.1.7.1.16. Gives the new position, None while a transaction has it."""
+        """Move Message: [MS-MQDMPR] 3.1.7.1.16.
+
+        Returns the new position, None if the message is moved when the transaction is committed.
+        """
         if transaction is not None:
             position.state, position.transaction = PositionState.LOCKED, True
             transaction.operations.append(TransactionalOperation(OperationType.MOVE, position, target))
@@ -476,7 +402,10 @@ class Messages:
         return self.transfer(position, target)
 
     def transfer(self, position: MessagePosition, target: Queue) -> MessagePosition:
-        """The message of a position in another queue, now. A journal that is full does not get it."""
+        """Move a message to another queue now, and return its new position.
+
+        A message for a system queue that is full is discarded.
+        """
         message = position.message
         if target.queue_type is QueueType.SYSTEM and _over_quota(target, position.size):
             self.discard(position)
@@ -484,13 +413,13 @@ class Messages:
         self._uncount(position)
         position.state, position.transaction = PositionState.DELETED, False
         position.queue.positions.remove(position)
-        moved = self._place(target, message, position.size)
-        moved.number = position.number  # of the message: what is stored stays where it is
+        moved = self._insert(target, message, position.size)
+        moved.number = position.number  # the key of its rows in the store
         moved.recoverable = position.recoverable
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:
-                stored_rows.put_message(self._context, moved)
+                stored_rows.put_message(self._context.changes, moved)
         else:
             self._start_expiry(moved, message)
             self.position_available(target, moved)
@@ -504,11 +433,11 @@ class Messages:
             elif position.state is PositionState.LOCKED:
                 position.state = PositionState.PURGE_PENDING
                 if position.stored:
-                    stored_rows.put_message(self._context, position)
+                    stored_rows.put_message(self._context.changes, position)
 
 
 def expires_in(queue: Queue) -> bool:
-    """Whether messages wait in a queue to be received, no longer than they allow: DMPR-3.1.2.4-01."""
+    """Whether TimeToBeReceived applies to the messages of a queue: DMPR-3.1.2.4-01."""
     return queue.queue_type is not QueueType.SYSTEM and not isinstance(queue, OutgoingQueue)
 
 

@@ -1,4 +1,4 @@
-"""Messages read from packets: [MS-MQDMPR] 3.1.7.1.31."""
+"""Deserialization of packets: [MS-MQDMPR] 3.1.7.1.31."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ID: Final = bits(TRANSACTION_HEADER, "ID")
 _ST, _AS = bits(SECURITY_HEADER, "ST"), bits(SECURITY_HEADER, "AS")
 _VERIFIED: Final = bits(SECURITY_HEADER, "AU").mask | _AS.mask
 
-_CLASSES: Final = {int(known): known for known in MessageClass}
-_LEVELS: Final = {int(known): known for known in AuthenticationLevel}
-_SENDERS: Final = {int(known): known for known in SenderIdentifierType}
-_DELIVERIES: Final = {int(known): known for known in DeliveryGuarantee}
+_MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
+_AUTHENTICATION_LEVELS: Final = {int(member): member for member in AuthenticationLevel}
+_SENDER_TYPES: Final = {int(member): member for member in SenderIdentifierType}
+_DELIVERY_GUARANTEES: Final = {int(member): member for member in DeliveryGuarantee}
 _REQUESTED: Final = tuple(AcknowledgementsRequested(word) for word in range(16))
 
 
@@ -40,12 +40,13 @@ def deserialize(
     """Deserialize Message From Buffer: [MS-MQDMPR] 3.1.7.1.31.
 
     Args:
-        packet: a UserMessage (also an OrderAck or a FinalAck), parsed or as its bytes.
-        data: the bytes of a parsed one; built again if not given.
-        stored: it comes from this queue manager's store (`wire.to_stored`), so that its AuthenticationLevel
-            may be believed. That of a packet from elsewhere is None until its signature has been verified.
-        keep: whether `Message.packet` gets it, to be forwarded as it came (but for a SessionHeader, and for
-            AU and AS, which are 0 on the wire).
+        packet: a UserMessage (also an OrderAck or a FinalAck), parsed or as bytes.
+        data: the bytes of a parsed packet; built again if not given.
+        stored: the packet is from this queue manager's store (`serialization.to_stored`), so that its
+            AuthenticationLevel can be trusted. That of a received packet is None until its signature has been
+            verified.
+        keep: whether to set `Message.packet`, to forward the packet as received (except for a SessionHeader,
+            and AU and AS, which are 0 on the wire).
 
     Raises MalformedPacket.
     """
@@ -63,7 +64,7 @@ def deserialize(
 
     word = int(user.Flags)
     source, address = user.SourceQueueManager, user.QueueManagerAddress
-    delivery = _DELIVERIES.get((word & _DM.mask) >> _DM.shift)
+    delivery = _DELIVERY_GUARANTEES.get((word & _DM.mask) >> _DM.shift)
     if delivery is None:
         raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
     message.delivery_guarantee = delivery
@@ -86,7 +87,7 @@ def deserialize(
         message.connector_type_identifier = user.ConnectorType
 
     message.acknowledgements_requested = _REQUESTED[properties.Flags & 0x0F]
-    message.message_class = _CLASSES.get(properties.MessageClass, properties.MessageClass)
+    message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
     message.correlation_identifier = properties.CorrelationID
     message.body_type, message.application_tag = properties.BodyType, properties.ApplicationTag
     message.privacy_level = properties.PrivacyLevel
@@ -103,7 +104,7 @@ def deserialize(
         if verified:
             if stored:
                 level = (verified & _AS.mask) >> _AS.shift
-                message.authentication_level = _LEVELS.get(level, AuthenticationLevel.NONE)
+                message.authentication_level = _AUTHENTICATION_LEVELS.get(level, AuthenticationLevel.NONE)
             word = packet.SecurityHeader.Flags.replace(AU=0, AS=0)
             packet = packet.replace(SecurityHeader=packet.SecurityHeader.replace(Flags=word))
             data = None
@@ -119,7 +120,7 @@ def deserialize(
     if packet.SRMPEnvelopeHeader is not None:
         message.soap_envelope = _text(packet.SRMPEnvelopeHeader.Data)
         message.soap_compound_message = packet.CompoundMessageHeader.Data
-        keep = keep and not stored  # such a packet is not sent
+        keep = keep and not stored  # such a packet is never sent
     if keep:
         message.packet = without_session_header(packet.to_bytes() if data is None else data)
     return message
@@ -142,10 +143,10 @@ def _read_transaction(header: Record, message: Message) -> None:
 
 
 def _read_security(header: Record, message: Message) -> None:
-    data, kind = header.SecurityData, _SENDERS.get((header.Flags & _ST.mask) >> _ST.shift)
-    if kind is None:
+    data, sender_type = header.SecurityData, _SENDER_TYPES.get((header.Flags & _ST.mask) >> _ST.shift)
+    if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
-    message.sender_identifier_type = kind
+    message.sender_identifier_type = sender_type
     message.sender_identifier = data.SecurityID
     message.symmetric_key = data.EncryptionKey
     message.signature = data.Signature
@@ -163,7 +164,7 @@ def _read_multi_queue(header: Record, message: Message) -> None:
 
 
 def _text(value: str | bytes | None) -> str:
-    """A text of the wire: one that is not well-formed up to its first null, lone surrogates and all."""
+    """Return a text field; of malformed UTF-16, what precedes the first null, lone surrogates included."""
     if type(value) is str:
         return value
     if not value:

@@ -1,4 +1,4 @@
-"""The queues of a message as fields of its packet and back, remembered: few names come again and again."""
+"""Queue names of messages to fields of packets and back, cached: a few names recur all the time."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from msmqwire.qm.model.enumerations import QueueFormatType
 from msmqwire.qm.model.message import Message
 from msmqwire.schema import Record
 
-REMEMBERED: Final = 2048
-"""Names of each kind that are remembered."""
-LISTS_REMEMBERED: Final = 16
-"""Lists of names that are remembered: a message to them is written several times."""
-_LONGEST_REMEMBERED: Final = 512  # characters; longer ones come from nobody who sends many
+NAMES_CACHED: Final = 2048
+"""Cached names of each kind."""
+LISTS_CACHED: Final = 16
+"""Cached lists of names: a message to several queues is written several times."""
+_NAME_LENGTH_CACHED: Final = 512  # characters; longer names are rare
 
 
 class QueueField(NamedTuple):
-    """A queue of the UserHeader.
+    """A queue name in the UserHeader.
 
     Attributes:
         kind: Flags.DQ, AQ or RQ.
-        record: the field; shared by all packets to that queue, so it must not be changed.
-        size: bytes that it takes.
+        record: the field; shared by all packets with that name, so it must not be changed.
+        size: bytes of the field.
     """
 
     kind: int
@@ -44,7 +44,7 @@ class QueueField(NamedTuple):
 
 
 _NO_QUEUE: Final = QueueField(0, None, 0)
-_PLACES: Final[dict[Role, tuple[str, str]]] = {
+_FIELDS: Final[dict[Role, tuple[str, str]]] = {
     "destination": ("DestinationQueue", "DQ"),
     "admin": ("AdminQueue", "AQ"),
     "response": ("ResponseQueue", "RQ"),
@@ -55,7 +55,7 @@ _PLACES: Final[dict[Role, tuple[str, str]]] = {
 
 
 def queue_fields(message: Message) -> tuple[QueueField, QueueField, QueueField]:
-    """DestinationQueue, AdminQueue and ResponseQueue of a message. Raises InvalidName."""
+    """Return DestinationQueue, AdminQueue and ResponseQueue of a message. Raises InvalidName."""
     destination, admin, response = message.destination, message.administration, message.response
     source, address = message.source_machine_identifier, message.queue_manager_address
     return (
@@ -70,14 +70,14 @@ def _field(
 ) -> QueueField:
     if name is None:
         return _NO_QUEUE
-    beside = None if admin is None else admin.text
-    if type(name) is DirectName:  # the same wherever it is
-        return _remembered_field(name.text, role, None, None, beside)
-    return _remembered_field(name.text, role, source, address, beside)
+    admin_text = None if admin is None else admin.text
+    if type(name) is DirectName:  # independent of source and address
+        return _cached_field(name.text, role, None, None, admin_text)
+    return _cached_field(name.text, role, source, address, admin_text)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _remembered_field(
+@lru_cache(maxsize=NAMES_CACHED)
+def _cached_field(
     text: str, role: Role, source: UUID | None, address: UUID | None, admin: str | None
 ) -> QueueField:
     kind, value = to_user_header_queue(
@@ -87,21 +87,21 @@ def _remembered_field(
         destination_qm=address,
         admin=None if admin is None else parse_format_name(admin, spx=True),
     )
-    name, flag = _PLACES[role]
-    # Made as part of a UserHeader, whose start a direct name is aligned to.
+    name, flag = _FIELDS[role]
+    # Built as part of a UserHeader, because a direct name is aligned relative to its start.
     user = USER_HEADER.make({"Flags": {flag: kind}, "DestinationQueue": None, name: value})
-    made: Record | None = user[name]
-    return QueueField(kind, made, 0 if made is None else len(made.to_bytes()))
+    field: Record | None = user[name]
+    return QueueField(kind, field, 0 if field is None else len(field.to_bytes()))
 
 
-@lru_cache(maxsize=LISTS_REMEMBERED)
+@lru_cache(maxsize=LISTS_CACHED)
 def multi_queue_header(
     destinations: tuple[str, ...],
     administrations: tuple[str, ...],
     responses: tuple[str, ...],
     signature: bytes,
 ) -> tuple[Record, int]:
-    """The MultiQueueFormatHeader with these names, and its size. Raises InvalidName."""
+    """Return the MultiQueueFormatHeader with these names, and its size. Raises InvalidName."""
     record = MULTI_QUEUE_FORMAT_HEADER.make(
         {
             "Destination": _list(destinations),
@@ -123,16 +123,16 @@ def _list(names: tuple[str, ...]) -> dict[str, Any]:
 def read_queue(
     kind: int, field: Record | None, role: Role, source: UUID, address: UUID, admin: FormatName | None = None
 ) -> FormatName | None:
-    """A queue of the UserHeader. Raises MalformedPacket for one that can't be."""
+    """Read a queue name of the UserHeader. Raises MalformedPacket for an invalid one."""
     if not kind:
         return None
     try:
         if kind == QueueFormatType.DIRECT_QUEUE:
             text = field.DirectFormatName  # type: ignore[union-attr]
-            if type(text) is str and len(text) <= _LONGEST_REMEMBERED:
-                return _direct(text, role)
+            if type(text) is str and len(text) <= _NAME_LENGTH_CACHED:
+                return _cached_direct(text, role)
         elif kind != QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE:
-            return _hosted(kind, tuple(dict(field or {}).items()), role, source, address, admin)
+            return _cached_guid_name(kind, tuple(dict(field or {}).items()), role, source, address, admin)
         return from_user_header_queue(
             kind, field, role=role, source_qm=source, destination_qm=address, admin=admin
         )
@@ -140,16 +140,16 @@ def read_queue(
         raise MalformedPacket(exc.why, path=exc.path) from exc
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _direct(text: str, role: Role) -> FormatName | None:
+@lru_cache(maxsize=NAMES_CACHED)
+def _cached_direct(text: str, role: Role) -> FormatName | None:
     field = {"DirectFormatName": text}
     return from_user_header_queue(
         QueueFormatType.DIRECT_QUEUE, field, role=role, source_qm=None, destination_qm=None
     )
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _hosted(
+@lru_cache(maxsize=NAMES_CACHED)
+def _cached_guid_name(
     kind: int,
     field: tuple[tuple[str, Any], ...],
     role: Role,
@@ -163,7 +163,7 @@ def _hosted(
 
 
 def read_list(part: Record, path: str) -> tuple[FormatName, ...]:
-    """The names of a part of the MultiQueueFormatHeader. Raises MalformedPacket."""
+    """Read the names of a part of the MultiQueueFormatHeader. Raises MalformedPacket."""
     try:
         return tuple(from_mqf_element(element) for element in part.FormatNameList)
     except InvalidName as exc:

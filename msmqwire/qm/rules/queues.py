@@ -1,4 +1,4 @@
-"""Queues made, deleted, opened and closed: [MS-MQDMPR] 3.1.7.1.1 to 6, 3.1.7.1.33, 3.1.7.2.3 to 6."""
+"""Queues created, deleted, opened and closed: [MS-MQDMPR] 3.1.7.1.1 to 6, 3.1.7.1.33, 3.1.7.2.3 to 6."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from msmqwire.names import (
     PublicName,
     parse_path_name,
 )
-from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
@@ -40,18 +39,18 @@ _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)
 _SEND: Final = QueueAccessType.SEND_ACCESS
 _RECEIVE: Final = QueueAccessType.RECEIVE_ACCESS
-_COPIED: Final = (
+_CREATION_ATTRIBUTES: Final = (
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
-"""DMPR-3.1.7.1.3-04."""
-_HIDDEN: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
-"""Of system queues that are not for applications: DMPR-3.1.3-22."""
+"""The attributes that a new queue takes from iQueue: DMPR-3.1.7.1.3-04."""
+_INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
+"""PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
 HTTP: Final = ("HTTP", "HTTPS")
 
 
 def is_http(name: FormatName | None) -> bool:
-    """Whether a name is a direct one for HTTP or HTTPS."""
+    """Whether a name is a direct format name for HTTP or HTTPS."""
     return isinstance(name, DirectName) and name.protocol in HTTP
 
 
@@ -70,10 +69,10 @@ class Queues:
         self._handles = 0
         self._numbers = 0
 
-    # -- making and deleting ------------------------------------------------------------------------
+    # -- creating and deleting ----------------------------------------------------------------------
 
     def set_defaults(self, queue: Queue, owner: bytes | None = None) -> None:
-        """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of who makes the queue."""
+        """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of its creator."""
         queue.label, queue.type = "", NULL_GUID
         queue.journaling = queue.authentication = queue.transactional = False
         queue.quota = queue.journal_quota = INFINITE
@@ -81,7 +80,10 @@ class Queues:
         queue.security = self.default_security(owner)
 
     def default_security(self, owner: bytes | None) -> bytes:
-        """[MS-MQDMPR] 3.1.7.1.3.1; see `Settings.local_owner` and `Settings.strangers_may_send`."""
+        """Create Default Queue Security Descriptor: [MS-MQDMPR] 3.1.7.1.3.1.
+
+        See `Settings.local_owner` and `Settings.strangers_may_send`.
+        """
         settings = self._context.settings
         return access.default_security(
             owner,
@@ -90,15 +92,21 @@ class Queues:
         )
 
     def create(
-        self, wanted: Queue, *, skip_directory: bool = False
+        self, template: Queue, *, skip_directory: bool = False
     ) -> tuple[int | DirectoryOperationResult, Queue | None]:
-        """Create Queue: [MS-MQDMPR] 3.1.7.1.3. `wanted` is what `set_defaults` gave, with changes.
+        """Create Queue: [MS-MQDMPR] 3.1.7.1.3.
 
-        Where the directory does not take a public queue, its answer is the status.
+        Args:
+            template: iQueue: a queue with the defaults of `set_defaults`, then changed as desired.
+            skip_directory: iSkipDirectory.
+
+        Returns:
+            MQ_OK and the queue, or an error and None: a DirectoryOperationResult where the directory does not
+            accept a public queue.
         """
         context, manager = self._context, self._context.queue_manager
         try:
-            path = parse_path_name(wanted.pathname)
+            path = parse_path_name(template.pathname)
         except InvalidName as error:
             return error.hresult, None
         parent = self.lookup.path(str(type(path)(path.computer, path.queue, path.private, path.system)))
@@ -107,11 +115,11 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_EXISTS, None
         if path.subqueue is not None and parent is None:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
-        queue = Queue(context.new_guid(), **{name: getattr(wanted, name) for name in _COPIED})
+        queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
         queue.create_time = queue.modify_time = context.utc
         queue.queue_type = queue_type(path)
         host = manager.qualified_computer_name or manager.computer_name
-        queue.qualified_pathname = f"{host}{wanted.pathname[len(path.computer) :]}"
+        queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"
         queue.scope = QueueScope.ENTERPRISE
         if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:
             queue.private_queue_number = self.lookup.unused_private_number()
@@ -128,26 +136,24 @@ class Queues:
         return MQ_OK, queue
 
     def _publish(self, queue: Queue) -> DirectoryOperationResult:
-        """DMPR-3.1.7.1.3-10."""
+        """Create a public queue in the directory: DMPR-3.1.7.1.3-10."""
         status, guid = self._directory.create_directory_object(queue)
         if guid is not None:
             queue.identifier = guid
-            published = self._directory.read_directory(
-                "Queue", [("Identifier", Operator.EQUALS, guid)], ["FullPath", "DirectoryPath"]
-            ).found
+            published = self._directory.read_by_identifier("Queue", guid, ["FullPath", "DirectoryPath"])
             if isinstance(published, Queue):
                 queue.full_path, queue.directory_path = published.full_path, published.directory_path
         return status
 
     def add(self, queue: Queue) -> None:
-        """A new queue in the collection, and in the store."""
+        """Add a new queue to the collection and the store."""
         self._numbers += 1
         queue.number = self._numbers
         self.restore(queue)
-        stored_rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context.changes, queue)
 
     def restore(self, queue: Queue) -> None:
-        """A queue of the store in the collection."""
+        """Add a queue read from the store to the collection."""
         manager = self._context.queue_manager
         queue.queue_manager = manager
         manager.queues[queue.number] = queue
@@ -155,22 +161,24 @@ class Queues:
         self.lookup.add(queue)
 
     def forget(self, queue: OutgoingQueue) -> None:
-        """An outgoing queue that is empty and not open: it is made again when it is wanted."""
+        """Remove an outgoing queue that is empty and not open; it is created again when needed."""
         del self._context.queue_manager.queues[queue.number]
         self.lookup.remove(queue)
-        stored_rows.delete_queue(self._context, queue)
+        stored_rows.delete_queue(self._context.changes, queue)
 
     def security_of(self, queue: Queue) -> bytes:
-        """The security descriptor that holds: of a public queue that in the directory, if it can be read."""
+        """Return the security descriptor that applies to a queue.
+
+        For a public queue it is that of the directory, if it can be read.
+        """
         if queue.queue_type is QueueType.PUBLIC:
-            identifier = ("Identifier", Operator.EQUALS, queue.identifier)
-            found = self._directory.read_directory("Queue", [identifier], ["Security"]).found
-            if isinstance(found, Queue):
-                return found.security
+            published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
+            if isinstance(published, Queue):
+                return published.security
         return queue.security
 
     def add_journal(self, queue: Queue) -> None:
-        """The journal of a new queue: DMPR-3.1.7.1.3-03."""
+        """Create the journal of a new queue: DMPR-3.1.7.1.3-03."""
         journal = Queue(self._context.new_guid(), pathname=queue.pathname, quota=queue.journal_quota)
         journal.queue_type, journal.security = QueueType.SYSTEM, queue.security
         journal.transactional = queue.transactional
@@ -178,28 +186,28 @@ class Queues:
         self.add(journal)
 
     def changed(self, queue: Queue) -> None:
-        """Attributes of a queue were set: its journal follows, the row is written."""
+        """Store the changed attributes of a queue, and apply them to its journal."""
         queue.modify_time = self._context.utc
         if queue.journal is not None:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
-            stored_rows.put_queue(self._context, queue.journal)
-        stored_rows.put_queue(self._context, queue)
+            stored_rows.put_queue(self._context.changes, queue.journal)
+        stored_rows.put_queue(self._context.changes, queue)
 
     def delete(self, queue: Queue, *, skip_directory: bool = False) -> DirectoryOperationResult:
         """Delete Queue: [MS-MQDMPR] 3.1.7.1.4."""
-        parts = [*queue.subqueues.values()]
+        deleted = [queue, *queue.subqueues.values()]
         if queue.journal is not None:
-            parts.append(queue.journal)
-        for part in (queue, *parts):
+            deleted.append(queue.journal)
+        for part in deleted:
             for position in part.positions:
                 self._messages.position_deleted(part, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
             for descriptor in part.descriptors.values():
                 for reader in list(descriptor.waiting.values()):
-                    self._messages.stop_waiting(reader, HResult.MQ_ERROR_QUEUE_DELETED)
+                    self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_QUEUE_DELETED)
                 descriptor.queue = None
             del self._context.queue_manager.queues[part.number]
             self.lookup.remove(part)
-            stored_rows.delete_queue(self._context, part)
+            stored_rows.delete_queue(self._context.changes, part)
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
             queue.owner_queue.subqueues.pop(name.lower(), None)
@@ -217,7 +225,10 @@ class Queues:
         *,
         user: access.Token | None = None,
     ) -> tuple[int, OpenQueueDescriptor | None]:
-        """Open Queue: [MS-MQDMPR] 3.1.7.1.5. `user` is whose rights are checked; None for the owner."""
+        """Open Queue: [MS-MQDMPR] 3.1.7.1.5.
+
+        `user` is whose rights are checked; None for the owner of the queue manager.
+        """
         expanded = self._directory.expand_format_name(name)
         if expanded is None:
             return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None
@@ -226,11 +237,11 @@ class Queues:
         status, queue = self._target(expanded, access_type)
         if queue is None:
             return status, None
-        if queue.private_queue_number in _HIDDEN and queue.queue_type is QueueType.SYSTEM:
+        if queue.private_queue_number in _INTERNAL_QUEUE_NUMBERS and queue.queue_type is QueueType.SYSTEM:
             return HResult.MQ_ERROR_ACCESS_DENIED, None
         if not access.may_open(queue, user, access_type):
             return HResult.MQ_ERROR_ACCESS_DENIED, None
-        if _shared_badly(queue, access_type, share_mode):
+        if _violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
         queue.descriptors[descriptor.handle] = descriptor
@@ -271,7 +282,7 @@ class Queues:
         return MQ_OK, parent
 
     def _target(self, name: FormatName, access_type: QueueAccessType) -> tuple[int, Queue | None]:
-        """The queue to open, made for an outgoing one: DMPR-3.1.7.1.5-08 to -19."""
+        """Find the queue to open, or create the outgoing queue for it: DMPR-3.1.7.1.5-08 to -19."""
         unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
         sends = access_type is _SEND
         if not sends and (is_http(name) or isinstance(name, MulticastName)):
@@ -280,11 +291,11 @@ class Queues:
             isinstance(name, MachineName) or (name.is_read_only and self.lookup.is_local_name(name))
         ):
             return unsupported
-        found = self.lookup.find(name) or self.lookup.outgoing(name)
-        if found is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
-            found = self.made_subqueue(name)
-        if found is not None:
-            return MQ_OK, found
+        existing = self.lookup.find(name) or self.lookup.outgoing(name)
+        if existing is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
+            existing = self.create_subqueue(name)
+        if existing is not None:
+            return MQ_OK, existing
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         manager = self._context.queue_manager
@@ -294,9 +305,7 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         base_priority = 0
         if isinstance(name, PublicName):
-            published = self._directory.read_directory(
-                "Queue", [("Identifier", Operator.EQUALS, name.guid)]
-            ).found
+            published = self._directory.read_by_identifier("Queue", name.guid)
             if not isinstance(published, Queue):
                 return unsupported
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
@@ -310,15 +319,15 @@ class Queues:
         self.add(queue)
         return MQ_OK, queue
 
-    def made_subqueue(self, name: DirectName) -> Queue | None:
-        """A subqueue comes to be when it is first opened, if its queue is there."""
+    def create_subqueue(self, name: DirectName) -> Queue | None:
+        """Create a subqueue, as its first opening does; None if its queue does not exist."""
         parent = self.lookup.find(DirectName(name.protocol, name.address, name.queue, private=name.private))
         if parent is None:
             return None
-        wanted = Queue(NULL_GUID, pathname=f"{parent.pathname};{name.subqueue}")
+        template = Queue(NULL_GUID, pathname=f"{parent.pathname};{name.subqueue}")
         for attribute in ("transactional", "security", "authentication", "privacy_level"):
-            setattr(wanted, attribute, getattr(parent, attribute))
-        return self.create(wanted, skip_directory=True)[1]
+            setattr(template, attribute, getattr(parent, attribute))
+        return self.create(template, skip_directory=True)[1]
 
     def close(self, descriptor: OpenQueueDescriptor) -> None:
         """Close Queue: [MS-MQDMPR] 3.1.7.1.6."""
@@ -331,7 +340,7 @@ class Queues:
         if queue is None:
             return
         for reader in list(descriptor.waiting.values()):
-            self._messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)
         queue.descriptors.pop(descriptor.handle, None)
@@ -347,8 +356,8 @@ class Queues:
     def close_cursor(self, cursor: Cursor) -> None:
         """Close Cursor: [MS-MQDMPR] 3.1.7.1.2."""
         descriptor = cursor.descriptor
-        for reader in [one for one in descriptor.waiting.values() if one.cursor is cursor]:
-            self._messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        for reader in [waiting for waiting in descriptor.waiting.values() if waiting.cursor is cursor]:
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         if descriptor.cursors.pop(cursor.handle, None) is not None:
             cursors.close_cursor(cursor)
 
@@ -359,35 +368,38 @@ class Queues:
         for subscriber in self._context.subscribers:
             subscriber.queue_paused(queue)
         queue.state = OutgoingQueueState.ON_HOLD
-        stored_rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context.changes, queue)
 
     def resume(self, queue: OutgoingQueue) -> None:
-        """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4. One that is Locked stays so while that holds."""
+        """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4.
+
+        With hardened security a queue that does not use HTTP becomes Locked.
+        """
         locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
         queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
-        stored_rows.put_queue(self._context, queue)
+        stored_rows.put_queue(self._context.changes, queue)
         for subscriber in self._context.subscribers:
             subscriber.queue_resumed(queue)
 
     def begin_flow_control(self) -> None:
-        """[MS-MQDMPR] 3.1.7.2.5."""
+        """Begin Flow Control: [MS-MQDMPR] 3.1.7.2.5. Nothing new is enqueued until it ends."""
         self._context.queue_manager.throttled = True
 
     def end_flow_control(self) -> None:
-        """[MS-MQDMPR] 3.1.7.2.6."""
+        """End Flow Control: [MS-MQDMPR] 3.1.7.2.6."""
         self._context.queue_manager.throttled = False
 
     def take_offline(self) -> None:
-        """[MS-MQDMPR] 3.1.4.12."""
+        """Take Offline: [MS-MQDMPR] 3.1.4.12."""
         self._context.queue_manager.connection_active = False
 
     def bring_online(self) -> None:
-        """[MS-MQDMPR] 3.1.4.13."""
+        """Bring Online: [MS-MQDMPR] 3.1.4.13."""
         self._context.queue_manager.connection_active = True
 
 
-def _shared_badly(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
-    """DMPR-3.1.7.1.5-20 to -23."""
+def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
+    """Whether opening a queue conflicts with another descriptor of it: DMPR-3.1.7.1.5-20 to -23."""
     denies = share_mode is QueueShareMode.DENY_RECEIVE
     for other in queue.descriptors.values():
         if other.share_mode is QueueShareMode.DENY_RECEIVE:

@@ -1,4 +1,4 @@
-"""What reads of messages give: [MS-MQDMPR] 3.1.7.1.10 to 3.1.7.1.15 and 3.1.7.1.17."""
+"""Results of reading messages: [MS-MQDMPR] 3.1.7.1.10 to 3.1.7.1.15 and 3.1.7.1.17."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ FAILED: Final[Mapping[CursorResult, HResult]] = {
     CursorResult.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
     CursorResult.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
 }
-"""The status of a read whose cursor gave no message and does not wait."""
+"""Status of a read by the result of its cursor, where that gives no message and does not wait."""
 
 
 class Read(NamedTuple):
-    """What a read gives.
+    """The result of a read.
 
     Attributes:
-        status: MQ_OK, the reason for which there is no message, or MQ_INFORMATION_OPERATION_PENDING for one
-            that waits: a `ReadCompleted` with its request number will tell.
+        status: MQ_OK, an error, or MQ_INFORMATION_OPERATION_PENDING for a read that waits and ends with a
+            `ReadCompleted` of its request number.
         message: the message.
-        position: its place, which Dequeue Message End wants.
-        request: the number of a read that waits.
+        position: its position, which Dequeue Message End needs.
+        request: the number of a waiting read.
     """
 
     status: int

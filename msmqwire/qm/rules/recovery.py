@@ -1,4 +1,4 @@
-"""A queue manager as it was when it stopped: DMPR-3.1.1-12, and the system queues of [MS-MQDMPR] 3.1.3."""
+"""Recovery of a queue manager from its store: DMPR-3.1.1-12; and the system queues of [MS-MQDMPR] 3.1.3."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMB
 from msmqwire.qm.rules.messages import Messages, expires_in
 from msmqwire.qm.rules.queues import Queues, is_http
 
-_QUIET: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
+_PERSISTENT_STATES: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 
 
 class Stored(Protocol):
-    """Where rows are read from."""
+    """The rows of a store."""
 
     def rows(self, table: Table, /) -> Iterator[tuple[Key, bytes]]:
-        """All rows of a table, in the order of their keys."""
+        """Yield the keys and rows of a table, in the order of the keys."""
 
     def row(self, table: Table, key: Key, /) -> bytes | None:
-        """One row; None when it is not there."""
+        """Return a row; None if it does not exist."""
 
 
 class Recovery:
-    """Brings back what a store has."""
+    """Restores the queues, messages and transactions of a store."""
 
     def __init__(self, context: Context, messages: Messages, queues: Queues, stored: Stored) -> None:
         self._context, self._messages, self._queues, self._stored = context, messages, queues, stored
-        self._taken: list[MessagePosition] = []  # by readers and transactions that are gone
+        self._orphaned: list[MessagePosition] = []  # locked by readers and transactions of the last run
 
     def restore(self) -> None:
-        """Queues, messages and transactions, as they were; then the system queues that are not there yet."""
-        self._messages.load = self.load
+        """Restore queues, messages and transactions, then create the system queues that do not exist yet."""
+        self._messages.memory.load = self.load
         self._restore_queues()
         positions = self._restore_messages()
         self._restore_transactions(positions)
@@ -60,7 +60,7 @@ class Recovery:
         for number, row in self._stored.rows(Table.QUEUE):
             assert isinstance(number, int)
             queue, journal_of, subqueue_of = stored_rows.read_queue(number, row)
-            if isinstance(queue, OutgoingQueue) and queue.state not in _QUIET:
+            if isinstance(queue, OutgoingQueue) and queue.state not in _PERSISTENT_STATES:
                 queue.state = OutgoingQueueState.INACTIVE
             queues[number] = queue
             relations.append((queue, journal_of, subqueue_of))
@@ -74,50 +74,50 @@ class Recovery:
             self._queues.restore(queue)
 
     def _restore_messages(self) -> dict[int, MessagePosition]:
-        """Gives those that are taken, or in a transaction, by number."""
+        """Restore the messages; return the positions that are locked or in a transaction, by number."""
         manager = self._context.queue_manager
-        last = self._stored.row(Table.META, stored_rows.SEQUENTIAL_ID)
-        manager.sequential_id = int.from_bytes(last, "little") if last else 0
-        found: dict[int, MessagePosition] = {}
+        sequential_id = self._stored.row(Table.META, stored_rows.SEQUENTIAL_ID)
+        manager.sequential_id = int.from_bytes(sequential_id, "little") if sequential_id else 0
+        in_use: dict[int, MessagePosition] = {}
         in_transactions = self._in_transactions()
         by_queue: dict[int, list[MessagePosition]] = {}
         load, available = self.load, PositionState.AVAILABLE
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
-            place = stored_rows.read_place(row)
-            queue = manager.queues[place.queue]
-            position = MessagePosition(queue, number, place.lookup_identifier, place.size)
+            stored = stored_rows.read_position(row)
+            queue = manager.queues[stored.queue]
+            position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
             position.recoverable = position.stored = True
-            position.keep_stored(load)
-            if place.state != available:
-                position.state = PositionState(place.state)
-            if place.state != available or number in in_transactions:
-                found[number] = position
-            if place.expires and expires_in(queue):
-                self._messages.expire_at(position, place.expires)
-            listed = by_queue.get(place.queue)
-            if listed is None:
-                by_queue[place.queue] = listed = []
-            listed.append(position)
-        for listed in by_queue.values():
-            listed.sort(key=attrgetter("lookup_identifier"))
-            insert, restored = listed[0].queue.positions.insert, self._messages.restored
-            for position in listed:
+            position.keep_in_store(load)
+            if stored.state != available:
+                position.state = PositionState(stored.state)
+            if stored.state != available or number in in_transactions:
+                in_use[number] = position
+            if stored.expires and expires_in(queue):
+                self._messages.expire_at(position, stored.expires)
+            positions = by_queue.get(stored.queue)
+            if positions is None:
+                by_queue[stored.queue] = positions = []
+            positions.append(position)
+        for positions in by_queue.values():
+            positions.sort(key=attrgetter("lookup_identifier"))
+            insert, count = positions[0].queue.positions.insert, self._messages.count
+            for position in positions:
                 insert(position)
-                restored(position)
-        return found
+                count(position)
+        return in_use
 
     def _in_transactions(self) -> set[int]:
-        """The messages of transactions that a coordinator has still to decide on."""
+        """Return the numbers of the messages of transactions that a coordinator has yet to decide."""
         stored = (stored_rows.read_transaction(row) for _, row in self._stored.rows(Table.TRANSACTION))
         return {number for operations in stored for _, number, _, _ in operations}
 
     def load(self, position: MessagePosition) -> Message:
-        """The message of a position, from the store."""
+        """Read the message of a position from the store."""
         packet = self._stored.row(Table.PACKET, position.number)
         row = self._stored.row(Table.MESSAGE, position.number)
         assert packet is not None, "a message is stored with its packet"
-        assert row is not None, "a message is stored with its place"
+        assert row is not None, "a message is stored with its position"
         stored = stored_rows.read_message(row)
         message = serialization.from_stored(packet, self._context.queue_manager.identifier)
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
@@ -126,9 +126,9 @@ class Recovery:
         return message
 
     def _restore_transactions(self, positions: dict[int, MessagePosition]) -> None:
-        """Those that a coordinator has still to decide on."""
+        """Restore the transactions that a coordinator has yet to decide."""
         manager = self._context.queue_manager
-        held: set[int] = set()
+        in_doubt: set[int] = set()
         for key, row in self._stored.rows(Table.TRANSACTION):
             assert isinstance(key, bytes)
             transaction = Transaction(UUID(bytes=key), single_phase=False, prepared=True)
@@ -137,30 +137,30 @@ class Recovery:
                     continue  # its queue was deleted
                 position = positions[number]
                 position.transaction = True
-                held.add(number)
+                in_doubt.add(number)
                 transaction.operations.append(
                     TransactionalOperation(kind, position, manager.queues.get(target), reason or None)
                 )
             manager.transactions[transaction.identifier] = transaction
         for number, position in positions.items():
-            if position.state is not PositionState.AVAILABLE and number not in held:
-                self._taken.append(position)
+            if position.state is not PositionState.AVAILABLE and number not in in_doubt:
+                self._orphaned.append(position)
 
     def release(self) -> None:
-        """What readers and transactions had that ended with the process is given back: DMPR-3.1.3-26.
+        """Release the messages of readers and transactions that ended with the process: DMPR-3.1.3-26.
 
-        The protocols have started by now: they may have to tell of messages that a purge is waiting for.
+        The protocols must have started: they report messages that a pending purge deletes now.
         """
-        for position in self._taken:
+        for position in self._orphaned:
             if position.state is PositionState.PURGE_PENDING:
                 purged = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
                 self._messages.position_deleted(position.queue, position, purged)
             else:
                 self._messages.position_available(position.queue, position)
-        self._taken.clear()
+        self._orphaned.clear()
 
     def _system_queues(self) -> None:
-        """The system queues: DMPR-3.1.3-21 and -22."""
+        """Find or create the system queues: DMPR-3.1.3-21 and -22."""
         manager = self._context.queue_manager
         computer = manager.computer_name
         manager.system_journal_queue = self._system_queue(f"{computer}\\system$;JOURNAL")
@@ -176,19 +176,19 @@ class Recovery:
             self._system_queue(f"{computer}\\private$\\{name}", number=number)
 
     def _system_queue(self, path: str, *, number: int = 0, transactional: bool = False) -> Queue:
-        found = self._queues.lookup.path(path)
-        if found is None:
-            found = Queue(
+        queue = self._queues.lookup.path(path)
+        if queue is None:
+            queue = Queue(
                 self._context.new_guid(), pathname=path, transactional=transactional, quota=INFINITE
             )
-            found.queue_type, found.private_queue_number = QueueType.SYSTEM, number
-            found.security = self._queues.default_security(None)
-            found.create_time = found.modify_time = self._context.utc
-            self._queues.add(found)
-        return found
+            queue.queue_type, queue.private_queue_number = QueueType.SYSTEM, number
+            queue.security = self._queues.default_security(None)
+            queue.create_time = queue.modify_time = self._context.utc
+            self._queues.add(queue)
+        return queue
 
     def _lock_or_release(self) -> None:
-        """DMPR-3.1.3-23 and -24."""
+        """Lock the outgoing queues, or release locked ones, by HardenedSecurity: DMPR-3.1.3-23 and -24."""
         manager = self._context.queue_manager
         for queue in manager.queues.values():
             if not isinstance(queue, OutgoingQueue):
@@ -203,13 +203,13 @@ IDENTIFIER: Final = b"Identifier"
 
 
 def identifier(stored: Stored) -> UUID:
-    """The Identifier of the queue manager that a store belongs to; NULL_GUID for an empty store."""
+    """Return the Identifier of the queue manager that a store belongs to; NULL_GUID for an empty store."""
     row = stored.row(Table.META, IDENTIFIER)
     return UUID(bytes=row) if row else NULL_GUID
 
 
 def restore_attributes(manager: QueueManager, stored: Stored) -> None:
-    """Give a queue manager the attributes that it had before: DMPR-3.1.1-12."""
+    """Restore the persistent attributes of a queue manager: DMPR-3.1.1-12."""
     row = stored.row(Table.META, stored_rows.QUEUE_MANAGER)
     if row:
         stored_rows.read_queue_manager(manager, row)

@@ -1,4 +1,4 @@
-"""Where a message goes next: [MS-MQQB] 3.1.7.4 and 3.1.7.5 over [MS-MQBR], and fixed routes."""
+"""Routing to the next hop: [MS-MQQB] 3.1.7.4 and 3.1.7.5 over [MS-MQBR], and fixed routes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PrivateName, PublicName
-from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult
@@ -32,42 +31,42 @@ class Destination(NamedTuple):
 
 Routes = Mapping[UUID | None, Sequence[UUID | str]]
 """Fixed routes: next hops, as identifiers of queue managers or names of hosts, by the identifier of the
-destination's queue manager; those under None are for all destinations to which there is no other way."""
+destination's queue manager; those under None are for all destinations without another route."""
 
 
 def next_sites(
-    own: Collection[UUID], sites: Iterable[UUID], links: Iterable[RoutingLink]
+    local: Collection[UUID], sites: Iterable[UUID], links: Iterable[RoutingLink]
 ) -> dict[UUID, UUID]:
-    """RoutingTable, the next site on a way of least cost by the site at its end: [MS-MQBR] 3.1.3.1.
+    """Return the RoutingTable: by destination site, the next site on a path of least cost: [MS-MQBR] 3.1.3.1.
 
-    Sites that can't be reached are not in it. Of ways of equal cost one is taken, the same at every call.
+    Sites that can't be reached are missing. Of paths of equal cost, every call selects the same one.
 
     Args:
-        own: the sites of the queue manager.
+        local: the sites of the queue manager.
         sites: all sites.
         links: all links, which go both ways; those of unknown sites do not count.
     """
-    known = set(sites)
-    neighbours: dict[UUID, list[tuple[int, UUID]]] = {site: [] for site in known}
+    all_sites = set(sites)
+    neighbours: dict[UUID, list[tuple[int, UUID]]] = {site: [] for site in all_sites}
     for link in links:
         ends = link.site1_identifier, link.site2_identifier
-        if known.issuperset(ends):
+        if all_sites.issuperset(ends):
             neighbours[ends[0]].append((link.actual_cost, ends[1]))
             neighbours[ends[1]].append((link.actual_cost, ends[0]))
-    found: dict[UUID, UUID] = {}
-    waiting = [(0, site, site) for site in sorted(known.intersection(own))]
-    roots = {site for _, site, _ in waiting}
-    while waiting:
-        cost, site, first = heapq.heappop(waiting)
-        if site not in found:
-            found[site] = first
+    table: dict[UUID, UUID] = {}
+    candidates = [(0, site, site) for site in sorted(all_sites.intersection(local))]
+    roots = {site for _, site, _ in candidates}
+    while candidates:
+        cost, site, first = heapq.heappop(candidates)
+        if site not in table:
+            table[site] = first
             for step, neighbour in neighbours[site]:
-                heapq.heappush(waiting, (cost + step, neighbour, neighbour if site in roots else first))
-    return found
+                heapq.heappush(candidates, (cost + step, neighbour, neighbour if site in roots else first))
+    return table
 
 
 class Routing:
-    """The ways from one queue manager to others.
+    """The routes from one queue manager to others.
 
     Attributes:
         routes: the fixed routes.
@@ -89,26 +88,26 @@ class Routing:
         self.routing_table: dict[UUID, UUID] = {}
 
     def initialize(self) -> None:
-        """Make the routing table and start QueueManager Query Timer, which makes it anew: [MS-MQBR] 3.1.3."""
+        """Build the routing table and start QueueManager Query Timer, which rebuilds it: [MS-MQBR] 3.1.3."""
         self._timers.start(
             Timer.QUEUE_MANAGER_QUERY, None, self._settings.queue_manager_query_ms, self.initialize
         )
-        self.routing_table = self._made_table()
+        self.routing_table = self._build_table()
 
-    def _made_table(self) -> dict[UUID, UUID]:
-        here = self._find_queue_manager(self._queue_manager.identifier)
-        if here is None or not self._is_site_gate(here):
+    def _build_table(self) -> dict[UUID, UUID]:
+        source = self._find_queue_manager(self._queue_manager.identifier)
+        if source is None or not self._is_site_gate(source):
             return {}
         sites = [site.identifier for site in self._all("Site")]
         links = [link for link in self._all("RoutingLink") if isinstance(link, RoutingLink)]
-        return next_sites(here.site_identifier_list, sites, links)
+        return next_sites(source.site_identifier_list, sites, links)
 
     # -- [MS-MQQB] ------------------------------------------------------------------------------------
 
     def get_destination_info(self, name: FormatName) -> Destination | None:
         """Get Destination Info, [MS-MQQB] 3.1.7.4; None where the specification says FALSE.
 
-        Names of several destinations, and of multicast addresses, have no one host: None.
+        Names of several destinations, and of multicast addresses, have no single host: None.
         """
         match name:
             case DirectName():
@@ -120,7 +119,7 @@ class Routing:
         return None
 
     def _host_of(self, identifier: UUID) -> Destination | None:
-        queue = self._directory.read_directory("Queue", [("Identifier", Operator.EQUALS, identifier)]).found
+        queue = self._directory.read_by_identifier("Queue", identifier)
         if not isinstance(queue, Queue) or queue.queue_manager is None:
             return None
         host = queue.queue_manager  # not the queue itself, as MQQB-3.1.7.4-03 reads
@@ -129,17 +128,17 @@ class Routing:
     def get_next_hops(self, destination: UUID) -> list[QueueManager]:
         """Get Next Hops, [MS-MQQB] 3.1.7.5; empty where the specification says FALSE.
 
-        A fixed route to the destination comes first, then what the directory tells, then the fixed route for
-        all destinations. A next hop of which only the host is known has a zero identifier.
+        A fixed route to the destination comes first, then the routes of the directory, then the fixed route
+        for all destinations. A next hop of which only the host is known has a zero identifier.
         """
         for hops in (
             self.routes.get(destination, ()),
             self.next_hops(destination),
             self.routes.get(None, ()),
         ):
-            found = [manager for hop in hops if (manager := self._hop(hop)) is not None]
-            if found:
-                return found
+            managers = [manager for hop in hops if (manager := self._hop(hop)) is not None]
+            if managers:
+                return managers
         return []
 
     def _hop(self, hop: UUID | str) -> QueueManager | None:
@@ -150,7 +149,7 @@ class Routing:
     # -- [MS-MQBR] ------------------------------------------------------------------------------------
 
     def next_hops(self, destination: UUID) -> list[UUID]:
-        """GetNextHops, [MS-MQBR] 3.1.5.1: queue managers that can be next; empty if routing fails."""
+        """GetNextHops, [MS-MQBR] 3.1.5.1: the possible next queue managers; empty if routing fails."""
         source = self._find_queue_manager(self._queue_manager.identifier)
         target = self._find_queue_manager(destination)
         if source is None or target is None:
@@ -170,11 +169,11 @@ class Routing:
         if _share_site(source, target):
             return _into_site(target)
         if not self._is_site_gate(source):
-            return _one_gate(self._own_sites(source))
+            return _one_gate(self._sites_of(source))
         for site in target.site_identifier_list:
             if (following := self.routing_table.get(site)) is not None:
-                found = self._directory.read_directory("Site", [("Identifier", Operator.EQUALS, following)])
-                return _one_gate([found.found] if isinstance(found.found, Site) else [])
+                next_site = self._directory.read_by_identifier("Site", following)
+                return _one_gate([next_site] if isinstance(next_site, Site) else [])
         return []
 
     def _routing_server(self, source: QueueManager) -> list[UUID]:
@@ -188,20 +187,18 @@ class Routing:
         """IsSiteGate: [MS-MQBR] 3.1.5.8."""
         return manager.routing_server and any(
             gate.identifier == manager.identifier
-            for site in self._own_sites(manager)
+            for site in self._sites_of(manager)
             for gate in site.site_gates
         )
 
-    def _own_sites(self, manager: QueueManager) -> list[Site]:
+    def _sites_of(self, manager: QueueManager) -> list[Site]:
         sites = [site for site in self._all("Site") if isinstance(site, Site)]
         return [site for site in sites if site.identifier in manager.site_identifier_list]
 
     def _find_queue_manager(self, identifier: UUID) -> QueueManager | None:
         """GetQueueManager: [MS-MQBR] 3.1.5.4."""
-        found = self._directory.read_directory(
-            "QueueManager", [("Identifier", Operator.EQUALS, identifier)]
-        ).found
-        return found if isinstance(found, QueueManager) else None
+        manager = self._directory.read_by_identifier("QueueManager", identifier)
+        return manager if isinstance(manager, QueueManager) else None
 
     def _all(self, object_type: str) -> list[DirectoryObject]:
         """GetDirectoryData, [MS-MQBR] 3.1.5.9: all objects of a type; none if the directory fails."""
@@ -209,21 +206,21 @@ class Routing:
         if status is not DirectoryOperationResult.SUCCESS:
             return []
         objects = []
-        while (found := self._directory.read_directory_next(handle)).found is not None:
-            objects.append(found.found)
+        while (read := self._directory.read_directory_next(handle)).found is not None:
+            objects.append(read.found)
         self._directory.read_directory_end(handle)
-        return objects if found.status is DirectoryOperationResult.END_OF_DATA else []
+        return objects if read.status is DirectoryOperationResult.END_OF_DATA else []
 
 
-def _share_site(one: QueueManager, other: QueueManager) -> bool:
-    """Whether two queue managers are in one site: where there are no sites, all are."""
-    if not one.site_identifier_list and not other.site_identifier_list:
+def _share_site(first: QueueManager, second: QueueManager) -> bool:
+    """Whether two queue managers are in one site; without sites all are."""
+    if not first.site_identifier_list and not second.site_identifier_list:
         return True
-    return not set(one.site_identifier_list).isdisjoint(other.site_identifier_list)
+    return not set(first.site_identifier_list).isdisjoint(second.site_identifier_list)
 
 
 def _into_site(target: QueueManager) -> list[UUID]:
-    """The last hops to a queue manager of the same site."""
+    """Return the last hops to a queue manager of the same site."""
     return target.in_routing_server_identifier_list or [target.identifier]
 
 

@@ -1,4 +1,4 @@
-"""Finding messages in a queue: [MS-MQDMPR] 3.1.7.3.2 and 3.1.7.3.3."""
+"""Search for messages in a queue: [MS-MQDMPR] 3.1.7.3.2 and 3.1.7.3.3."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def seek_available(
     direction: SeekDirection = SeekDirection.FORWARD,
     peek: bool = False,
 ) -> MessagePosition | None:
-    """The next position from one on whose message can be read: [MS-MQDMPR] 3.1.7.3.2.
+    """Find the next position after `start` whose message can be read: [MS-MQDMPR] 3.1.7.3.2.
 
     Args:
         queue: the queue.
-        start: where to begin; it is not looked at itself. The reserved entries Start and End stand before and
-            behind all others.
+        start: where the search begins, itself excluded. The reserved entries Start and End are before and
+            after all others.
         direction: forward or backward.
-        peek: the message will stay: one that is locked is found if it may be peeked at then.
+        peek: include locked messages that may be peeked at.
 
     Returns:
         The position, or None for End.
@@ -30,8 +30,8 @@ def seek_available(
     positions = queue.positions
     if direction is SeekDirection.FORWARD:
         if start is positions.start and not peek:
-            found = positions.first_available()
-            return None if found is positions.end else found
+            first = positions.first_available()
+            return None if first is positions.end else first
         position = start.next if start is not positions.end else start
         last = positions.end
     else:
@@ -54,34 +54,34 @@ def _readable(position: MessagePosition, peek: bool) -> bool:
 def seek_with_id(
     queue: Queue, lookup_identifier: int, action: MessageSeekAction, *, peek: bool
 ) -> tuple[int, MessagePosition | None]:
-    """The position before, at or after the one with an identifier: [MS-MQDMPR] 3.1.7.3.3.
+    """Find the position before, at or after the one with an identifier: [MS-MQDMPR] 3.1.7.3.3.
 
     Returns:
-        MQ_OK and the position, or why there is none.
+        MQ_OK and the position, or an error and None.
     """
     positions = queue.positions
     backward = SeekDirection.BACKWARD
     if action is MessageSeekAction.SEEK_FIRST:
-        return _found(seek_available(queue, positions.start, peek=peek))
+        return _seek_result(seek_available(queue, positions.start, peek=peek))
     if action is MessageSeekAction.SEEK_LAST:
-        return _found(seek_available(queue, positions.end, direction=backward, peek=peek))
-    at = positions.find(lookup_identifier)
-    if at is None:  # DMPR-3.1.7.3.3-02
+        return _seek_result(seek_available(queue, positions.end, direction=backward, peek=peek))
+    current = positions.find(lookup_identifier)
+    if current is None:  # DMPR-3.1.7.3.3-02
         return HResult.MQ_ERROR_MESSAGE_NOT_FOUND, None
     if action is MessageSeekAction.SEEK_NEXT:
-        return _found(seek_available(queue, at, peek=peek))
+        return _seek_result(seek_available(queue, current, peek=peek))
     if action is MessageSeekAction.SEEK_PREVIOUS:
-        return _found(seek_available(queue, at, direction=backward, peek=peek))
-    if _readable(at, peek):
-        return MQ_OK, at
-    if peek and at.state is PositionState.LOCKED:  # DMPR-3.1.7.3.3-09
+        return _seek_result(seek_available(queue, current, direction=backward, peek=peek))
+    if _readable(current, peek):
+        return MQ_OK, current
+    if peek and current.state is PositionState.LOCKED:  # DMPR-3.1.7.3.3-09
         return HResult.MQ_ERROR_TRANSACTION_USAGE, None
-    if peek and at.state is PositionState.DELETED:  # DMPR-3.1.7.3.3-10
+    if peek and current.state is PositionState.DELETED:  # DMPR-3.1.7.3.3-10
         return HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED, None
     return HResult.MQ_ERROR_MESSAGE_NOT_FOUND, None  # DMPR-3.1.7.3.3-11
 
 
-def _found(position: MessagePosition | None) -> tuple[int, MessagePosition | None]:
+def _seek_result(position: MessagePosition | None) -> tuple[int, MessagePosition | None]:
     if position is None:  # DMPR-3.1.7.3.3-07
         return HResult.MQ_ERROR_MESSAGE_NOT_FOUND, None
     return MQ_OK, position

@@ -1,16 +1,16 @@
 """Messages to packets and back: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32, on the wire and in a store.
 
 `construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both
-and gives the bytes. `deserialize` reads a message and keeps its packet in `Message.packet`, which goes out
-again as it came, reserved bits, padding and spellings included: only what changes on the way is taken from
-the message, see `packet_patch.patch_transit_fields`. Whoever changes another attribute of such a message
-sets its packet to None; `Message.copy` does.
+and returns the bytes. `deserialize` reads a message and stores its packet in `Message.packet`. That is
+forwarded as received, reserved bits, padding and spelling included: only what changes in transit is taken
+from the message, see `packet_patch.patch_transit_fields`. Code that changes another attribute of such a
+message must set its packet to None; `Message.copy` does.
 
-What a message that is written without its packet has lost: reserved bits and fields, the content of paddings
-and what stands behind the body, the longer forms of queue names where a shorter one says the same, the SRMP
-headers, a ProviderInfo that names the system's own provider, SecurityHeader.Flags.AU, AS, AI and DE where
-they do not follow from the rest, headers that are there without content, labels beyond a null, and Flags.PR
-and DM of transactional messages.
+A message serialized without its packet loses: reserved bits and fields, the content of padding and what
+follows the body, the longer forms of queue names where a shorter one is equivalent, the SRMP headers, a
+ProviderInfo that names the system's own provider, SecurityHeader.Flags.AU, AS, AI and DE where they do not
+follow from the rest, headers without content, labels beyond a null, and Flags.PR and DM of transactional
+messages.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
 
 
 def packet_size(message: Message) -> int:
-    """Bytes of the packet of a message, without building it. Raises InvalidName."""
+    """Return the size of the packet of a message, without building it. Raises InvalidName."""
     return message_to_packet.packet_size(message) if message.packet is None else len(message.packet)
 
 
 def to_packet(message: Message) -> bytes:
-    """The UserMessage packet of a message, without a SessionHeader: the one that it came in, or a new one.
+    """Return the UserMessage packet of a message, as received or new, without a SessionHeader.
 
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
@@ -59,14 +59,14 @@ def to_packet(message: Message) -> bytes:
 
 
 def session_packet(message: Message, header: Sequence[int] | None = None) -> bytes:
-    """The packet of a message as it is sent over a session, with or without a SessionHeader.
+    """Return the packet of a message as it is sent over a session, with or without a SessionHeader.
 
     Args:
         message: the message.
         header: the fields of the SessionHeader in their order, without Reserved. Order and final
-            acknowledgements must go without, to be recognised: MQQB-3.1.5.1.1-04 and -05.
+            acknowledgements must have none, to be recognised: MQQB-3.1.5.1.1-04 and -05.
 
-    Raises what `to_packet` does.
+    Raises as `to_packet` does.
     """
     packet = to_packet(message)
     if header is None:
@@ -79,10 +79,10 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 
 
 def to_stored(message: Message) -> bytes:
-    """The packet of a message for this queue manager's store.
+    """Return the packet of a message for this queue manager's store.
 
-    It also has what never goes over the wire: AuthenticationLevel, and the SOAP envelope of a message that
-    came over HTTP. Raises what `to_packet` does.
+    It includes what is never sent: AuthenticationLevel, and the SOAP envelope of a message received over
+    HTTP. Raises as `to_packet` does.
     """
     level = message.authentication_level
     if message.packet is None:
@@ -98,10 +98,9 @@ def to_stored(message: Message) -> bytes:
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:
-    """The message of a packet that `to_stored` made.
+    """Read a packet of `to_stored`. Raises MalformedPacket.
 
-    `identifier` is that of this queue manager: its own messages are built anew when they are sent. Raises
-    MalformedPacket.
+    `identifier` is that of this queue manager, whose own messages are serialized again when they are sent.
     """
     message = deserialize(data, stored=True)
     if message.source_machine_identifier == identifier:
@@ -113,13 +112,13 @@ def from_stored(data: bytes, identifier: UUID) -> Message:
 
 
 def order_ack_body(sequence: TxSequenceId, number: int, previous: int) -> bytes:
-    """OrderAckBody for a message of a sequence, `previous` being number - 1: [MS-MQQB] 2.2.4.1.
+    """Build the OrderAckBody for a message of a sequence, `previous` being number - 1: [MS-MQQB] 2.2.4.1.
 
     Raises InvalidValue.
     """
     return ORDER_ACK_BODY.build(
         ORDER_ACK_BODY.record(
-            TxSequenceID=_sequence(sequence),
+            TxSequenceID=_tx_sequence_id(sequence),
             TxSequenceNumber=number,
             TxPreviousSequenceNumber=previous,
             Reserved=bytes(20),
@@ -130,7 +129,7 @@ def order_ack_body(sequence: TxSequenceId, number: int, previous: int) -> bytes:
 def final_ack_body(
     sequence: TxSequenceId, number: int, previous: int, source: UUID, message_id: int
 ) -> bytes:
-    """FinalAckBody for a message: [MS-MQQB] 2.2.5.1. Raises InvalidValue.
+    """Build the FinalAckBody for a message: [MS-MQQB] 2.2.5.1. Raises InvalidValue.
 
     Args:
         sequence, number, previous: as the message's TransactionHeader has them.
@@ -139,7 +138,7 @@ def final_ack_body(
     """
     return FINAL_ACK_BODY.build(
         FINAL_ACK_BODY.record(
-            TxSequenceID=_sequence(sequence),
+            TxSequenceID=_tx_sequence_id(sequence),
             TxSequenceNumber=number,
             TxPreviousSequenceNumber=previous,
             SourceGUID=source,
@@ -148,5 +147,5 @@ def final_ack_body(
     )
 
 
-def _sequence(sequence: TxSequenceId) -> Record:
+def _tx_sequence_id(sequence: TxSequenceId) -> Record:
     return TX_SEQUENCE_ID.record(Ordinal=sequence.ordinal, TimeStamp=sequence.time_stamp)

@@ -1,4 +1,4 @@
-"""The rows in which queues, messages and transactions survive: what `Changes` has, and back."""
+"""Rows of queues, messages and transactions in the store: written to `Changes`, and read back."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES
-from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -28,20 +28,17 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 
-if TYPE_CHECKING:
-    from msmqwire.qm.model.context import Context
-
 SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"
 
-# queue, lookup identifier, size, arrival time, when it expires (0 never), state, flags; then the path name of
-# the application dead-letter queue
+# queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; then the path name of the
+# application dead-letter queue
 _MESSAGE: Final = Struct("<IQIQQBB")
 _PEEK_WHEN_LOCKED: Final = 1
 
 
 class MessageRow(NamedTuple):
-    """What is stored of a message beside its packet.
+    """What is stored of a message besides its packet.
 
     Attributes:
         queue: the number of its queue.
@@ -59,8 +56,8 @@ class MessageRow(NamedTuple):
     deadletter: str
 
 
-class Place(NamedTuple):
-    """What of a row of `Table.MESSAGE` says where the message is: the beginning of `MessageRow`."""
+class StoredPosition(NamedTuple):
+    """The fixed part of a row of `Table.MESSAGE`: the position of a message."""
 
     queue: int
     lookup_identifier: int
@@ -71,8 +68,8 @@ class Place(NamedTuple):
     flags: int
 
 
-def put_message(context: Context, position: MessagePosition) -> None:
-    """A recoverable message is in a queue, in this state; its packet is stored with it the first time."""
+def put_message(changes: Changes, position: MessagePosition) -> None:
+    """Store the position and state of a message, and its packet the first time."""
     message = position.message
     expires = 0
     if message.time_to_be_received != INFINITE:
@@ -81,35 +78,35 @@ def put_message(context: Context, position: MessagePosition) -> None:
         position.queue.number, position.lookup_identifier, position.size, message.arrival_time, expires,
         position.state, _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
     ) + message.application_deadletter_queue.encode()  # fmt: skip
-    context.changes.put(Table.MESSAGE, position.number, row)
+    changes.put(Table.MESSAGE, position.number, row)
     if not position.stored:
         position.stored = True
-        context.changes.put(Table.PACKET, position.number, serialization.to_stored(message))
+        changes.put(Table.PACKET, position.number, serialization.to_stored(message))
 
 
-def put_sequential_id(context: Context, number: int) -> None:
-    """SequentialID is at most this."""
-    context.changes.put(Table.META, SEQUENTIAL_ID, number.to_bytes(8, "little"))
+def put_sequential_id(changes: Changes, number: int) -> None:
+    """Store a bound of SequentialID."""
+    changes.put(Table.META, SEQUENTIAL_ID, number.to_bytes(8, "little"))
 
 
-def delete_message(context: Context, position: MessagePosition) -> None:
-    """A message is gone."""
+def delete_message(changes: Changes, position: MessagePosition) -> None:
+    """Delete the rows of a message."""
     if position.stored:
         position.stored = False
-        context.changes.delete(Table.MESSAGE, position.number)
-        context.changes.delete(Table.PACKET, position.number)
+        changes.delete(Table.MESSAGE, position.number)
+        changes.delete(Table.PACKET, position.number)
 
 
-def read_place(row: bytes) -> Place:
-    """The place of a message, from a row of `Table.MESSAGE`."""
-    return _new_place(_MESSAGE.unpack_from(row))
+def read_position(row: bytes) -> StoredPosition:
+    """Read the position of a message from a row of `Table.MESSAGE`."""
+    return _new_position(_MESSAGE.unpack_from(row))
 
 
-_new_place: Final = Place._make
+_new_position: Final = StoredPosition._make
 
 
 def read_message(row: bytes) -> MessageRow:
-    """A row of `Table.MESSAGE`."""
+    """Read a row of `Table.MESSAGE`."""
     queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)
     return MessageRow(
         queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),
@@ -131,38 +128,42 @@ _ENUMS: Final[dict[str, type[Enum]]] = {
 }
 
 
-def put_queue(context: Context, queue: Queue) -> None:
-    """A queue with its attributes: DMPR-3.1.1.2-01, DMPR-3.1.1.3-01 and -03."""
+def put_queue(changes: Changes, queue: Queue) -> None:
+    """Store a queue with its attributes: DMPR-3.1.1.2-01, DMPR-3.1.1.3-01 and -03."""
     content: dict[str, Any] = {"outgoing": isinstance(queue, OutgoingQueue)}
     for field in fields(queue):
         if field.name in _NOT_STORED:
             continue
-        content[field.name] = _plain(getattr(queue, field.name))
+        content[field.name] = _json_value(getattr(queue, field.name))
     content["journal_of"] = content["subqueue_of"] = None
     if queue.owner_queue is not None:
         relation = "journal_of" if queue.owner_queue.journal is queue else "subqueue_of"
         content[relation] = queue.owner_queue.number
-    context.changes.put(Table.QUEUE, queue.number, json.dumps(content).encode())
+    changes.put(Table.QUEUE, queue.number, json.dumps(content).encode())
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has for a value."""
+def _json_value(value: Any) -> Any:
+    """Return the JSON form of an attribute."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_json_value(element) for element in value]
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def delete_queue(context: Context, queue: Queue) -> None:
-    """A queue is gone."""
-    context.changes.delete(Table.QUEUE, queue.number)
+def delete_queue(changes: Changes, queue: Queue) -> None:
+    """Delete the row of a queue."""
+    changes.delete(Table.QUEUE, queue.number)
 
 
 def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
-    """A row of `Table.QUEUE`: the queue, and of which one it is the journal or a subqueue."""
+    """Read a row of `Table.QUEUE`.
+
+    Returns:
+        The queue, and the numbers of the queue that it is the journal of, and of the one it is a subqueue of.
+    """
     content = json.loads(row)
     kind = OutgoingQueue if content.pop("outgoing") else Queue
     journal_of, subqueue_of = content.pop("journal_of"), content.pop("subqueue_of")
@@ -185,7 +186,7 @@ _MANAGER: Final = (
     "last_domain", "directory_server_list", "srmp_http_support", "srmp_pgm_support", "hardened_security",
     "initialization_retry_timer_duration",
 )  # fmt: skip
-"""The attributes of a queue manager that survive; DirectoryIntegrated is whether it is given a directory."""
+"""The persistent attributes of a queue manager; DirectoryIntegrated says whether it is given a directory."""
 
 
 def _guids(texts: list[str]) -> list[UUID]:
@@ -203,14 +204,14 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def put_queue_manager(context: Context) -> None:
-    """The queue manager with its attributes: DMPR-3.1.1-12."""
-    content = {name: _plain(getattr(context.queue_manager, name)) for name in _MANAGER}
-    context.changes.put(Table.META, QUEUE_MANAGER, json.dumps(content).encode())
+def put_queue_manager(changes: Changes, manager: QueueManager) -> None:
+    """Store the queue manager with its attributes: DMPR-3.1.1-12."""
+    content = {name: _json_value(getattr(manager, name)) for name in _MANAGER}
+    changes.put(Table.META, QUEUE_MANAGER, json.dumps(content).encode())
 
 
 def read_queue_manager(manager: QueueManager, row: bytes) -> None:
-    """Give a queue manager the attributes in a row that `put_queue_manager` made."""
+    """Set the attributes of a queue manager from a row that `put_queue_manager` wrote."""
     for name, value in json.loads(row).items():
         read = _READERS.get(name)
         setattr(manager, name, value if read is None or value is None else read(value))
@@ -221,14 +222,14 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
 _OPERATION: Final = Struct("<BQIH")  # type, message, target queue, reason
 
 
-def put_transaction(context: Context, transaction: Transaction) -> None:
-    """A transaction that a coordinator will decide on, whose messages are all stored."""
-    parts = []
+def put_transaction(changes: Changes, transaction: Transaction) -> None:
+    """Store a transaction that a coordinator will decide, with all its messages."""
+    operations = []
     for operation in transaction.operations:
         position = operation.position
-        position.recoverable = True  # an express one as well, from now on
-        put_message(context, position)
-        parts.append(
+        position.recoverable = True  # even an express one, from now on
+        put_message(changes, position)
+        operations.append(
             _OPERATION.pack(
                 operation.operation_type,
                 position.number,
@@ -236,17 +237,17 @@ def put_transaction(context: Context, transaction: Transaction) -> None:
                 operation.dequeue_reason or 0,
             )
         )
-    context.changes.put(Table.TRANSACTION, transaction.identifier.bytes, b"".join(parts))
+    changes.put(Table.TRANSACTION, transaction.identifier.bytes, b"".join(operations))
 
 
-def delete_transaction(context: Context, transaction: Transaction) -> None:
-    """A transaction has ended."""
+def delete_transaction(changes: Changes, transaction: Transaction) -> None:
+    """Delete the row of a transaction that has ended."""
     if transaction.prepared:
-        context.changes.delete(Table.TRANSACTION, transaction.identifier.bytes)
+        changes.delete(Table.TRANSACTION, transaction.identifier.bytes)
 
 
 def read_transaction(row: bytes) -> list[tuple[OperationType, int, int, int]]:
-    """A row of `Table.TRANSACTION`: type, message, target queue and reason of each operation."""
+    """Read a row of `Table.TRANSACTION`: type, message, target queue and reason of each operation."""
     return [
         (OperationType(kind), number, target, reason)
         for kind, number, target, reason in _OPERATION.iter_unpack(row)

@@ -12,19 +12,19 @@ from msmqwire.qm.model.elements import OutgoingQueue, Transaction, Transactional
 from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.rules import stored_rows
 from msmqwire.qm.rules.messages import Messages
-from msmqwire.qm.rules.packet_patch import in_transaction
+from msmqwire.qm.rules.packet_patch import patch_transaction_flags
 
 PREPARE_DONE: Final = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
 COMMIT_DONE: Final = "TXUSER_ENLISTMENT_MTAG_COMMITREQDONE"
 ABORT_DONE: Final = "TXUSER_ENLISTMENT_MTAG_ABORTREQDONE"
-_NUMBERS: Final = 1 << 20  # of TransactionHeader.Flags.ID
+_TRANSACTION_NUMBERS: Final = 1 << 20  # values of TransactionHeader.Flags.ID
 
 
 class Transactions:
     """The transactions that a queue manager takes part in.
 
-    Until a transaction is prepared for a coordinator nothing of it is stored: what its messages were before
-    is, so that a queue manager that restarts has aborted it (DMPR-3.1.3-26).
+    Until a transaction is prepared for a coordinator, its messages are stored as they were before it: a
+    queue manager that restarts has aborted it (DMPR-3.1.3-26).
     """
 
     def __init__(self, context: Context, messages: Messages) -> None:
@@ -45,7 +45,7 @@ class Transactions:
         transaction.single_phase = single_phase
         operations = transaction.operations
         if operations:
-            self._number = (self._number + 1) % _NUMBERS
+            self._number = (self._number + 1) % _TRANSACTION_NUMBERS
             operations[0].position.message.first_in_transaction = True
             operations[-1].position.message.last_in_transaction = True
             for operation in operations:
@@ -53,18 +53,17 @@ class Transactions:
                     message, packet = operation.position.message, operation.position.message.packet
                     message.transaction_number, message.packet = self._number, None
                     if packet is not None and isinstance(operation.position.queue, OutgoingQueue):
-                        message.packet = in_transaction(packet, message)
+                        message.packet = patch_transaction_flags(packet, message)
         if not single_phase and not transaction.prepared:
             transaction.prepared = True
-            stored_rows.put_transaction(self._context, transaction)
+            stored_rows.put_transaction(self._context.changes, transaction)
         return MQ_OK
 
     def commit(self, identifier: UUID) -> int:
         """Transaction Commit: [MS-MQDMPR] 3.1.4.4."""
-        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        transaction = self._remove(identifier)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        stored_rows.delete_transaction(self._context, transaction)
         messages = self._messages
         for operation in transaction.operations:
             position = operation.position
@@ -86,7 +85,7 @@ class Transactions:
                 target = operation.target
                 if target is not None and target.number in self._context.queue_manager.queues:
                     messages.transfer(position, target)
-                else:  # deleted by now, with all that was in it
+                else:  # deleted meanwhile, with all its messages
                     messages.position_deleted(
                         position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED
                     )
@@ -95,14 +94,20 @@ class Transactions:
 
     def abort(self, identifier: UUID) -> int:
         """Transaction Abort: [MS-MQDMPR] 3.1.4.5."""
-        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        transaction = self._remove(identifier)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        stored_rows.delete_transaction(self._context, transaction)
         for operation in transaction.operations:
             self._undo(operation)
         transaction.operations.clear()
         return MQ_OK
+
+    def _remove(self, identifier: UUID) -> Transaction | None:
+        """Remove a transaction from the collection and the store."""
+        transaction = self._context.queue_manager.transactions.pop(identifier, None)
+        if transaction is not None:
+            stored_rows.delete_transaction(self._context.changes, transaction)
+        return transaction
 
     def _undo(self, operation: TransactionalOperation) -> None:
         position, messages = operation.position, self._messages
@@ -115,19 +120,19 @@ class Transactions:
             messages.position_deleted(position.queue, position, reason)
         else:
             message = position.message
-            if position.stored and not message.recoverable:  # only the transaction had to survive
-                stored_rows.delete_message(self._context, position)
-                position.hold(message)
+            if position.stored and not message.recoverable:  # stored only for the transaction
+                stored_rows.delete_message(self._context.changes, position)
+                position.keep_in_memory(message)
                 position.stored = position.recoverable = False
             messages.position_available(position.queue, position)
 
     @property
     def in_doubt(self) -> list[UUID]:
-        """Those that are prepared, and that only a coordinator can end: DMPR-3.1.3-26."""
-        found = self._context.queue_manager.transactions.values()
-        return [transaction.identifier for transaction in found if transaction.prepared]
+        """The prepared transactions, which only a coordinator can end: DMPR-3.1.3-26."""
+        transactions = self._context.queue_manager.transactions.values()
+        return [transaction.identifier for transaction in transactions if transaction.prepared]
 
-    # -- a coordinator's requests -------------------------------------------------------------------
+    # -- requests of the coordinator ----------------------------------------------------------------
 
     def dtc_prepare(self, identifier: UUID, *, single_phase: bool) -> None:
         """DTC Transaction Prepare Event: [MS-MQDMPR] 3.1.4.6."""

@@ -90,7 +90,7 @@ class LocalSession:
     def _stop_readers(self) -> None:
         for descriptor in self._open.values():
             for reader in list(descriptor.waiting.values()):
-                self._core.messages.stop_waiting(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+                self._core.messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def close(self) -> None:
         """Give back what was taken and not ended, and stop waiting."""
@@ -194,7 +194,9 @@ class LocalSession:
         except asyncio.CancelledError:
             reader = descriptor.waiting.get(read.request)
             if reader is not None:
-                carrier.call(self._core.messages.stop_waiting, reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+                carrier.call(
+                    self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
+                )
             elif future.done() and not future.cancelled():  # it came in the turn in which the user went
                 self._completed(future, descriptor, future.result())
             raise

@@ -305,7 +305,7 @@ def move_target(core: Core, descriptor: OpenQueueDescriptor, name: str) -> Queue
     source = descriptor.queue
     found = core.queues.lookup.find(wanted)
     if found is None and isinstance(wanted, DirectName) and wanted.subqueue is not None:
-        found = core.queues.made_subqueue(wanted)
+        found = core.queues.create_subqueue(wanted)
     if found is None:
         code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
         raise QueueError(reason(code, name), code)

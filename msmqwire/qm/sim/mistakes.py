@@ -264,9 +264,9 @@ def _locks_forgotten(right: Any) -> Any:
 
 
 def _received_stays_stored(right: Any) -> Any:
-    def delete(context: Any, position: Any) -> None:
+    def delete(changes: Any, position: Any) -> None:
         if isinstance(position.queue, OutgoingQueue):
-            right(context, position)
+            right(changes, position)
 
     return delete
 

@@ -380,7 +380,8 @@ def test_every_event_has_an_entrance(desk: Desk) -> None:
             core.messages,
             "purge enqueue dequeue dequeue_begin dequeue_end read_by_lookup_identifier peek_next",
         ),
-        (core.messages, "peek move cancel_waiting enqueue_to_open_queue"),
+        (core.messages, "peek move enqueue_to_open_queue"),
+        (core.messages.waiting_reads, "cancel"),
         (core.transactions, "create"),
         (
             core.directory,

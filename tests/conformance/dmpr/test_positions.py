@@ -373,7 +373,7 @@ def test_a_read_that_is_stopped_ends_with_that_status(
     if status == IO_TIMEOUT:
         effects = desk.advance(1_000)
     else:
-        desk.core.messages.stop_waiting(reader, status)
+        desk.core.messages.waiting_reads.stop(reader, status)
         effects = desk.step()
     assert completed(effects) == [(waiting.request, status, None)]
     assert open_queue.waiting == {}
@@ -405,7 +405,7 @@ def test_a_read_is_cancelled_by_its_tag(desk: Desk, queue: Queue, open_queue: Op
     messages.dequeue(open_queue, timeout=1_000, tag=1)
     wanted = messages.dequeue(second, timeout=1_000, tag=2)
     later = messages.dequeue(second, timeout=1_000, tag=2)
-    assert messages.cancel_waiting(queue, 2, CANCELLED) == MQ_OK
+    assert messages.waiting_reads.cancel(queue, 2, CANCELLED) == MQ_OK
     assert completed(desk.step()) == [(wanted.request, CANCELLED, None)]
     assert len(open_queue.waiting) == 2
     assert list(second.waiting) == [later.request]
@@ -418,7 +418,7 @@ def test_a_tag_that_no_read_has(
 ) -> None:
     desk.core.messages.dequeue(open_queue, timeout=1_000)
     desk.core.messages.dequeue(open_queue, timeout=1_000, tag=1)
-    assert desk.core.messages.cancel_waiting(queue, tag, CANCELLED) == 0xC0000225 == STATUS_NOT_FOUND
+    assert desk.core.messages.waiting_reads.cancel(queue, tag, CANCELLED) == 0xC0000225 == STATUS_NOT_FOUND
     assert len(open_queue.waiting) == 2
 
 

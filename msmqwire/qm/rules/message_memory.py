@@ -1,0 +1,48 @@
+"""Recoverable messages in memory, besides the store."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
+
+
+class MessageMemory:
+    """The recoverable messages that are in memory as well as in the store, oldest first.
+
+    Once their rows are durable, the oldest messages leave memory while all exceed `limit` bytes.
+
+    Attributes:
+        limit: bytes of messages.
+        load: reads the message of a position from the store; None until a store is attached.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.load: Callable[[MessagePosition], Message] | None = None
+        self._positions: deque[MessagePosition] = deque()
+        self._bytes = 0
+        self._taken = 0  # the number of positions whose rows the owner has taken
+
+    def add(self, position: MessagePosition) -> None:
+        """Add a position whose message is about to be stored."""
+        self._positions.append(position)
+        self._bytes += position.size
+
+    def changes_taken(self) -> None:
+        """Note that the owner has taken all changes so far."""
+        self._taken = len(self._positions)
+
+    def changes_durable(self) -> None:
+        """Drop the oldest messages beyond the limit: all changes taken so far are durable."""
+        if self.load is None:
+            return
+        positions = self._positions
+        while self._taken and (self._bytes > self.limit or not positions[0].stored):
+            position = positions.popleft()
+            self._taken -= 1
+            self._bytes -= position.size
+            if position.stored:
+                position.keep_in_store(self.load)

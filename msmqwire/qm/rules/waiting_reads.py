@@ -1,0 +1,97 @@
+"""Reads that wait for a message: [MS-MQDMPR] 3.1.1.10, 3.1.7.1.17, 3.1.7.3.1 and 3.1.7.3.4 to 3.1.7.3.6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.effects import ReadCompleted
+from msmqwire.qm.model.elements import Queue, Transaction, WaitingMessageReadOperation
+from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.rules import cursors
+from msmqwire.qm.rules.read_results import PENDING, STATUS_NOT_FOUND, Read
+
+
+class WaitingReads:
+    """The waiting reads of all queues of one queue manager."""
+
+    def __init__(
+        self, context: Context, receive: Callable[[MessagePosition, Transaction | None, bool], object]
+    ) -> None:
+        """Create the collection.
+
+        `receive` receives a message for a destructive read, given its position, its transaction and whether
+        the read has two phases.
+        """
+        self._context, self._receive = context, receive
+        self._requests = 0
+
+    def wait(self, reader: WaitingMessageReadOperation, timeout: int) -> Read:
+        """Wait For New Message: [MS-MQDMPR] 3.1.7.3.1, and 3.1.7.3.4. `timeout` is milliseconds."""
+        if timeout <= 0:
+            if reader.cursor is not None:
+                cursors.wait_time_expired(reader.cursor)
+            return Read(HResult.MQ_ERROR_IO_TIMEOUT)
+        self._requests += 1
+        reader.request = self._requests
+        reader.descriptor.waiting[reader.request] = reader
+        if timeout != INFINITE:
+            self._context.timers.start(
+                Timer.WAITING_MESSAGE_READ, reader.request, timeout,
+                lambda: self.stop(reader, HResult.MQ_ERROR_IO_TIMEOUT),
+            )  # fmt: skip
+        return Read(PENDING, request=reader.request)
+
+    def offer(self, queue: Queue, position: MessagePosition) -> bool:
+        """Give an available message to the waiting reads of its queue, up to the first destructive one.
+
+        Returns whether a destructive read took it.
+        """
+        for descriptor in list(queue.descriptors.values()):
+            for reader in list(descriptor.waiting.values()):
+                if reader.request not in descriptor.waiting:
+                    continue
+                if reader.transaction is not None and not self._is_active(reader.transaction):
+                    self.stop(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+                    continue
+                self._satisfy(reader, position)
+                if reader.destructive:
+                    return True
+        return False
+
+    def _is_active(self, transaction: Transaction) -> bool:
+        return self._context.queue_manager.transactions.get(transaction.identifier) is transaction
+
+    def _satisfy(self, reader: WaitingMessageReadOperation, position: MessagePosition) -> None:
+        """Waiting Message Read Satisfied: [MS-MQDMPR] 3.1.7.3.6."""
+        self._remove(reader)
+        if reader.cursor is not None:
+            cursors.message_available(reader.cursor, position)
+        message = position.message
+        if reader.destructive:
+            self._receive(position, reader.transaction, reader.two_phase)
+        self._context.effects.append(ReadCompleted(reader.request, MQ_OK, message, position))
+
+    def stop(self, reader: WaitingMessageReadOperation, status: int) -> None:
+        """Waiting Message Read Timer Stop: [MS-MQDMPR] 3.1.7.3.5. The read ends without a message."""
+        if self._remove(reader):
+            if reader.cursor is not None:
+                cursors.wait_time_expired(reader.cursor)
+            self._context.effects.append(ReadCompleted(reader.request, status, None, None))
+
+    def cancel(self, queue: Queue, tag: object, status: int) -> int:
+        """Cancel Waiting Message Read Request: [MS-MQDMPR] 3.1.7.1.17."""
+        for descriptor in queue.descriptors.values():
+            for reader in descriptor.waiting.values():
+                if reader.tag is not None and reader.tag == tag:
+                    self.stop(reader, status)
+                    return MQ_OK
+        return STATUS_NOT_FOUND
+
+    def _remove(self, reader: WaitingMessageReadOperation) -> bool:
+        """Remove a read, and stop its timer; return whether it was waiting."""
+        self._context.timers.stop(Timer.WAITING_MESSAGE_READ, reader.request)
+        return reader.descriptor.waiting.pop(reader.request, None) is not None
