@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.model.effects import Effect
+from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timers
 
-if TYPE_CHECKING:
-    from msmqwire.qm.model.effects import Effect
-    from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
-    from msmqwire.qm.model.positions import MessagePosition
-
 
 class Subscriber(Protocol):
-    """A protocol beside the core: [MS-MQDMPR] 3.1.7.2 tells it what happens to messages and queues."""
+    """The events on messages and queues that a protocol receives: [MS-MQDMPR] 3.1.7.2."""
 
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
         """[MS-MQDMPR] 3.1.7.2.2."""

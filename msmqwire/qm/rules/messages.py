@@ -62,13 +62,18 @@ class Messages:
     # -- enqueuing ----------------------------------------------------------------------------------
 
     def enqueue(
-        self, queue: Queue, message: Message, transaction: Transaction | None = None, *, must: bool = False
+        self,
+        queue: Queue,
+        message: Message,
+        transaction: Transaction | None = None,
+        *,
+        ignore_quota: bool = False,
     ) -> EnqueueStatus:
         """Enqueue Message: [MS-MQDMPR] 3.1.7.1.9.
 
         Args:
-            must: ignore flow control and the quota of the queue manager. An acknowledgement that can't be
-                enqueued when it is due is lost for good.
+            ignore_quota: enqueue in spite of flow control and the quota of the queue manager: an
+                acknowledgement that can't be enqueued when it is due is lost for good.
 
         Raises InvalidValue and InvalidName for a message that no packet can hold.
         """
@@ -83,7 +88,7 @@ class Messages:
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
         full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
-        if full and not must:
+        if full and not ignore_quota:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
@@ -102,23 +107,23 @@ class Messages:
         message: Message,
         transaction: Transaction | None = None,
         *,
-        must: bool = False,
+        ignore_quota: bool = False,
     ) -> EnqueueStatus | HResult:
-        """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27. `must` as in `enqueue`.
+        """Enqueue Message To An Open Queue: [MS-MQDMPR] 3.1.7.1.27. `ignore_quota` as in `enqueue`.
 
         Returns MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, if the queue was deleted since it was opened.
         """
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-            result = self.enqueue(descriptor.queue, message, transaction, must=must)
+            result = self.enqueue(descriptor.queue, message, transaction, ignore_quota=ignore_quota)
             if result is EnqueueStatus.OK and transaction is None:
                 self.arrived(descriptor.queue, message)
             return result
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
             copy = message.copy(destinations=names, destination=child.format_name)
-            status = self.enqueue_to_open_queue(child, copy, transaction, must=must)
+            status = self.enqueue_to_open_queue(child, copy, transaction, ignore_quota=ignore_quota)
             if status:
                 return status
         return EnqueueStatus.OK

@@ -132,5 +132,5 @@ class SystemMessages:
             return
         message.destination = name
         self._identity.stamp(message)
-        self._messages.enqueue_to_open_queue(descriptor, message, must=True)
+        self._messages.enqueue_to_open_queue(descriptor, message, ignore_quota=True)
         self._queues.close(descriptor)

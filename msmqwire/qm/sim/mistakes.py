@@ -197,9 +197,9 @@ def _advanced_before_enqueue(right: Any) -> Any:
 
 def _quota_ignored_after(right: Any) -> Any:
     def enqueue(
-        self: Messages, queue: Any, message: Any, transaction: Any = None, *, must: bool = False
+        self: Messages, queue: Any, message: Any, transaction: Any = None, *, ignore_quota: bool = False
     ) -> Any:
-        status = right(self, queue, message, transaction, must=must)
+        status = right(self, queue, message, transaction, ignore_quota=ignore_quota)
         full = status is EnqueueStatus.QUEUE_QUOTA_EXCEEDED and transaction is None
         return EnqueueStatus.OK if full else status
 

@@ -115,7 +115,7 @@ class OrderAcknowledgements:
             destination=queue.destination,
         )
         self._identity.stamp(message)
-        self._messages.enqueue(queue, message, must=True)
+        self._messages.enqueue(queue, message, ignore_quota=True)
 
     def _order_queue(self, sender: UUID, name: FormatName) -> OutgoingQueue:
         """Return the outgoing queue for acknowledgements to a sender, even if its address is one of ours."""
