@@ -5,6 +5,13 @@
 
 from __future__ import annotations
 
-from msmqwire.qm.directory.interface import Created, Directory, Found, Opened, Resolved, SortOrder
+from msmqwire.qm.directory.interface import (
+    CreateResult,
+    Directory,
+    QueryResult,
+    ReadResult,
+    ResolveResult,
+    SortOrder,
+)
 
-__all__ = ["Created", "Directory", "Found", "Opened", "Resolved", "SortOrder"]
+__all__ = ["CreateResult", "Directory", "QueryResult", "ReadResult", "ResolveResult", "SortOrder"]

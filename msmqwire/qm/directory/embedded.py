@@ -24,7 +24,7 @@ from msmqwire.qm.directory.attributes import (
     sort_key,
 )
 from msmqwire.qm.directory.files import open_file
-from msmqwire.qm.directory.interface import Created, Found, Opened, Resolved, SortOrder
+from msmqwire.qm.directory.interface import CreateResult, QueryResult, ReadResult, ResolveResult, SortOrder
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult, QueueType
@@ -119,10 +119,10 @@ class EmbeddedDirectory:
 
     # -- the events ---------------------------------------------------------------------------------
 
-    @_event(Created)
+    @_event(CreateResult)
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
-    ) -> Created:
+    ) -> CreateResult:
         """Create Directory Object: [MS-MQDSSM] 3.1.6.1."""
         kind = _type_of(directory_object)
         content = _content(directory_object, _known(kind, attributes))
@@ -142,8 +142,8 @@ class EmbeddedDirectory:
                 (kind, identifier.bytes, _name(kind, content), stored_objects.write(content)),
             )
         except sqlite3.IntegrityError:
-            return Created(_Status.OBJECT_ALREADY_EXISTS)
-        return Created(_SUCCESS, identifier)
+            return CreateResult(_Status.OBJECT_ALREADY_EXISTS)
+        return CreateResult(_SUCCESS, identifier)
 
     @_event(DirectoryOperationResult)
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
@@ -155,28 +155,28 @@ class EmbeddedDirectory:
         )
         return _SUCCESS
 
-    @_event(Found)
+    @_event(ReadResult)
     def read_directory(
         self,
         object_type: str,
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
-    ) -> Found:
+    ) -> ReadResult:
         """Read Directory: [MS-MQDSSM] 3.1.6.3."""
         _known(object_type, attributes)
         row = next(self._select(object_type, filters or ()), None)
         if row is None:
-            return Found(_Status.OBJECT_NOT_FOUND)
-        return Found(_SUCCESS, self._element(object_type, row, attributes))
+            return ReadResult(_Status.OBJECT_NOT_FOUND)
+        return ReadResult(_SUCCESS, self._element(object_type, row, attributes))
 
-    @_event(Opened)
+    @_event(QueryResult)
     def read_directory_begin(
         self,
         object_type: str,
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
-    ) -> Opened:
+    ) -> QueryResult:
         """Read Directory Begin: [MS-MQDSSM] 3.1.6.4."""
         _known(object_type, attributes)
         found = list(self._select(object_type, filters or ()))
@@ -187,18 +187,18 @@ class EmbeddedDirectory:
                 found.sort(key=lambda row: sort_key(_value(row, name)), reverse=not order.ascending)
         self._handles += 1
         self._queries[self._handles] = iter(found), object_type, attributes
-        return Opened(_SUCCESS, self._handles)
+        return QueryResult(_SUCCESS, self._handles)
 
-    @_event(Found)
-    def read_directory_next(self, handle: int) -> Found:
+    @_event(ReadResult)
+    def read_directory_next(self, handle: int) -> ReadResult:
         """Read Directory Next: [MS-MQDSSM] 3.1.6.5."""
         if handle not in self._queries:
-            return Found(_Status.GENERIC_ERROR)
+            return ReadResult(_Status.GENERIC_ERROR)
         found, object_type, attributes = self._queries[handle]
         row = next(found, None)
         if row is None:
-            return Found(_Status.END_OF_DATA)
-        return Found(_SUCCESS, self._element(object_type, row, attributes))
+            return ReadResult(_Status.END_OF_DATA)
+        return ReadResult(_SUCCESS, self._element(object_type, row, attributes))
 
     @_event(DirectoryOperationResult)
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
@@ -231,8 +231,8 @@ class EmbeddedDirectory:
         self._database.execute("COMMIT")
         return _SUCCESS
 
-    @_event(Resolved)
-    def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
+    @_event(ResolveResult)
+    def resolve_distribution_list(self, name: DistributionListName) -> ResolveResult:
         """Resolve Distribution List: [MS-MQDSSM] 3.1.6.9. Lists in the list are resolved, each one once."""
         names: list[SingleName] = []
         lists, seen = [name.guid], {name.guid}
@@ -243,7 +243,7 @@ class EmbeddedDirectory:
                 elif member.guid not in seen:
                     seen.add(member.guid)
                     lists.append(member.guid)
-        return Resolved(_SUCCESS, tuple(names))
+        return ResolveResult(_SUCCESS, tuple(names))
 
     # -- what only this directory has ---------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.enumerations import DirectoryOperationResult
 
 
-class Created(NamedTuple):
+class CreateResult(NamedTuple):
     """How a creation ended.
 
     Attributes:
@@ -24,7 +24,7 @@ class Created(NamedTuple):
     identifier: UUID | None = None
 
 
-class Found(NamedTuple):
+class ReadResult(NamedTuple):
     """What a read gave.
 
     Attributes:
@@ -37,7 +37,7 @@ class Found(NamedTuple):
     found: DirectoryObject | None = None
 
 
-class Opened(NamedTuple):
+class QueryResult(NamedTuple):
     """The beginning of a read of several objects.
 
     Attributes:
@@ -49,7 +49,7 @@ class Opened(NamedTuple):
     handle: int = 0
 
 
-class Resolved(NamedTuple):
+class ResolveResult(NamedTuple):
     """What is in a distribution list.
 
     Attributes:
@@ -86,7 +86,7 @@ class Directory(Protocol):
 
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
-    ) -> Created:
+    ) -> CreateResult:
         """Create Directory Object, [MS-MQDSSM] 3.1.6.1: with these attributes only, if a list is given."""
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
@@ -97,7 +97,7 @@ class Directory(Protocol):
         object_type: str,
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
-    ) -> Found:
+    ) -> ReadResult:
         """Read Directory, [MS-MQDSSM] 3.1.6.3: the first object of a type that satisfies all expressions."""
 
     def read_directory_begin(
@@ -106,10 +106,10 @@ class Directory(Protocol):
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
-    ) -> Opened:
+    ) -> QueryResult:
         """Read Directory Begin, [MS-MQDSSM] 3.1.6.4. `sort_order` has an element for each of `attributes`."""
 
-    def read_directory_next(self, handle: int) -> Found:
+    def read_directory_next(self, handle: int) -> ReadResult:
         """Read Directory Next, [MS-MQDSSM] 3.1.6.5: the next object, EndOfData after the last."""
 
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
@@ -120,5 +120,5 @@ class Directory(Protocol):
     ) -> DirectoryOperationResult:
         """Write Directory, [MS-MQDSSM] 3.1.6.7: these attributes only, if a list is given."""
 
-    def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
+    def resolve_distribution_list(self, name: DistributionListName) -> ResolveResult:
         """Resolve Distribution List, [MS-MQDSSM] 3.1.6.9."""
