@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from msmqwire.dissection import dissect
-from msmqwire.qm.sim.plan import make
+from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 
 
@@ -16,9 +16,9 @@ from msmqwire.qm.sim.world import World
 def test_dissected_without_one_must_finding(first: int) -> None:
     kinds: Counter[str] = Counter()
     for seed in range(first, first + 10):
-        file, plan = io.BytesIO(), make(seed)
+        file, plan = io.BytesIO(), make_plan(seed)
         # A routing server that has lost messages passes on later ones first: no queue manager is to do that.
-        plan = plan.having(item for item in plan.items if item.what != "amnesia")
+        plan = plan.with_items(item for item in plan.items if item.what != "amnesia")
         outcome = World(plan, capture=file).run()
         assert outcome.violation is None
         file.seek(0)

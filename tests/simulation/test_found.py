@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.sim.mistakes import making
+from msmqwire.qm.sim.mistakes import injected
 from msmqwire.qm.sim.plan import Item, Plan
-from msmqwire.qm.sim.tracked import LOST
+from msmqwire.qm.sim.tracked import SendState
 from msmqwire.qm.sim.world import World
 
 SEND = {"count": 1, "to": "beta", "form": "OS", "queue": "plain", "size": 0, "recoverable": True}
@@ -105,7 +105,7 @@ def test_a_message_in_doubt_is_dead_lettered_by_the_letter():
     )
     violation = World(plan).run().violation
     assert violation is not None
-    with making("expired while in doubt"):
+    with injected("expired while in doubt"):
         same = World(replace(plan, settings=SETTINGS)).run().violation
     assert str(same) == str(violation)
 
@@ -131,5 +131,5 @@ def test_a_message_that_a_crash_has_lost_leaves_its_identifier_to_the_next_one()
     )
     world, _ = run(*items, nodes=("alpha",), seed=4)
     first, second = world.ledger.messages[1], world.ledger.messages[2]
-    assert (first.state, first.identifier) == (LOST, second.identifier)
+    assert (first.state, first.identifier) == (SendState.LOST, second.identifier)
     assert second.received == 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.sim.mistakes import MISTAKES, making
-from msmqwire.qm.sim.plan import make
+from msmqwire.qm.sim.mistakes import MISTAKES, injected
+from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 
 SEEDS = 400
@@ -13,7 +13,7 @@ SEEDS = 400
 
 def first_violation():
     for seed in range(SEEDS):
-        violation = World(make(seed)).run().violation
+        violation = World(make_plan(seed)).run().violation
         if violation is not None:
             return violation
     return None
@@ -25,16 +25,16 @@ def test_there_are_twenty():
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_it_is_found(name):
-    with making(name) as mistake:
+    with injected(name) as mistake:
         violation = first_violation()
     assert violation is not None, "no invariant finds it"
-    assert violation.invariant in mistake.found_by, str(violation)
+    assert violation.invariant in mistake.detected_by, str(violation)
 
 
 def test_what_is_spoiled_is_mended():
     name = next(iter(MISTAKES))
     mistake = MISTAKES[name]
     right = mistake.owner.__dict__[mistake.attribute]
-    with making(name):
+    with injected(name):
         assert mistake.owner.__dict__[mistake.attribute] is not right
     assert mistake.owner.__dict__[mistake.attribute] is right

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from msmqwire.qm.sim.__main__ import main
-from msmqwire.qm.sim.mistakes import making
-from msmqwire.qm.sim.plan import BUSY_MS, QUEUES, Item, make
+from msmqwire.qm.sim.mistakes import injected
+from msmqwire.qm.sim.plan import BUSY_MS, QUEUES, Item, make_plan
 from msmqwire.qm.sim.shrink import shrink
 from msmqwire.qm.sim.world import World
 
 
 def story(seed):
-    outcome = World(make(seed), story=True).run()
+    outcome = World(make_plan(seed), story=True).run()
     return outcome.story.diagram(outcome.plan.nodes), outcome.counts
 
 
@@ -36,9 +36,9 @@ def test_a_seed_is_the_same_run_in_another_process():
 
 def test_a_plan_is_short_and_in_order():
     for seed in range(200):
-        plan = make(seed)
+        plan = make_plan(seed)
         assert 2 <= len(plan.nodes) <= 4
-        assert len(plan.clocks) == len(plan.nodes)
+        assert len(plan.clock_offsets) == len(plan.nodes)
         assert [item.at for item in plan.items] == sorted(item.at for item in plan.items)
         assert plan.router is None or plan.router in plan.nodes
         sent = sum(item.args["count"] for item in plan.items if item.what in ("send", "transaction"))
@@ -49,13 +49,13 @@ def test_a_plan_is_short_and_in_order():
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_a_plan_has_so_many_nodes(nodes):
-    assert len(make(0, nodes=nodes).nodes) == nodes
+    assert len(make_plan(0, nodes=nodes).nodes) == nodes
 
 
 def test_a_failing_run_shrinks_to_a_short_story():
-    with making("journaled twice"):
+    with injected("journaled twice"):
         failing = next(
-            outcome for seed in range(50) if (outcome := World(make(seed)).run()).violation is not None
+            outcome for seed in range(50) if (outcome := World(make_plan(seed)).run()).violation is not None
         )
         short = shrink(failing)
         again = World(short.plan, story=True).run()
@@ -91,7 +91,7 @@ def test_the_command_counts(capsys):
 
 
 def test_the_command_tells_of_failures(capsys):
-    with making("administration acknowledgements are sent twice"):
+    with injected("administration acknowledgements are sent twice"):
         assert main(["--seed", "0"]) == 1
     out = capsys.readouterr().out
     assert "seed 0: acknowledgements are sent at most as often as allowed" in out
