@@ -1,4 +1,4 @@
-"""What the rules of a queue manager ask of a directory: [MS-MQDSSM] 3.1.6."""
+"""The interface of directories for the rules of a queue manager: [MS-MQDSSM] 3.1.6."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msmqwire.qm.model.enumerations import DirectoryOperationResult
 
 
 class CreateResult(NamedTuple):
-    """How a creation ended.
+    """The result of Create Directory Object.
 
     Attributes:
         status: rStatus.
@@ -25,12 +25,12 @@ class CreateResult(NamedTuple):
 
 
 class ReadResult(NamedTuple):
-    """What a read gave.
+    """The result of a read.
 
     Attributes:
         status: rStatus.
         found: rDirectoryObject; None unless `status` is Success. Attributes that were not asked for have the
-            value that a new element has.
+            default of a new element.
     """
 
     status: DirectoryOperationResult
@@ -38,7 +38,7 @@ class ReadResult(NamedTuple):
 
 
 class QueryResult(NamedTuple):
-    """The beginning of a read of several objects.
+    """The result of beginning a read of several objects.
 
     Attributes:
         status: rStatus.
@@ -50,7 +50,7 @@ class QueryResult(NamedTuple):
 
 
 class ResolveResult(NamedTuple):
-    """What is in a distribution list.
+    """The members of a distribution list.
 
     Attributes:
         status: rStatus.
@@ -74,14 +74,15 @@ class SortOrder(NamedTuple):
 
 
 class Directory(Protocol):
-    """A directory. Nothing raises: how a call ended is told by its DirectoryOperationResult.
+    """A directory. No method raises: failures are reported by a DirectoryOperationResult.
 
-    Types and attributes have the names of the specification ("QueueManager", "SiteIdentifierList"); those of
-    `msmqwire.qm.directory.attributes`. An attribute list of None stands for all attributes, a filter of None
-    for all objects. What is read belongs to the caller.
+    Types and attributes have the names of the specification ("QueueManager", "SiteIdentifierList"), which
+    `msmqwire.qm.directory.attributes` lists. An attribute list of None stands for all attributes, a filter of
+    None for all objects. The caller owns the objects that it reads.
 
-    References that can't be published are there nevertheless, because rules go by them: a Queue has the
-    QueueManager of its computer, a Site has its site gates, a RoutingLink has its sites and site gates.
+    References between objects are not published, but set in the objects that are read, because the rules
+    need them: a Queue has the QueueManager of its computer, a Site its site gates, a RoutingLink its sites
+    and site gates.
     """
 
     def create_directory_object(
@@ -98,7 +99,7 @@ class Directory(Protocol):
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
     ) -> ReadResult:
-        """Read Directory, [MS-MQDSSM] 3.1.6.3: the first object of a type that satisfies all expressions."""
+        """Read Directory, [MS-MQDSSM] 3.1.6.3: the first object of a type that satisfies all filters."""
 
     def read_directory_begin(
         self,
