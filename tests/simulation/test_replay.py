@@ -20,18 +20,18 @@ def story(seed):
     return outcome.story.diagram(outcome.plan.nodes), outcome.counts
 
 
-def test_a_seed_is_the_same_run_again():
+def test_a_seed_replays_the_same_run():
     assert story(7) == story(7)
     assert story(7) != story(8)
 
 
-def test_a_seed_is_the_same_run_in_another_process():
-    def told(hash_seed):
+def test_a_seed_replays_the_same_run_in_another_process():
+    def printed_story(hash_seed):
         command = [sys.executable, "-m", "msmqwire.qm.sim", "--seed", "11", "--story"]
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         return subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
-    assert told("1") == told("2") != b""
+    assert printed_story("1") == printed_story("2") != b""
 
 
 def test_a_plan_is_short_and_in_order():
@@ -48,7 +48,7 @@ def test_a_plan_is_short_and_in_order():
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
-def test_a_plan_has_so_many_nodes(nodes):
+def test_a_plan_has_the_number_of_nodes_asked_for(nodes):
     assert len(make_plan(0, nodes=nodes).nodes) == nodes
 
 
@@ -58,14 +58,14 @@ def test_a_failing_run_shrinks_to_a_short_story():
             outcome for seed in range(50) if (outcome := World(make_plan(seed)).run()).violation is not None
         )
         short = shrink(failing)
-        again = World(short.plan, story=True).run()
+        replayed = World(short.plan, story=True).run()
     assert short.violation is not None
     assert failing.violation is not None
     assert short.violation.invariant == failing.violation.invariant
     assert len(short.plan.items) <= 2
     assert len(short.story.lines) < 40
     assert short.story.lines[-1].text == f"VIOLATED {short.violation}"
-    assert again.story.lines == short.story.lines
+    assert replayed.story.lines == short.story.lines
 
 
 def test_a_story_is_a_diagram(capsys):
@@ -82,7 +82,7 @@ def test_an_item_says_what_it_is():
     assert str(Item(5, "crash", "beta", {"after": 1, "ms": 2})) == "t=5 beta crash after=1 ms=2"
 
 
-def test_the_command_counts(capsys):
+def test_the_command_prints_counts(capsys):
     assert main(["--seeds", "0:3"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("3 seeds, ")
@@ -90,7 +90,7 @@ def test_the_command_counts(capsys):
     assert "messages" in out
 
 
-def test_the_command_tells_of_failures(capsys):
+def test_the_command_reports_failures(capsys):
     with injected("administration acknowledgements are sent twice"):
         assert main(["--seed", "0"]) == 1
     out = capsys.readouterr().out
