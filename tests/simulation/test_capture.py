@@ -18,7 +18,7 @@ def test_no_finding_about_a_must_requirement(first: int) -> None:
     for seed in range(first, first + 10):
         file, plan = io.BytesIO(), make_plan(seed)
         # A router that has lost messages sends later ones first, which the linter rightly reports.
-        plan = plan.with_items(item for item in plan.items if item.what != "amnesia")
+        plan = plan.with_items(item for item in plan.items if item.kind != "amnesia")
         outcome = World(plan, capture=file).run()
         assert outcome.violation is None
         file.seek(0)

@@ -41,10 +41,10 @@ def test_a_plan_is_short_and_in_order():
         assert len(plan.clock_offsets) == len(plan.nodes)
         assert [item.at for item in plan.items] == sorted(item.at for item in plan.items)
         assert plan.router is None or plan.router in plan.nodes
-        sent = sum(item.args["count"] for item in plan.items if item.what in ("send", "transaction"))
+        sent = sum(item.args["count"] for item in plan.items if item.kind in ("send", "transaction"))
         assert 15 <= sent <= 60
         assert all(0 <= item.at < BUSY_MS + 20_000 for item in plan.items)
-        assert all(item.args["queue"] in QUEUES for item in plan.items if item.what == "send")
+        assert all(item.args["queue"] in QUEUES for item in plan.items if item.kind == "send")
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])

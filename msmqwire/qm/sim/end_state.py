@@ -1,4 +1,4 @@
-"""How a run ends: what keeps it from coming to rest, and what must hold when it has."""
+"""The end of a run: work that is still pending, and the invariants once everything is at rest."""
 
 from __future__ import annotations
 

@@ -114,12 +114,12 @@ class Ledger:
         self._pending_undo[node].append(undo)
 
     def take_undo(self, node: str) -> list[Undo]:
-        """Return what undoes the present step of a node, and begin the next one."""
+        """Return the undo log of the present step of a node, and begin the next step."""
         undo, self._pending_undo[node] = self._pending_undo[node], []
         return undo
 
     def roll_back(self, undo: Iterable[Undo]) -> None:
-        """Undo what a crash has lost: the last first."""
+        """Undo what a crash has lost, in reverse order."""
         for action in reversed(list(undo)):
             action()
 

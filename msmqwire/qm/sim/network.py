@@ -187,7 +187,7 @@ class Connection:
 
 
 class Network:
-    """All connections, and what hinders new ones.
+    """All connections, attempts to connect, and partitions.
 
     Args:
         environment: of the run.

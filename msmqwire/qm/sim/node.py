@@ -55,7 +55,7 @@ class Applications(Protocol):
 
 @dataclass(slots=True)
 class Step:
-    """What one call into the core has changed and wants done.
+    """The changes and effects of one call into the core.
 
     Attributes:
         utc: the time that the core was given, in seconds since 1970-01-01.

@@ -20,12 +20,12 @@ START_UTC: Final = 1_700_000_000
 """Seconds since 1970-01-01 when every run begins."""
 BUSY_MS: Final = 60_000
 """Operations begin within this time; faults end soon after it."""
-PLAIN: Final = "plain"
+NON_TRANSACTIONAL: Final = "plain"
 TRANSACTIONAL: Final = "tx"
 SMALL: Final = "small"
 """The queues of every node, one of each kind; the quota of the small ones is a kilobyte."""
 SMALL_TRANSACTIONAL: Final = "smalltx"
-QUEUES: Final = (PLAIN, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
+QUEUES: Final = (NON_TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
 _SHORT_HISTORY: Final = 100
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
@@ -38,19 +38,19 @@ class Item:
 
     Attributes:
         at: milliseconds since the start.
-        what: the kind: one of `FAULTS`, "send", "transaction", "receive", "purge", "pause" or "offline".
+        kind: one of `FAULTS`, "send", "transaction", "receive", "purge", "pause" or "offline".
         node: name of the node.
         args: parameters of the kind, by name.
     """
 
     at: int
-    what: str
+    kind: str
     node: str
     args: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         details = " ".join(f"{name}={value}" for name, value in self.args.items())
-        return f"t={self.at} {self.node} {self.what} {details}".rstrip()
+        return f"t={self.at} {self.node} {self.kind} {details}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Plan:
     """A run before it is run.
 
     Attributes:
-        seed: what everything is drawn from.
+        seed: source of all choices.
         nodes: names of the queue managers.
         settings: of all queue managers.
         clock_offsets: seconds that the clock of each node is ahead.
@@ -101,7 +101,7 @@ def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
     """Make the plan of a seed.
 
     Args:
-        seed: what everything is drawn from.
+        seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
     """
     rng = Random(f"plan {seed}")
@@ -140,7 +140,7 @@ def _settings(rng: Random, count: int) -> Settings:
     )
 
 
-# -- what applications do ----------------------------------------------------------------------------------
+# -- operations of applications ----------------------------------------------------------------------------
 
 
 Stream = tuple[str, str, str]
@@ -171,12 +171,12 @@ def _operations(rng: Random, names: tuple[str, ...], router: str | None, busiest
         budget -= item.args["count"]
         items.append(item)
     items += [_receive(rng, names) for _ in range(rng.randrange(4, 14))]
-    for what, chance in (("purge", 0.2), ("pause", 0.3), ("offline", 0.2)):
-        if rng.random() < chance:
+    for kind, probability in (("purge", 0.2), ("pause", 0.3), ("offline", 0.2)):
+        if rng.random() < probability:
             args: dict[str, Any] = {"queue": rng.choice(QUEUES)}
-            if what != "purge":
+            if kind != "purge":
                 args = {"ms": rng.randrange(500, 30_000), "pick": rng.randrange(8)}
-            items.append(Item(rng.randrange(BUSY_MS), what, rng.choice(names), args))
+            items.append(Item(rng.randrange(BUSY_MS), kind, rng.choice(names), args))
     return items
 
 
@@ -206,7 +206,15 @@ def _options(rng: Random) -> dict[str, Any]:
 
 def _send(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -> Item:
     sender, destination, form = stream
-    queue = rng.choice((PLAIN, PLAIN, PLAIN, SMALL, TRANSACTIONAL if rng.random() < 0.2 else PLAIN))
+    queue = rng.choice(
+        (
+            NON_TRANSACTIONAL,
+            NON_TRANSACTIONAL,
+            NON_TRANSACTIONAL,
+            SMALL,
+            TRANSACTIONAL if rng.random() < 0.2 else NON_TRANSACTIONAL,
+        )
+    )
     args = {
         "count": rng.choice((1, 1, 2, 3, 8)),
         "to": destination,
@@ -225,7 +233,7 @@ def _transaction(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -
     sender, destination, form = stream
     queue = TRANSACTIONAL
     if rng.random() < 0.1:
-        queue = rng.choice((SMALL_TRANSACTIONAL, SMALL_TRANSACTIONAL, PLAIN))
+        queue = rng.choice((SMALL_TRANSACTIONAL, SMALL_TRANSACTIONAL, NON_TRANSACTIONAL))
     args = {
         "count": rng.choice((1, 1, 2, 3, 8)),
         "to": destination,
@@ -248,7 +256,7 @@ def _receive(rng: Random, names: tuple[str, ...]) -> Item:
     mode = rng.choice(("plain", "plain", "commit", "commit", "abort", "external commit", "external abort",
                        "take", "give back", "wait"))  # fmt: skip
     args = {
-        "queue": rng.choice((PLAIN, TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)),
+        "queue": rng.choice((NON_TRANSACTIONAL, TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)),
         "mode": mode,
         "count": rng.choice((1, 3, 10, 50)),
         "hold_ms": rng.choice((0, 0, 20, 3_000)),
@@ -256,7 +264,7 @@ def _receive(rng: Random, names: tuple[str, ...]) -> Item:
     return Item(rng.randrange(BUSY_MS + 10_000), "receive", rng.choice(names), args)
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------
+# -- faults ------------------------------------------------------------------------------------------------
 
 
 def _faults(rng: Random, names: tuple[str, ...], router: str | None, busy: list[int]) -> list[Item]:
@@ -265,20 +273,20 @@ def _faults(rng: Random, names: tuple[str, ...], router: str | None, busy: list[
     kinds = kinds or ["crash", "cut"]
     items = []
     for _ in range(rng.choice((2, 4, 8, 16))):
-        what = rng.choice(kinds)
+        kind = rng.choice(kinds)
         at = rng.choice(busy) + rng.choice((0, 1, 20, 100, 500, 1_000, 5_000)) * rng.randrange(3)
         if rng.random() < 0.2:
             at = rng.randrange(BUSY_MS)
         node = rng.choice((*names, router or names[0]))
-        if what == "amnesia" and router is not None:
+        if kind == "amnesia" and router is not None:
             node = router  # the senders still hold what they send by it
-        items.append(Item(at, what, node, _fault_args(rng, what, names)))
+        items.append(Item(at, kind, node, _fault_args(rng, kind, names)))
     return items
 
 
-def _fault_args(rng: Random, what: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _fault_args(rng: Random, kind: str, names: tuple[str, ...]) -> dict[str, Any]:
     short = rng.choice((50, 500, 3_000, 20_000))
-    match what:
+    match kind:
         case "crash":
             return {"after": rng.choice((0, 0, 1, 2, 3, 5)), "ms": rng.choice((1, 100, 2_000, 15_000))}
         case "cut":

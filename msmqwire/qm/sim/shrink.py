@@ -88,7 +88,7 @@ def _simplifications(item: Item) -> Iterator[Callable[[Item], Item]]:
     def having(name: str, value: Any) -> Callable[[Item], Item]:
         return lambda now: replace(now, args={**now.args, name: value})
 
-    if item.what in ("send", "transaction", "receive"):
+    if item.kind in ("send", "transaction", "receive"):
         for count in (1, 2, 3):
             if count < item.args["count"]:
                 yield having("count", count)

@@ -125,9 +125,9 @@ class Workload:
     # -- items of a plan --------------------------------------------------------------------------------
 
     def action(self, item: Item) -> Callable[[], None]:
-        """Return what carries out an item of the plan."""
+        """Return a function that carries out an item of the plan."""
         node, args = self._nodes[item.node], item.args
-        return lambda: _ACTIONS[item.what](self, node, args)
+        return lambda: _ACTIONS[item.kind](self, node, args)
 
     def _send(self, node: Node, args: Any) -> None:
         def send_all(core: Core) -> None:
@@ -277,7 +277,7 @@ class Workload:
         self._environment.after(delay, partial(self._end, transaction))
 
     def crashed(self, node: Node) -> None:
-        """Forget what a node has lost: transactions that are not prepared, and who has read what."""
+        """Forget what a node has lost: transactions that are not prepared, and reads that have not ended."""
         prepared = {key for key, _ in node.store.rows(Table.TRANSACTION)}
         for transaction in self._transactions_of(node):
             if not (transaction.external and transaction.identifier.bytes in prepared):
@@ -349,9 +349,10 @@ class Workload:
         self._end_after(core, transaction, args["hold_ms"])
 
     def _take(self, node: Node, message: Message) -> int | None:
-        """Record that a reader has a message, which must be the only one; return its number.
+        """Record that a reader has a message, and check that no other one has it.
 
-        Express messages, which may repeat, are not recorded: None.
+        Returns:
+            The number of the message; None for express messages, which may repeat and are not recorded.
         """
         number = message_number(message)
         if number is None:

@@ -86,8 +86,8 @@ class World:
         environment.run_until(PREPARED_MS)
         for item in environment.plan.items:
             environment.after(item.at, self.workload.action(item))
-            if item.what in FAULTS:
-                environment.counts[item.what] += 1
+            if item.kind in FAULTS:
+                environment.counts[item.kind] += 1
         environment.run_until(FAULTS_END_MS)
         environment.faults_over = True
         for node in self.nodes.values():
