@@ -1,14 +1,14 @@
-"""Two queue managers joined in memory: messages a second, and what a message costs in a long queue.
+"""Two queue managers connected in memory: messages a second, and the cost of a message in a long queue.
 
     python benchmarks/engine.py [MESSAGES] [--profile] [--long]
 
-One process and one thread run both queue managers, the codec and the stores: an application sends messages
-of 1 KiB with a label to a queue of the other queue manager, another receives each of them. Express,
-recoverable and transactional ones, with stores in memory and in SQLite files; a recoverable or transactional
-message is in a file, synced, before it is acknowledged, many with each sync. The aim is 12,000 express
-messages a second, and 8,000 recoverable ones with SQLite, on a machine where a broker confirms 1,800 one by
-one. ``--profile`` tells what an express message costs where; ``--long`` measures a message put into and
-taken from a queue that holds 100 to 1,000,000 others.
+Both queue managers, the codec and the stores run in one process and one thread: an application sends
+messages of 1 KiB with a label to a queue of the other queue manager, another receives each of them. Messages
+are express, recoverable and transactional, stores in memory and SQLite files; recoverable and transactional
+messages are durable before they are acknowledged, many with each sync. The aim is 12,000 express messages a
+second, and 8,000 recoverable ones with SQLite, on a machine where a broker confirms 1,800 one by one.
+``--profile`` prints where the time of express messages goes; ``--long`` measures putting a message into a
+queue that holds 100 to 1,000,000 others, and taking one from it.
 """
 
 from __future__ import annotations
@@ -42,22 +42,26 @@ from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
 BODY: Final = random.Random(1801).randbytes(1024)
-AHEAD: Final = 256
+BATCH: Final = 256
 """Messages that are sent between two commits."""
-IN_A_TRANSACTION: Final = 16
+TRANSACTION_SIZE: Final = 16
 AIMS: Final = {("express", "memory"): 12_000, ("recoverable", "SQLite"): 8_000}
 UTC: Final = 1_700_000_000
 QUOTA: Final = 1 << 40
 
 
-class Side:
-    """A queue manager with its store and what waits for its commit."""
+class Manager:
+    """A queue manager, its store, and the changes and effects that wait for a commit.
 
-    def __init__(self, name: str, address: str, store: Store, chance: random.Random) -> None:
+    Attributes:
+        peers: by number of a connection, its number at the other queue manager.
+    """
+
+    def __init__(self, name: str, address: str, store: Store, rng: random.Random) -> None:
         self.name, self.address, self.store = name, address, store
         self.core = Core(
             store,
-            new_guid=lambda: UUID(int=chance.getrandbits(128)),
+            new_guid=lambda: UUID(int=rng.getrandbits(128)),
             computer_name=name,
             addresses=[address],
             quota=QUOTA,
@@ -70,151 +74,151 @@ class Side:
         self.peers: dict[int, int] = {}
 
     def step(self) -> None:
-        """Keep what the last calls have brought about."""
+        """Collect the changes and effects of the last calls."""
         changes, effects = self.core.take()
         if changes:
             self.changes.add(changes)
         self.effects.extend(effects)
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Make the changes durable."""
         if self.changes:
             self.store.commit(self.changes)
             self.changes = Changes()
             self.core.committed()
 
 
-class Joined:
-    """Two queue managers, each the only other one there is."""
+class ManagerPair:
+    """A sending and a receiving queue manager, connected in memory."""
 
-    def __init__(self, make: Callable[[str], Store]) -> None:
-        chance = random.Random(1)
-        self.a = Side("alpha", "10.0.0.1", make("alpha"), chance)
-        self.b = Side("beta", "10.0.0.2", make("beta"), chance)
+    def __init__(self, make_store: Callable[[str], Store]) -> None:
+        rng = random.Random(1)
+        self.sender = Manager("alpha", "10.0.0.1", make_store("alpha"), rng)
+        self.receiver = Manager("beta", "10.0.0.2", make_store("beta"), rng)
         self.now = 0
 
-    def queue(self, name: str, *, transactional: bool) -> None:
-        """A private queue of the second queue manager."""
-        core = self.b.core
-        wanted = Queue(NULL_GUID)
-        core.queues.set_defaults(wanted)
-        wanted.pathname, wanted.transactional = f"beta\\private$\\{name}", transactional
-        core.queues.create(wanted)
+    def create_queue(self, name: str, *, transactional: bool) -> None:
+        """Create a private queue at the receiver."""
+        core = self.receiver.core
+        template = Queue(NULL_GUID)
+        core.queues.set_defaults(template)
+        template.pathname, template.transactional = f"beta\\private$\\{name}", transactional
+        core.queues.create(template)
 
-    def open(self, side: Side, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
-        """An open queue."""
+    def open(self, manager: Manager, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
+        """Open a queue of the receiver."""
         format_name = parse_format_name(f"DIRECT=OS:beta\\private$\\{name}")
-        _, found = side.core.queues.open(format_name, access, QueueShareMode.DENY_NONE)
-        assert found is not None
-        return found
+        _, descriptor = manager.core.queues.open(format_name, access, QueueShareMode.DENY_NONE)
+        assert descriptor is not None
+        return descriptor
 
     def settle(self) -> None:
-        """Commit and carry out, until nothing is left to do."""
-        sides = (self.a, self.b)
-        for side in sides:
-            side.step()
-        while any(side.effects or side.changes for side in sides):
-            for side in sides:
-                side.commit()
-                effects, side.effects = side.effects, deque()
+        """Commit changes and carry out effects until nothing is pending."""
+        managers = (self.sender, self.receiver)
+        for manager in managers:
+            manager.step()
+        while any(manager.effects or manager.changes for manager in managers):
+            for manager in managers:
+                manager.commit()
+                effects, manager.effects = manager.effects, deque()
                 for effect in effects:
-                    self._carry_out(side, effect)
-            for side in sides:
-                side.step()
+                    self._perform(manager, effect)
+            for manager in managers:
+                manager.step()
 
-    def _carry_out(self, side: Side, effect: Effect) -> None:
-        other = self.b if side is self.a else self.a
+    def _perform(self, manager: Manager, effect: Effect) -> None:
+        other = self.receiver if manager is self.sender else self.sender
         match effect:
             case Send(connection, data):
-                if connection in side.peers:
-                    other.core.engine.received(side.peers[connection], data)
+                if connection in manager.peers:
+                    other.core.engine.received(manager.peers[connection], data)
             case Resolve(request, _):
-                side.core.engine.resolved(request, [other.address])
+                manager.core.engine.resolved(request, [other.address])
             case Connect(connection, _, _):
-                theirs = other.core.engine.next_connection()
-                side.peers[connection], other.peers[theirs] = theirs, connection
-                other.core.engine.accepted(theirs, side.address)
-                side.core.engine.connected(connection)
+                accepted = other.core.engine.next_connection()
+                manager.peers[connection], other.peers[accepted] = accepted, connection
+                other.core.engine.accepted(accepted, manager.address)
+                manager.core.engine.connected(connection)
             case Disconnect(connection):
-                theirs_or_none = side.peers.pop(connection, None)
-                if theirs_or_none is not None:
-                    other.peers.pop(theirs_or_none, None)
-                    other.core.engine.disconnected(theirs_or_none)
+                peer = manager.peers.pop(connection, None)
+                if peer is not None:
+                    other.peers.pop(peer, None)
+                    other.core.engine.disconnected(peer)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Advance the clocks."""
         self.now += milliseconds
-        for side in (self.a, self.b):
-            side.core.at(self.now, UTC + self.now // 1000)
+        for manager in (self.sender, self.receiver):
+            manager.core.at(self.now, UTC + self.now // 1000)
         self.settle()
 
 
-def transfer(joined: Joined, kind: str, count: int) -> float:
-    """Seconds that so many messages take from one application to the other."""
+def transfer(pair: ManagerPair, kind: str, count: int) -> float:
+    """Transfer so many messages from one application to the other; return the seconds that it takes."""
     transactional = kind == "transactional"
     guarantee = DeliveryGuarantee.EXPRESS if kind == "express" else DeliveryGuarantee.RECOVERABLE
-    sender = joined.open(joined.a, kind, QueueAccessType.SEND_ACCESS)
-    receiver = joined.open(joined.b, kind, QueueAccessType.RECEIVE_ACCESS)
-    core, other = joined.a.core, joined.b.core
+    sending = pair.open(pair.sender, kind, QueueAccessType.SEND_ACCESS)
+    receiving = pair.open(pair.receiver, kind, QueueAccessType.RECEIVE_ACCESS)
+    core, receiver = pair.sender.core, pair.receiver.core
     sent = received = 0
     start = time.perf_counter()
     while received < count:
-        for _ in range(-(-min(AHEAD, count - sent) // (IN_A_TRANSACTION if transactional else 1))):
+        for _ in range(-(-min(BATCH, count - sent) // (TRANSACTION_SIZE if transactional else 1))):
             if transactional:
                 transaction = core.transactions.create(core.context.new_guid())
-                for _ in range(IN_A_TRANSACTION):
-                    core.send(sender, Message(body=BODY, label="order 7"), transaction)
+                for _ in range(TRANSACTION_SIZE):
+                    core.send(sending, Message(body=BODY, label="order 7"), transaction)
                 core.commit(transaction)
-                sent += IN_A_TRANSACTION
+                sent += TRANSACTION_SIZE
             else:
-                core.send(sender, Message(body=BODY, label="order 7", delivery_guarantee=guarantee))
+                core.send(sending, Message(body=BODY, label="order 7", delivery_guarantee=guarantee))
                 sent += 1
-        joined.settle()
+        pair.settle()
         before = received
-        while other.messages.dequeue(receiver, timeout=0).message is not None:
+        while receiver.messages.dequeue(receiving, timeout=0).message is not None:
             received += 1
         if received == before:
-            joined.advance(100)
-    joined.advance(10_000)
+            pair.advance(100)
+    pair.advance(10_000)
     seconds = time.perf_counter() - start
-    assert not len(sender.queue.positions), "all is acknowledged"  # type: ignore[union-attr]
-    core.queues.close(sender)
-    other.queues.close(receiver)
+    assert not len(sending.queue.positions), "all is acknowledged"  # type: ignore[union-attr]
+    core.queues.close(sending)
+    receiver.queues.close(receiving)
     return seconds
 
 
 def rates(count: int, folder: Path) -> None:
-    """Every kind with every store."""
+    """Measure every kind of message with every store."""
     print(f"{'':16}{'store':>10}{'messages/s':>14}{'us each':>10}{'aim':>10}")
     for store in ("memory", "SQLite"):
 
-        def make(name: str, store: str = store) -> Store:
+        def make_store(name: str, store: str = store) -> Store:
             return MemoryStore() if store == "memory" else SqliteStore(folder / f"{name}.msmq")
 
-        joined = Joined(make)
+        pair = ManagerPair(make_store)
         for kind in ("express", "recoverable", "transactional"):
-            joined.queue(kind, transactional=kind == "transactional")
-            transfer(joined, kind, max(count // 10, AHEAD))
-            seconds = min(transfer(joined, kind, count) for _ in range(3))
+            pair.create_queue(kind, transactional=kind == "transactional")
+            transfer(pair, kind, max(count // 10, BATCH))
+            seconds = min(transfer(pair, kind, count) for _ in range(3))
             aim = AIMS.get((kind, store))
             rate = count / seconds
-            told = "" if aim is None else f"{aim} {'reached' if rate >= aim else 'missed'}"
-            print(f"{kind:16}{store:>10}{rate:>14.0f}{1e6 * seconds / count:>10.1f}  {told}")
-        for side in (joined.a, joined.b):
-            side.store.close()
+            verdict = "" if aim is None else f"{aim} {'reached' if rate >= aim else 'missed'}"
+            print(f"{kind:16}{store:>10}{rate:>14.0f}{1e6 * seconds / count:>10.1f}  {verdict}")
+        for manager in (pair.sender, pair.receiver):
+            manager.store.close()
 
 
 def long_queues() -> None:
-    """What one message costs in a queue that holds many."""
+    """Measure what one message costs in a queue that holds many."""
     print(f"{'messages queued':>16}{'us a message put in and taken out':>36}")
-    joined = Joined(lambda name: MemoryStore())
-    joined.queue("long", transactional=False)
-    core = joined.b.core
-    receiver = joined.open(joined.b, "long", QueueAccessType.RECEIVE_ACCESS)
-    queue = receiver.queue
+    pair = ManagerPair(lambda name: MemoryStore())
+    pair.create_queue("long", transactional=False)
+    core = pair.receiver.core
+    descriptor = pair.open(pair.receiver, "long", QueueAccessType.RECEIVE_ACCESS)
+    queue = descriptor.queue
     assert queue is not None
-    for held in (100, 1_000, 10_000, 100_000, 1_000_000):
-        while len(queue.positions) < held:
+    for depth in (100, 1_000, 10_000, 100_000, 1_000_000):
+        while len(queue.positions) < depth:
             core.messages.enqueue(queue, Message(body=BODY))
             core.take()
         best = 1e9
@@ -222,31 +226,31 @@ def long_queues() -> None:
             start = time.perf_counter()
             for _ in range(2_000):
                 core.messages.enqueue(queue, Message(body=BODY))
-                core.messages.dequeue(receiver, timeout=0)
+                core.messages.dequeue(descriptor, timeout=0)
                 core.take()
             best = min(best, (time.perf_counter() - start) / 2_000)
-        print(f"{held:>16}{1e6 * best:>36.1f}")
+        print(f"{depth:>16}{1e6 * best:>36.1f}")
 
 
 def main() -> None:
-    """Run it."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser()
     parser.add_argument("messages", nargs="?", type=int, default=20_480)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--long", action="store_true")
-    given = parser.parse_args()
-    print(f"Python {platform.python_version()}, {given.messages} messages of {len(BODY)} bytes")
-    if given.profile:
-        joined = Joined(lambda name: MemoryStore())
-        joined.queue("express", transactional=False)
-        transfer(joined, "express", given.messages // 10)
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}, {options.messages} messages of {len(BODY)} bytes")
+    if options.profile:
+        pair = ManagerPair(lambda name: MemoryStore())
+        pair.create_queue("express", transactional=False)
+        transfer(pair, "express", options.messages // 10)
         with cProfile.Profile() as profile:
-            transfer(joined, "express", given.messages)
+            transfer(pair, "express", options.messages)
         pstats.Stats(profile).strip_dirs().sort_stats("tottime").print_stats(30)
         return
     with tempfile.TemporaryDirectory() as folder:
-        rates(given.messages // AHEAD * AHEAD, Path(folder))
-    if given.long:
+        rates(options.messages // BATCH * BATCH, Path(folder))
+    if options.long:
         long_queues()
 
 

@@ -1,4 +1,4 @@
-"""The packets of the traffic that `captures` makes: built once, then numbered as they are sent."""
+"""The packets of the traffic that `captures` generates: built once, and numbered when they are sent."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 
 
 class Template(NamedTuple):
-    """A packet, and where in it the numbers stand that differ from one sending to the next."""
+    """A packet, and the offsets of the numbers that differ from one sending to the next."""
 
     data: bytes
     message_id: int
     sequence: int = 0
-    """Offset of TxSequenceID, 0 when the message is not transactional."""
+    """Offset of TxSequenceID; 0 when the message is not transactional."""
     number: int = 0
-    """Offset of TxSequenceNumber; the number before it follows."""
+    """Offset of TxSequenceNumber, which the previous number follows."""
 
     def sent(self, message_id: int, sequence: int, number: int) -> bytes:
-        """The packet with these numbers."""
-        out = bytearray(self.data)
-        _U32.pack_into(out, self.message_id, message_id)
+        """Return the packet with these numbers."""
+        packet = bytearray(self.data)
+        _U32.pack_into(packet, self.message_id, message_id)
         if self.sequence:
-            _U32.pack_into(out, self.sequence, sequence)
-            _U32.pack_into(out, self.number, number)
-            _U32.pack_into(out, self.number + 4, number - 1)
-        return bytes(out)
+            _U32.pack_into(packet, self.sequence, sequence)
+            _U32.pack_into(packet, self.number, number)
+            _U32.pack_into(packet, self.number + 4, number - 1)
+        return bytes(packet)
 
 
 class Packets:
@@ -54,8 +54,8 @@ class Packets:
     Attributes:
         common, large: messages, by the size of their bodies.
         order_ack, final_ack: acknowledgements of transactional messages.
-        broken: packets that can't be read, in several ways.
-        greeting: what opens a session.
+        broken: packets that are malformed in several ways.
+        greeting: the packets that open a session.
     """
 
     def __init__(self, seed: int) -> None:
@@ -70,25 +70,25 @@ class Packets:
         ]
         ack: dict[str, Any] = {"packet": "SessionAck", "fields": {"SessionHeader": {}}}
         self._ack = msmqwire.build(ack)
-        self._ack_at = _place(ack, "SessionHeader.AckSequenceNumber", 0xFFFF)
+        self._ack_offset = _offset(ack, "SessionHeader.AckSequenceNumber", 0xFFFF)
         self._ping = msmqwire.build({"packet": "Ping", "fields": {"QMGuid": _guid(rng)}})
-        self._cookie_at = _place({"packet": "Ping", "fields": {}}, "Cookie")
+        self._cookie_offset = _offset({"packet": "Ping", "fields": {}}, "Cookie")
 
     def session_ack(self, count: int) -> bytes:
-        """A SessionAck of the messages up to this number."""
-        out = bytearray(self._ack)
-        _U16.pack_into(out, self._ack_at, count & 0xFFFF)
-        return bytes(out)
+        """Return a SessionAck of the messages up to this number."""
+        packet = bytearray(self._ack)
+        _U16.pack_into(packet, self._ack_offset, count & 0xFFFF)
+        return bytes(packet)
 
     def ping(self, cookie: int) -> bytes:
-        """A Ping, request or response."""
-        out = bytearray(self._ping)
-        _U32.pack_into(out, self._cookie_at, cookie & 0xFFFF_FFFF)
-        return bytes(out)
+        """Return a Ping, request or response."""
+        packet = bytearray(self._ping)
+        _U32.pack_into(packet, self._cookie_offset, cookie & 0xFFFF_FFFF)
+        return bytes(packet)
 
 
 def message_of(size: int) -> Template:
-    """An express message with a body of this size."""
+    """Return an express message with a body of this size."""
     fields = {
         "UserHeader": {"DestinationQueue": {"DirectFormatName": "TCP:10.9.0.2\\private$\\bulk"}},
         "MessagePropertiesHeader": {
@@ -103,27 +103,27 @@ def _guid(rng: random.Random) -> str:
     return str(UUID(bytes=rng.randbytes(16), version=4))
 
 
-def _place(packet: dict[str, Any], path: str, most: int = 0xFFFF_FFFF) -> int:
-    """The offset of a number: where two packets that differ in nothing else begin to differ."""
-    *above, name = path.split(".")
+def _offset(packet: dict[str, Any], path: str, maximum: int = 0xFFFF_FFFF) -> int:
+    """Return the offset of a number: the first byte that differs between packets with 0 and the maximum."""
+    *parents, name = path.split(".")
     built = []
-    for value in (0, most):
+    for value in (0, maximum):
         changed = deepcopy(packet)
         node = changed["fields"]
-        for part in above:
+        for part in parents:
             node = node.setdefault(part, {})
         node[name] = value
         built.append(msmqwire.build(changed))
-    return next(at for at, (one, other) in enumerate(zip(*built, strict=True)) if one != other)
+    return next(offset for offset, (low, high) in enumerate(zip(*built, strict=True)) if low != high)
 
 
 def _template(packet: dict[str, Any]) -> Template:
-    found = Template(msmqwire.build(packet), _place(packet, "UserHeader.MessageID"))
+    template = Template(msmqwire.build(packet), _offset(packet, "UserHeader.MessageID"))
     if "TransactionHeader" not in packet["fields"]:
-        return found
-    return found._replace(
-        sequence=_place(packet, "TransactionHeader.TxSequenceID.Ordinal"),
-        number=_place(packet, "TransactionHeader.TxSequenceNumber"),
+        return template
+    return template._replace(
+        sequence=_offset(packet, "TransactionHeader.TxSequenceID.Ordinal"),
+        number=_offset(packet, "TransactionHeader.TxSequenceNumber"),
     )
 
 
@@ -136,13 +136,13 @@ def _acknowledgement(rng: random.Random, kind: str) -> Template:
     }
     packet = {"packet": kind, "fields": {"UserHeader": user, body: {}}}
     return _template(packet)._replace(
-        sequence=_place(packet, f"{body}.TxSequenceID.Ordinal"),
-        number=_place(packet, f"{body}.TxSequenceNumber"),
+        sequence=_offset(packet, f"{body}.TxSequenceID.Ordinal"),
+        number=_offset(packet, f"{body}.TxSequenceNumber"),
     )
 
 
 def _queue(rng: random.Random, *, at_destination: bool) -> dict[str, Any]:
-    """A queue in one of the forms; only other queues than the destination name a host by its GUID."""
+    """Return a queue in a random form; only queues other than the destination name a host by its GUID."""
     name = f"{rng.choice(_WORDS)}{rng.randrange(4)}"
     return rng.choice(
         [
@@ -158,7 +158,7 @@ def _queue(rng: random.Random, *, at_destination: bool) -> dict[str, Any]:
 
 
 def _body(rng: random.Random, size: int) -> tuple[bytes, int]:
-    """A body, and its type."""
+    """Return a body, and its type."""
     text = " ".join(rng.choices(_WORDS, k=1 + size // 5))
     kind = rng.choice(("bytes", "xml", "text"))
     if kind == "bytes":
@@ -183,7 +183,7 @@ def _security(rng: random.Random) -> dict[str, Any]:
 
 
 def _message(rng: random.Random, size: int | None) -> dict[str, Any]:
-    """A message of an application; a body of up to 200 bytes for None."""
+    """Return a message of an application; its body has up to 200 bytes for a size of None."""
     body, body_type = _body(rng, rng.randrange(200) if size is None else size)
     delivery = rng.choices(("express", "recoverable", "transactional"), (4, 3, 3))[0]
     user: dict[str, Any] = {
@@ -220,8 +220,8 @@ def _message(rng: random.Random, size: int | None) -> dict[str, Any]:
 
 
 def _broken(rng: random.Random) -> list[bytes]:
-    """Packets with one field that can't be: sizes, the signature, an inner length, a form of queue."""
-    wrong: list[tuple[str, dict[str, Any]]] = [
+    """Return packets with one invalid field: sizes, the signature, an inner length, a form of queue."""
+    invalid: list[tuple[str, dict[str, Any]]] = [
         ("BaseHeader", {"PacketSize": 3}),
         ("BaseHeader", {"PacketSize": 0x7FFF_FFFF}),
         ("BaseHeader", {"Signature": 0x524F494B}),
@@ -230,13 +230,13 @@ def _broken(rng: random.Random) -> list[bytes]:
         ("UserHeader", {"Flags": {"DQ": 6}}),
     ]
     packets = []
-    for header, fields in wrong:
+    for header, fields in invalid:
         packet = _message(rng, KIB)
-        given = packet["fields"].setdefault(header, {})
-        given |= {**fields, "Flags": {**given.get("Flags", {}), **fields.get("Flags", {})}}
+        values = packet["fields"].setdefault(header, {})
+        values |= {**fields, "Flags": {**values.get("Flags", {}), **fields.get("Flags", {})}}
         if header == "UserHeader":
-            given["DestinationQueue"] = None
-        elif not given["Flags"]:
-            del given["Flags"]
+            values["DestinationQueue"] = None
+        elif not values["Flags"]:
+            del values["Flags"]
         packets.append(msmqwire.build(packet))
     return packets

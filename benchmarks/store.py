@@ -1,14 +1,14 @@
-"""The store of a queue manager, side by side with a plain file that is appended to and synced.
+"""Commits to the store of a queue manager, compared with appending to a file and syncing it.
 
     python benchmarks/store.py [FOLDER] [SECONDS]
 
-The plain file is the floor: it makes as many bytes durable with one write and one sync, and can neither
-find nor delete any of them. Commits are those of a queue 10,000 messages deep: each message that comes in
-puts three rows (place and state of 40 bytes, packet of 1,300 bytes, history), and the oldest goes, which
-deletes three. FOLDER (default: the present one) says which disk is measured; SECONDS (default 2) how long
-each line takes on each side. Store and floor take turns at every commit, so that what else the machine does
-hits both; prints what both do in a second, and the ratio to the floor. Then what a restart reads: a million
-rows of 40 bytes in order, and packets one by one.
+The file is the baseline: it makes as many bytes durable with one write and one sync, and can neither find nor
+delete any of them. Commits are those of a queue 10,000 messages deep: each message that arrives puts three
+rows (position and state of 40 bytes, packet of 1,300 bytes, history), and the oldest leaves, which deletes
+three. FOLDER (default: the working folder) selects the disk; SECONDS (default 2) is how long each line takes
+for each of the two. Store and baseline alternate at every commit, so that other load affects both alike.
+Prints the rates of both, and the ratio to the baseline. Then the reads of a restart: a million rows of 40
+bytes in order, and single packets.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ DEPTH: Final = 10_000
 ROWS: Final = 1_000_000
 READS: Final = 100_000
 
-_CHANCE: Final = random.Random(1801)
-_MESSAGE: Final = _CHANCE.randbytes(40)
-_PACKET: Final = _CHANCE.randbytes(1300)
-_LINEAGE: Final = _CHANCE.randbytes(16)
+_RNG: Final = random.Random(1801)
+_MESSAGE: Final = _RNG.randbytes(40)
+_PACKET: Final = _RNG.randbytes(1300)
+_IDENTIFIER_PREFIX: Final = _RNG.randbytes(16)
 _TIME: Final = bytes(8)
 
 Commit = Callable[[], None]
 
 
 def identifier(number: int) -> bytes:
-    return _LINEAGE + number.to_bytes(4, "little")
+    return _IDENTIFIER_PREFIX + number.to_bytes(4, "little")
 
 
 def put(changes: Changes, number: int) -> None:
@@ -57,8 +57,8 @@ def delete(changes: Changes, number: int) -> None:
     changes.delete(Table.HISTORY, identifier(number))
 
 
-def one_row(store: SqliteStore) -> Commit:
-    """A commit of one packet."""
+def row_commit(store: SqliteStore) -> Commit:
+    """Return a function that commits one packet."""
     numbers = count(1 << 40)
 
     def commit() -> None:
@@ -69,8 +69,8 @@ def one_row(store: SqliteStore) -> Commit:
     return commit
 
 
-def queue(store: SqliteStore, messages: int, numbers: Iterator[int]) -> Commit:
-    """A commit of so many messages that come in, and as many that go."""
+def queue_commit(store: SqliteStore, messages: int, numbers: Iterator[int]) -> Commit:
+    """Return a function that commits the arrival of so many messages, and that as many leave."""
 
     def commit() -> None:
         changes = Changes()
@@ -82,8 +82,8 @@ def queue(store: SqliteStore, messages: int, numbers: Iterator[int]) -> Commit:
     return commit
 
 
-def appended(file: int, size: int) -> Commit:
-    """The floor."""
+def append_commit(file: int, size: int) -> Commit:
+    """Return a function that appends to a file and syncs it: the baseline."""
     data = bytes(size)
 
     def commit() -> None:
@@ -93,43 +93,43 @@ def appended(file: int, size: int) -> Commit:
     return commit
 
 
-def rates(ours: Commit, theirs: Commit, seconds: float) -> tuple[float, float]:
-    """Commits a second of two that take turns."""
-    done, taken = 0, [0.0, 0.0]
-    while sum(taken) < 2 * seconds:
-        for side, commit in enumerate((ours, theirs)):
+def rates(measured: Commit, baseline: Commit, seconds: float) -> tuple[float, float]:
+    """Return the commits a second of two functions that alternate."""
+    rounds, elapsed = 0, [0.0, 0.0]
+    while sum(elapsed) < 2 * seconds:
+        for index, commit in enumerate((measured, baseline)):
             start = time.perf_counter()
             commit()
-            taken[side] += time.perf_counter() - start
-        done += 1
-    return done / taken[0], done / taken[1]
+            elapsed[index] += time.perf_counter() - start
+        rounds += 1
+    return rounds / elapsed[0], rounds / elapsed[1]
 
 
 def commits(folder: Path, seconds: float) -> None:
     numbers = count()
-    plain = os.open(folder / "plain", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    file = os.open(folder / "appended", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     with SqliteStore(folder / "commits.db") as store:
-        filled = Changes()
+        initial = Changes()
         for _ in range(DEPTH):
-            put(filled, next(numbers))
-        store.commit(filled)
+            put(initial, next(numbers))
+        store.commit(initial)
         size = len(_MESSAGE) + len(_PACKET) + len(identifier(0)) + len(_TIME)
         print(f"{'':32}{'store':>12}{'append+fsync':>14}{'ratio':>8}")
-        for name, messages, kept, floor in (
-            ("rows/s, 1 row a commit", 1, one_row(store), appended(plain, len(_PACKET))),
+        for name, messages, commit, baseline in (
+            ("rows/s, 1 row a commit", 1, row_commit(store), append_commit(file, len(_PACKET))),
             *(
                 (
                     f"messages/s, {messages} a commit",
                     messages,
-                    queue(store, messages, numbers),
-                    appended(plain, messages * size),
+                    queue_commit(store, messages, numbers),
+                    append_commit(file, messages * size),
                 )
                 for messages in (1, 64, 256)
             ),
         ):
-            ours, theirs = (commits * messages for commits in rates(kept, floor, seconds))
-            print(f"{name:32}{ours:12,.0f}{theirs:14,.0f}{ours / theirs:8.2f}", flush=True)
-    os.close(plain)
+            rate, floor = (commits * messages for commits in rates(commit, baseline, seconds))
+            print(f"{name:32}{rate:12,.0f}{floor:14,.0f}{rate / floor:8.2f}", flush=True)
+    os.close(file)
 
 
 def reads(folder: Path) -> None:
@@ -141,9 +141,9 @@ def reads(folder: Path) -> None:
             changes.put(Table.PACKET, number, _PACKET)
         store.commit(changes)
         start = time.perf_counter()
-        found = sum(1 for _ in store.rows(Table.MESSAGE))
-        print(f"{found:,} rows of {len(_MESSAGE)} bytes in order: {time.perf_counter() - start:.2f} s")
-        numbers = [_CHANCE.randrange(READS) for _ in range(READS)]
+        rows = sum(1 for _ in store.rows(Table.MESSAGE))
+        print(f"{rows:,} rows of {len(_MESSAGE)} bytes in order: {time.perf_counter() - start:.2f} s")
+        numbers = [_RNG.randrange(READS) for _ in range(READS)]
         start = time.perf_counter()
         for number in numbers:
             store.row(Table.PACKET, number)
@@ -152,9 +152,9 @@ def reads(folder: Path) -> None:
 
 
 def main() -> None:
-    place = sys.argv[1] if len(sys.argv) > 1 else "."
+    folder = sys.argv[1] if len(sys.argv) > 1 else "."
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 2.0
-    with tempfile.TemporaryDirectory(dir=place) as name:
+    with tempfile.TemporaryDirectory(dir=folder) as name:
         commits(Path(name), seconds)
         reads(Path(name))
 

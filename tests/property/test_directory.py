@@ -1,4 +1,4 @@
-"""The directory and the routing table against what they stand for."""
+"""The directory and the routing table against simple models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.directory.attributes import Operator, satisfies
+from msmqwire.qm.directory.attributes import Filter, Operator, satisfies
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import RoutingLink
 from msmqwire.qm.model.elements import Queue, QueueManager
@@ -25,38 +25,41 @@ links = st.lists(st.tuples(sites, sites, st.integers(1, 5)), max_size=12)
 
 
 def costs(edges: list[tuple[UUID, UUID, int]]) -> dict[tuple[UUID, UUID], float]:
-    """The least costs between all sites, after Floyd and Warshall."""
-    cost = {(one, other): float("inf") for one in SITES for other in SITES}
+    """Return the least costs between all sites, by the Floyd-Warshall algorithm."""
+    cost = {(source, target): float("inf") for source in SITES for target in SITES}
     cost |= {(site, site): 0 for site in SITES}
-    for one, other, step in edges:
-        cost[one, other] = cost[other, one] = min(cost[one, other], step)
+    for source, target, step in edges:
+        cost[source, target] = cost[target, source] = min(cost[source, target], step)
     for middle in SITES:
-        for one in SITES:
-            for other in SITES:
-                cost[one, other] = min(cost[one, other], cost[one, middle] + cost[middle, other])
+        for source in SITES:
+            for target in SITES:
+                cost[source, target] = min(cost[source, target], cost[source, middle] + cost[middle, target])
     return cost
 
 
 @given(st.sets(sites, min_size=1, max_size=2), links)
-def test_the_next_site_is_on_a_way_of_least_cost(own: set[UUID], edges: list[tuple[UUID, UUID, int]]) -> None:
-    made = [
-        RoutingLink(NULL_GUID, site1_identifier=one, site2_identifier=other, actual_cost=cost)
-        for one, other, cost in edges
+def test_the_next_site_is_on_a_path_of_least_cost(
+    own_sites: set[UUID], edges: list[tuple[UUID, UUID, int]]
+) -> None:
+    routing_links = [
+        RoutingLink(NULL_GUID, site1_identifier=first, site2_identifier=second, actual_cost=cost)
+        for first, second, cost in edges
     ]
-    table, cost = next_sites(own, SITES, made), costs(edges)
+    table, cost = next_sites(own_sites, SITES, routing_links), costs(edges)
     for site in SITES:
-        least = min(cost[start, site] for start in own)
+        least = min(cost[start, site] for start in own_sites)
         assert (site in table) == (least < float("inf"))
-        if site in own:
+        if site in own_sites:
             assert table[site] == site
         elif site in table:
             following = table[site]
             steps = [
                 step
-                for one, other, step in edges
-                if (one in own and other == following) or (other in own and one == following)
+                for first, second, step in edges
+                if (first in own_sites and second == following)
+                or (second in own_sites and first == following)
             ]
-            assert following not in own
+            assert following not in own_sites
             assert min(steps) + cost[following, site] == least
 
 
@@ -70,7 +73,8 @@ def test_operators_agree_with_numbers(left: int, right: int) -> None:
         Operator.LESS_THAN_OR_EQUAL: left <= right,
         Operator.GREATER_THAN_OR_EQUAL: left >= right,
     }
-    assert {each: satisfies([("A", each, right)], lambda _: left) for each in Operator} == expected
+    results = {operator: satisfies([("A", operator, right)], lambda _: left) for operator in Operator}
+    assert results == expected
 
 
 @given(
@@ -98,11 +102,12 @@ def test_what_is_written_is_read(
     )  # fmt: skip
     queue.queue_type = QueueType.PUBLIC
     assert directory.create_directory_object(queue).status is DirectoryOperationResult.SUCCESS
-    found = directory.read_directory("Queue", [("Label", "EQUALS", label), ("Type", "EQUALS", kind)]).found
-    assert isinstance(found, Queue)
+    filters: list[Filter] = [("Label", "EQUALS", label), ("Type", "EQUALS", kind)]
+    read = directory.read_directory("Queue", filters).found
+    assert isinstance(read, Queue)
     for field in ("label", "pathname", "quota", "journaling", "type", "security", "privacy_level"):
-        assert getattr(found, field) == getattr(queue, field)
-    assert found.multicast_address == multicast
+        assert getattr(read, field) == getattr(queue, field)
+    assert read.multicast_address == multicast
 
 
 @given(st.lists(st.sampled_from("abcABC"), min_size=2, max_size=8))
@@ -111,4 +116,4 @@ def test_expanded_names_are_sorted_and_different(hosts: list[str]) -> None:
     name = parse_format_name(",".join(f"DIRECT=OS:{host}\\q" for host in hosts))
     texts = str(events.expand_format_name(name)).lower().split(",")
     assert texts == sorted({f"direct=os:{host.lower()}\\q" for host in hosts})
-    assert all(one < other for one, other in pairwise(texts))
+    assert all(first < second for first, second in pairwise(texts))

@@ -1,4 +1,4 @@
-"""A store, whatever is committed and however often it is opened anew, has the rows that a dict has."""
+"""A store has the rows of a dict, whatever is committed and however often it is reopened."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.wanted: dict[Table, dict[Key, bytes]] = {table: {} for table in Table}
+        self.expected: dict[Table, dict[Key, bytes]] = {table: {} for table in Table}
 
-    def again(self) -> None:
+    def reopen(self) -> None:
         raise NotImplementedError
 
     @rule(steps=st.lists(STEP, min_size=1, max_size=3))
@@ -49,26 +49,26 @@ class StoreAgainstDict(RuleBasedStateMachine):
             for table, key, row in step:
                 if row is None:
                     changes.delete(table, key)
-                    self.wanted[table].pop(key, None)
+                    self.expected[table].pop(key, None)
                 else:
                     changes.put(table, key, row)
-                    self.wanted[table][key] = row
+                    self.expected[table][key] = row
             merged.add(changes)
         self.store.commit(merged)
 
     @rule()
-    def the_store_is_opened_anew(self) -> None:
-        self.again()
+    def the_store_is_reopened(self) -> None:
+        self.reopen()
 
     @rule(table=st.sampled_from(Table), data=st.data())
     def one_row_is_read(self, table: Table, data: st.DataObject) -> None:
-        key = data.draw(keys(table) | st.sampled_from(sorted(self.wanted[table]) or [0]))
-        assert self.store.row(table, key) == self.wanted[table].get(key)
+        key = data.draw(keys(table) | st.sampled_from(sorted(self.expected[table]) or [0]))
+        assert self.store.row(table, key) == self.expected[table].get(key)
 
     @invariant()
     def the_rows_are_those_of_the_dict(self) -> None:
         for table in Table:
-            assert list(self.store.rows(table)) == sorted(self.wanted[table].items())
+            assert list(self.store.rows(table)) == sorted(self.expected[table].items())
 
 
 class MemoryAgainstDict(StoreAgainstDict):
@@ -76,7 +76,7 @@ class MemoryAgainstDict(StoreAgainstDict):
         super().__init__()
         self.store: MemoryStore = MemoryStore()
 
-    def again(self) -> None:
+    def reopen(self) -> None:
         self.store.close()
         self.store = self.store.copy()
 
@@ -87,7 +87,7 @@ class SqliteAgainstDict(StoreAgainstDict):
         self.folder = tempfile.TemporaryDirectory()
         self.store = SqliteStore(Path(self.folder.name, "store.db"))
 
-    def again(self) -> None:
+    def reopen(self) -> None:
         self.store.close()
         self.store = SqliteStore(Path(self.folder.name, "store.db"), create=False)
 

@@ -1,4 +1,4 @@
-"""Runs that once violated an invariant, as short as they could be made."""
+"""Regressions: runs that once violated an invariant, shrunk as far as possible."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.sim.mistakes import making
+from msmqwire.qm.sim.mistakes import injected
 from msmqwire.qm.sim.plan import Item, Plan
-from msmqwire.qm.sim.tracked import LOST
+from msmqwire.qm.sim.tracked import SendState
 from msmqwire.qm.sim.world import World
 
 SEND = {"count": 1, "to": "beta", "form": "OS", "queue": "plain", "size": 0, "recoverable": True}
@@ -29,12 +29,15 @@ def run(*items, nodes=("alpha", "beta"), router=None, settings=SETTINGS, seed=1)
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("what", ["send", "transaction"])
-def test_what_was_in_flight_is_sent_again_over_the_next_connection(what, seed):
-    args = SEND if what == "send" else TRANSACTION
-    items = [Item(0, what, "alpha", args), Item(5_000, "partition", "alpha", {"other": "beta", "ms": 9_000})]
+@pytest.mark.parametrize("operation", ["send", "transaction"])
+def test_messages_in_flight_are_sent_again_over_the_next_connection(operation, seed):
+    args = SEND if operation == "send" else TRANSACTION
+    items = [
+        Item(0, operation, "alpha", args),
+        Item(5_000, "partition", "alpha", {"other": "beta", "ms": 9_000}),
+    ]
     items += [
-        Item(5_500, what, "alpha", args),
+        Item(5_500, operation, "alpha", args),
         Item(6_000, "cut", "alpha", {"late_ms": 0, "pick": 0}),
     ]
     world, story = run(*items, seed=seed)
@@ -42,7 +45,7 @@ def test_what_was_in_flight_is_sent_again_over_the_next_connection(what, seed):
     assert world.ledger.messages[2].received == 1
 
 
-def test_what_is_sent_while_offline_goes_out_when_online():
+def test_messages_sent_while_offline_are_transmitted_when_online():
     world, _ = run(Item(0, "offline", "alpha", {"ms": 3_000}), Item(1_000, "send", "alpha", SEND))
     assert world.ledger.messages[1].received == 1
 
@@ -58,7 +61,7 @@ def test_a_session_that_is_being_established_survives_being_offline():
     assert world.ledger.messages[1].received == 1
 
 
-def test_final_acknowledgements_are_made_during_flow_control():
+def test_final_acknowledgements_are_sent_during_flow_control():
     world, story = run(
         Item(0, "transaction", "alpha", {**TRANSACTION, "journal": True}),
         Item(3_000, "disk", "beta", {"ms": 2_000}),
@@ -69,7 +72,7 @@ def test_final_acknowledgements_are_made_during_flow_control():
     assert world.ledger.messages[1].journaled == 1
 
 
-def test_a_router_that_cannot_store_does_not_count_on():
+def test_a_router_that_cannot_store_does_not_advance_its_counts():
     routed = {**TRANSACTION, "to": "gamma", "form": "PRIVATE"}
     world, story = run(
         Item(0, "transaction", "alpha", routed),
@@ -84,7 +87,7 @@ def test_a_router_that_cannot_store_does_not_count_on():
 
 
 def in_doubt():
-    """A message that expires while its acknowledgement is on its way."""
+    """The plan of a message that expires while its acknowledgement is in flight."""
     return (
         Item(0, "transaction", "alpha", TRANSACTION),
         Item(2_000, "transaction", "alpha", {**TRANSACTION, "reach_s": 2, "deadletter": True}),
@@ -99,18 +102,18 @@ def test_a_message_in_doubt_is_not_dead_lettered():
     assert world.ledger.messages[2].received == 1
 
 
-def test_a_message_in_doubt_is_dead_lettered_by_the_letter():
+def test_a_message_in_doubt_is_dead_lettered_if_the_setting_asks_for_it():
     plan = Plan(
         1, ("alpha", "beta"), replace(SETTINGS, expire_in_doubt=True), (0, 0), None, 0.0, 0.0, in_doubt()
     )
     violation = World(plan).run().violation
     assert violation is not None
-    with making("expired while in doubt"):
-        same = World(replace(plan, settings=SETTINGS)).run().violation
-    assert str(same) == str(violation)
+    with injected("expired while in doubt"):
+        mistaken = World(replace(plan, settings=SETTINGS)).run().violation
+    assert str(mistaken) == str(violation)
 
 
-def test_a_message_that_is_over_is_given_up_also_if_the_clock_is_set_back_before_that_is_durable():
+def test_an_expired_message_is_dropped_even_if_the_clock_is_set_back_before_that_is_durable():
     overdue = {**TRANSACTION, "to": "alpha", "reach_s": 2}
     items = (
         Item(0, "refuse", "alpha", {"ms": 60_000}),
@@ -122,14 +125,14 @@ def test_a_message_that_is_over_is_given_up_also_if_the_clock_is_set_back_before
     assert world.ledger.messages[1].expired_at == "beta"
 
 
-def test_a_message_that_a_crash_has_lost_leaves_its_identifier_to_the_next_one():
-    own = {**SEND, "to": "alpha", "form": "PRIVATE"}
+def test_the_identifier_of_a_message_lost_in_a_crash_is_used_again():
+    local = {**SEND, "to": "alpha", "form": "PRIVATE"}
     items = (
-        Item(0, "send", "alpha", own),
+        Item(0, "send", "alpha", local),
         Item(0, "crash", "alpha", {"after": 0, "ms": 50}),
-        Item(500, "send", "alpha", {**own, "acks": 5}),
+        Item(500, "send", "alpha", {**local, "acks": 5}),
     )
     world, _ = run(*items, nodes=("alpha",), seed=4)
     first, second = world.ledger.messages[1], world.ledger.messages[2]
-    assert (first.state, first.identifier) == (LOST, second.identifier)
+    assert (first.state, first.identifier) == (SendState.LOST, second.identifier)
     assert second.received == 1

@@ -9,63 +9,63 @@ import sys
 import pytest
 
 from msmqwire.qm.sim.__main__ import main
-from msmqwire.qm.sim.mistakes import making
-from msmqwire.qm.sim.plan import BUSY_MS, QUEUES, Item, make
+from msmqwire.qm.sim.mistakes import injected
+from msmqwire.qm.sim.plan import BUSY_MS, QUEUES, Item, make_plan
 from msmqwire.qm.sim.shrink import shrink
 from msmqwire.qm.sim.world import World
 
 
 def story(seed):
-    outcome = World(make(seed), story=True).run()
+    outcome = World(make_plan(seed), story=True).run()
     return outcome.story.diagram(outcome.plan.nodes), outcome.counts
 
 
-def test_a_seed_is_the_same_run_again():
+def test_a_seed_replays_the_same_run():
     assert story(7) == story(7)
     assert story(7) != story(8)
 
 
-def test_a_seed_is_the_same_run_in_another_process():
-    def told(hash_seed):
+def test_a_seed_replays_the_same_run_in_another_process():
+    def printed_story(hash_seed):
         command = [sys.executable, "-m", "msmqwire.qm.sim", "--seed", "11", "--story"]
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         return subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
-    assert told("1") == told("2") != b""
+    assert printed_story("1") == printed_story("2") != b""
 
 
 def test_a_plan_is_short_and_in_order():
     for seed in range(200):
-        plan = make(seed)
+        plan = make_plan(seed)
         assert 2 <= len(plan.nodes) <= 4
-        assert len(plan.clocks) == len(plan.nodes)
+        assert len(plan.clock_offsets) == len(plan.nodes)
         assert [item.at for item in plan.items] == sorted(item.at for item in plan.items)
         assert plan.router is None or plan.router in plan.nodes
-        sent = sum(item.args["count"] for item in plan.items if item.what in ("send", "transaction"))
+        sent = sum(item.args["count"] for item in plan.items if item.kind in ("send", "transaction"))
         assert 15 <= sent <= 60
         assert all(0 <= item.at < BUSY_MS + 20_000 for item in plan.items)
-        assert all(item.args["queue"] in QUEUES for item in plan.items if item.what == "send")
+        assert all(item.args["queue"] in QUEUES for item in plan.items if item.kind == "send")
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
-def test_a_plan_has_so_many_nodes(nodes):
-    assert len(make(0, nodes=nodes).nodes) == nodes
+def test_a_plan_has_the_number_of_nodes_asked_for(nodes):
+    assert len(make_plan(0, nodes=nodes).nodes) == nodes
 
 
 def test_a_failing_run_shrinks_to_a_short_story():
-    with making("journaled twice"):
+    with injected("journaled twice"):
         failing = next(
-            outcome for seed in range(50) if (outcome := World(make(seed)).run()).violation is not None
+            outcome for seed in range(50) if (outcome := World(make_plan(seed)).run()).violation is not None
         )
         short = shrink(failing)
-        again = World(short.plan, story=True).run()
+        replayed = World(short.plan, story=True).run()
     assert short.violation is not None
     assert failing.violation is not None
     assert short.violation.invariant == failing.violation.invariant
     assert len(short.plan.items) <= 2
     assert len(short.story.lines) < 40
     assert short.story.lines[-1].text == f"VIOLATED {short.violation}"
-    assert again.story.lines == short.story.lines
+    assert replayed.story.lines == short.story.lines
 
 
 def test_a_story_is_a_diagram(capsys):
@@ -82,7 +82,7 @@ def test_an_item_says_what_it_is():
     assert str(Item(5, "crash", "beta", {"after": 1, "ms": 2})) == "t=5 beta crash after=1 ms=2"
 
 
-def test_the_command_counts(capsys):
+def test_the_command_prints_counts(capsys):
     assert main(["--seeds", "0:3"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("3 seeds, ")
@@ -90,8 +90,8 @@ def test_the_command_counts(capsys):
     assert "messages" in out
 
 
-def test_the_command_tells_of_failures(capsys):
-    with making("administration acknowledgements are sent twice"):
+def test_the_command_reports_failures(capsys):
+    with injected("administration acknowledgements are sent twice"):
         assert main(["--seed", "0"]) == 1
     out = capsys.readouterr().out
     assert "seed 0: acknowledgements are sent at most as often as allowed" in out

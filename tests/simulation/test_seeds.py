@@ -1,4 +1,4 @@
-"""Two thousand runs with all faults on: every invariant holds in each.
+"""Two thousand runs with all faults injected: every invariant holds in each.
 
 ``MSMQWIRE_SIMULATION_SEEDS`` sets another number; ``python -m msmqwire.qm.sim`` runs any range and prints the
 story of a seed that fails.
@@ -23,4 +23,4 @@ def test_every_invariant_holds(first):
     assert not failed, "\n".join(f"seed {seed}: {violation}" for seed, violation in failed)
     assert counts["messages"]
     assert counts["received"]
-    assert all(counts[fault] for fault in FAULTS if BLOCK >= 100), "every kind of fault is in a hundred plans"
+    assert all(counts[fault] for fault in FAULTS if BLOCK >= 100), "a hundred plans have every kind of fault"

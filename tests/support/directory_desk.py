@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from msmqwire.qm.directory import Created, Found, Opened, Resolved
+from msmqwire.qm.directory import CreateResult, QueryResult, ReadResult, ResolveResult
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.elements import Queue, QueueManager
@@ -41,11 +41,11 @@ class Recorder:
             if self.status is None:
                 return getattr(self.behind, name)(*args)
             kind = {
-                "create_directory_object": Created,
-                "read_directory": Found,
-                "read_directory_begin": Opened,
-                "read_directory_next": Found,
-                "resolve_distribution_list": Resolved,
+                "create_directory_object": CreateResult,
+                "read_directory": ReadResult,
+                "read_directory_begin": QueryResult,
+                "read_directory_next": ReadResult,
+                "resolve_distribution_list": ResolveResult,
             }.get(name, Result)
             return kind(self.status)
 

@@ -163,7 +163,7 @@ class SimStation(Node):
     """A node that has a recorder."""
 
     def __init__(self, world: World, name: str) -> None:
-        super().__init__(world, name, 0)
+        super().__init__(world.environment, name, world.ledger, world.contents, world.network, world.workload)
         self.core = Core()  # type: ignore[assignment]
         self.engine: Recorder = self.core.engine  # type: ignore[union-attr, assignment]
 
@@ -176,7 +176,7 @@ class SimStation(Node):
 
     def die(self) -> None:
         self.core = None
-        self.world.network.down(self)
+        self.network.crashed(self)
 
 
 class SimLinks(Links):
@@ -187,16 +187,16 @@ class SimLinks(Links):
     def __init__(self, seed: int) -> None:
         self._world = World(Plan(seed, NAMES, Settings(), (0, 0, 0), None, 0.5, 0.0, ()))
         self.stations = {name: SimStation(self._world, name) for name in NAMES}
-        self._world.nodes = dict(self.stations)
+        self._world.nodes.update(self.stations)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        end = self._world.now + PATIENCE_MS
+        end = self._world.environment.now + PATIENCE_MS
         while not condition():
-            assert self._world.now < end, f"in vain: {what}"
-            self._world._until(self._world.now + 1)
+            assert self._world.environment.now < end, f"in vain: {what}"
+            self._world.environment.run_until(self._world.environment.now + 1)
 
     def settle(self) -> None:
-        self._world._until(self._world.now + 2 * 60_000)
+        self._world.environment.run_until(self._world.environment.now + 2 * 60_000)
 
     def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
         for station, effects in work:
@@ -324,7 +324,7 @@ class TcpLinks(Links):
 class Deaf:
     """Listens to nothing: what these stations send are no packets."""
 
-    def __init__(self, source: Node, target: Node) -> None:
+    def __init__(self, *args: object) -> None:
         pass
 
     def sent(self, data: bytes, opposite: Deaf) -> None:
@@ -334,7 +334,7 @@ class Deaf:
 @contextmanager
 def simulated(seed: int = 1) -> Iterator[Links]:
     """Links of a simulation."""
-    with patch("msmqwire.qm.sim.network.Listener", Deaf):
+    with patch("msmqwire.qm.sim.network.PacketObserver", Deaf):
         yield SimLinks(seed)
 
 

@@ -1,4 +1,4 @@
-"""The directory in a file: what it keeps, and which files it refuses."""
+"""The directory in a file: what it stores, and which files it refuses."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_survives(file: Path) -> None:
+def test_content_survives_reopening(file: Path) -> None:
     directory = EmbeddedDirectory(file)
-    found = directory.read_directory("Site").found
-    assert isinstance(found, Site)
-    assert (found.identifier, found.name) == (guid(1), "north")
+    site = directory.read_directory("Site").found
+    assert isinstance(site, Site)
+    assert (site.identifier, site.name) == (guid(1), "north")
     assert directory.resolve_distribution_list(DistributionListName(guid(2))).names == (PublicName(guid(3)),)
 
 
 def test_two_share_a_file(file: Path) -> None:
-    one, other = EmbeddedDirectory(file), EmbeddedDirectory(file)
-    one.create_directory_object(Site(guid(5), name="south"))
-    assert other.read_directory("Site", [("Name", "EQUALS", "South")]).status is Result.SUCCESS
-    assert other.create_directory_object(Site(guid(6), name="south")).status is Result.OBJECT_ALREADY_EXISTS
+    first, second = EmbeddedDirectory(file), EmbeddedDirectory(file)
+    first.create_directory_object(Site(guid(5), name="south"))
+    assert second.read_directory("Site", [("Name", "EQUALS", "South")]).status is Result.SUCCESS
+    assert second.create_directory_object(Site(guid(6), name="south")).status is Result.OBJECT_ALREADY_EXISTS
 
 
-def test_closed_is_away(file: Path) -> None:
+def test_a_closed_directory_is_not_connected(file: Path) -> None:
     directory = EmbeddedDirectory(file)
     directory.close()
     assert directory.read_directory("Site").status is Result.DIRECTORY_NOT_CONNECTED
@@ -90,7 +90,7 @@ def without_a_table(path: Path) -> None:
         database.execute("DROP TABLE distribution_list")
 
 
-def cut(path: Path) -> None:
+def truncated(path: Path) -> None:
     EmbeddedDirectory(path).close()
     path.write_bytes(path.read_bytes()[:5000])
 
@@ -102,21 +102,21 @@ def overwritten(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make, error",
+    "spoil, error",
     [
         (lambda path: path.write_bytes(b"something else, long enough to be a header" * 50), StoreForeign),
         (other_database, StoreForeign),
         (newer, StoreNewer),
         (without_a_table, StoreDamaged),
-        (cut, StoreDamaged),
+        (truncated, StoreDamaged),
         (overwritten, StoreDamaged),
         (Path.mkdir, StoreRefused),
     ],
-    ids=["text", "other", "newer", "table", "cut", "overwritten", "folder"],
+    ids=["text", "other", "newer", "table", "truncated", "overwritten", "folder"],
 )
-def test_a_file_is_refused_and_left_as_it_is(tmp_path: Path, make: object, error: type[StoreError]) -> None:
+def test_a_file_is_refused_and_left_unchanged(tmp_path: Path, spoil: object, error: type[StoreError]) -> None:
     path = tmp_path / "file"
-    make(path)  # type: ignore[operator]
+    spoil(path)  # type: ignore[operator]
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(error) as caught:
         EmbeddedDirectory(path)
@@ -156,7 +156,7 @@ def test_a_broken_row_is_an_error_of_its_read(file: Path, row: str) -> None:
 # -- objects ----------------------------------------------------------------------------------------------
 
 
-def test_identifiers_are_kept_or_given() -> None:
+def test_identifiers_are_kept_or_assigned() -> None:
     directory = EmbeddedDirectory(new_guid=lambda: guid(77))
     assert directory.create_directory_object(Site(guid(5), name="a")).identifier == guid(5)
     assert directory.create_directory_object(Site(NULL_GUID, name="b")).identifier == guid(77)
@@ -208,29 +208,29 @@ def test_a_queue_has_its_queue_manager() -> None:
     assert hosts == {2: 1, 3: 1, 4: None}
 
 
-def test_what_is_read_belongs_to_the_reader() -> None:
+def test_an_object_that_is_read_belongs_to_the_reader() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(QueueManager(guid(1), computer_name="m"))
-    found = directory.read_directory("QueueManager").found
-    assert isinstance(found, QueueManager)
-    found.site_identifier_list.append(guid(5))
+    manager = directory.read_directory("QueueManager").found
+    assert isinstance(manager, QueueManager)
+    manager.site_identifier_list.append(guid(5))
     again = directory.read_directory("QueueManager").found
     assert isinstance(again, QueueManager)
     assert again.site_identifier_list == []
 
 
-def test_by_name_where_there_is_no_identifier() -> None:
+def test_objects_without_identifier_are_looked_up_by_name() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(public(1, "m\\q"))
     assert directory.write_directory(public(0, "M\\Q", label="new"), ["Label"]) is Result.SUCCESS
-    found = directory.read_directory("Queue").found
-    assert isinstance(found, Queue)
-    assert (found.identifier, found.label, found.pathname) == (guid(1), "new", "m\\q")
+    queue = directory.read_directory("Queue").found
+    assert isinstance(queue, Queue)
+    assert (queue.identifier, queue.label, queue.pathname) == (guid(1), "new", "m\\q")
     assert directory.delete_directory_object(public(0, "M\\q")) is Result.SUCCESS
     assert directory.delete_directory_object(public(0, "M\\q")) is Result.OBJECT_NOT_FOUND
 
 
-def test_times_are_those_of_the_directory() -> None:
+def test_times_are_set_by_the_directory() -> None:
     now = [1000]
     directory = EmbeddedDirectory(utc=lambda: now[0])
     directory.create_directory_object(public(1, "m\\q", create_time=5, modify_time=5))
@@ -238,10 +238,10 @@ def test_times_are_those_of_the_directory() -> None:
     directory.write_directory(
         public(1, "m\\q", create_time=7, full_path="CN=x"), ["Label", "CreateTime", "FullPath"]
     )
-    found = directory.read_directory("Queue").found
-    assert isinstance(found, Queue)
-    assert (found.create_time, found.modify_time) == (1000, 2000)
-    assert found.full_path.startswith("CN=q,")
+    queue = directory.read_directory("Queue").found
+    assert isinstance(queue, Queue)
+    assert (queue.create_time, queue.modify_time) == (1000, 2000)
+    assert queue.full_path.startswith("CN=q,")
 
 
 @pytest.mark.parametrize("call", ["create_directory_object", "write_directory"])
@@ -283,19 +283,19 @@ def test_comparisons(expression: Filter, matches: bool) -> None:
     assert (directory.read_directory("Queue", [expression]).status is Result.SUCCESS) is matches
 
 
-def test_a_list_equals_what_it_holds() -> None:
+def test_a_list_equals_each_of_its_members() -> None:
     directory = EmbeddedDirectory()
     sites = [guid(5), guid(6)]
     directory.create_directory_object(QueueManager(guid(1), computer_name="m", site_identifier_list=sites))
-    for value, found in ((guid(6), True), (guid(7), False), (sites, True), ([guid(6)], False)):
+    for value, matches in ((guid(6), True), (guid(7), False), (sites, True), ([guid(6)], False)):
         status = directory.read_directory("QueueManager", [("SiteIdentifierList", "EQUALS", value)]).status
-        assert (status is Result.SUCCESS) is found
+        assert (status is Result.SUCCESS) is matches
 
 
 # -- distribution lists -----------------------------------------------------------------------------------
 
 
-def test_lists_in_lists_and_circles() -> None:
+def test_nested_and_circular_lists() -> None:
     directory = EmbeddedDirectory()
     queues = [DirectName("OS", host, "q") for host in "abc"]
     one, two, three = (DistributionListName(guid(number)) for number in (1, 2, 3))

@@ -1,4 +1,4 @@
-"""What every store does: one suite, run on each of them."""
+"""The contract of `Store`: one suite, run on every implementation."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from tests.support.stores import after, everything, step
 Reopen = Callable[[Store], Store]
 
 
-def again_in_memory(store: Store) -> Store:
+def reopen_in_memory(store: Store) -> Store:
     assert isinstance(store, MemoryStore)
     store.close()
     return store.copy()
 
 
-def again_on_disk(store: Store) -> Store:
+def reopen_on_disk(store: Store) -> Store:
     assert isinstance(store, SqliteStore)
     store.close()
     return SqliteStore(store.path, create=False)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Reopen]]:
-    """A new store, and how to end it and begin anew."""
+def store_and_reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Reopen]]:
+    """A new store, and a function that closes and reopens it."""
     if request.param == "memory":
-        yield MemoryStore(), again_in_memory
+        yield MemoryStore(), reopen_in_memory
         return
     opened: list[Store] = [SqliteStore(tmp_path / "store.db")]
 
-    def again(store: Store) -> Store:
-        opened.append(again_on_disk(store))
+    def reopen(store: Store) -> Store:
+        opened.append(reopen_on_disk(store))
         return opened[-1]
 
-    yield opened[0], again
+    yield opened[0], reopen
     for store in opened:
         store.close()
 
 
 @pytest.fixture
-def store(places: tuple[Store, Reopen]) -> Store:
-    return places[0]
+def store(store_and_reopen: tuple[Store, Reopen]) -> Store:
+    return store_and_reopen[0]
 
 
 def changes(*rows: tuple[Table, Key, bytes | None]) -> Changes:
-    made = Changes()
+    result = Changes()
     for table, key, row in rows:
         if row is None:
-            made.delete(table, key)
+            result.delete(table, key)
         else:
-            made.put(table, key, row)
-    return made
+            result.put(table, key, row)
+    return result
 
 
 def key_of(table: Table, number: int) -> Key:
@@ -73,25 +73,25 @@ def test_a_new_store_is_empty(store: Store) -> None:
 
 
 @pytest.mark.parametrize("table", Table)
-def test_rows_stay_in_their_table_and_survive(places: tuple[Store, Reopen], table: Table) -> None:
-    store, again = places
+def test_rows_stay_in_their_table_and_survive(store_and_reopen: tuple[Store, Reopen], table: Table) -> None:
+    store, reopen = store_and_reopen
     keys = [key_of(table, number) for number in (3, 1, 2)]
     store.commit(changes(*((table, key, b"row %d" % number) for number, key in enumerate(keys))))
-    wanted = {other: [] for other in Table} | {
+    expected = {other: [] for other in Table} | {
         table: [(keys[1], b"row 1"), (keys[2], b"row 2"), (keys[0], b"row 0")]
     }
-    assert everything(store) == wanted
-    store = again(store)
-    assert everything(store) == wanted
+    assert everything(store) == expected
+    store = reopen(store)
+    assert everything(store) == expected
     assert [store.row(table, key) for key in keys] == [b"row 0", b"row 1", b"row 2"]
 
 
-def test_one_commit_changes_many_tables(places: tuple[Store, Reopen]) -> None:
-    store, again = places
+def test_one_commit_changes_many_tables(store_and_reopen: tuple[Store, Reopen]) -> None:
+    store, reopen = store_and_reopen
     for number in range(1, 31):
         store.commit(step(number))
         assert everything(store) == after(number)
-    assert everything(again(store)) == after(30)
+    assert everything(reopen(store)) == after(30)
 
 
 def test_rows_come_in_the_order_of_their_keys(store: Store) -> None:
@@ -127,27 +127,27 @@ def test_the_last_change_wins(store: Store) -> None:
     assert list(store.rows(Table.QUEUE)) == [(1, b"third")]
 
 
-def test_deleting_what_is_not_there_and_committing_nothing(places: tuple[Store, Reopen]) -> None:
-    store, again = places
+def test_deleting_missing_keys_and_committing_nothing(store_and_reopen: tuple[Store, Reopen]) -> None:
+    store, reopen = store_and_reopen
     store.commit(changes((Table.META, b"a", b"1")))
     store.commit(Changes())
     store.commit(changes((Table.META, b"b", None), (Table.PACKET, 7, None)))
-    assert list(again(store).rows(Table.META)) == [(b"a", b"1")]
+    assert list(reopen(store).rows(Table.META)) == [(b"a", b"1")]
 
 
 @pytest.mark.parametrize("size", [0, 1, 4061, 4062, 70_000, 4 << 20])
-def test_rows_of_any_size(places: tuple[Store, Reopen], size: int) -> None:
-    store, again = places
+def test_rows_of_any_size(store_and_reopen: tuple[Store, Reopen], size: int) -> None:
+    store, reopen = store_and_reopen
     content, name = (b"\0\xff'\"" * (size // 4 + 1))[:size], b"k" * min(size, 100_000)
     store.commit(changes((Table.PACKET, 1, content), (Table.INCOMING, name, content)))
-    store = again(store)
+    store = reopen(store)
     assert store.row(Table.PACKET, 1) == content
     assert store.row(Table.INCOMING, name) == content
     store.commit(changes((Table.PACKET, 1, None), (Table.INCOMING, name, None)))
     assert store.row(Table.PACKET, 1) is store.row(Table.INCOMING, name) is None
 
 
-def test_rows_are_those_of_the_moment_when_the_first_was_taken(store: Store) -> None:
+def test_an_iteration_sees_the_rows_of_the_moment_when_the_first_was_taken(store: Store) -> None:
     before = changes(*((Table.MESSAGE, number, b"old") for number in range(1000)))
     store.commit(before)
     rows = store.rows(Table.MESSAGE)
@@ -160,16 +160,16 @@ def test_rows_are_those_of_the_moment_when_the_first_was_taken(store: Store) -> 
 
 def test_two_iterations_do_not_disturb_each_other(store: Store) -> None:
     store.commit(changes(*((Table.MESSAGE, number, b"") for number in range(500))))
-    one, other = store.rows(Table.MESSAGE), store.rows(Table.MESSAGE)
-    assert [key for pair in zip(one, other, strict=True) for key, _ in pair] == [
+    first, second = store.rows(Table.MESSAGE), store.rows(Table.MESSAGE)
+    assert [key for pair in zip(first, second, strict=True) for key, _ in pair] == [
         number for number in range(500) for _ in range(2)
     ]
 
 
 def test_other_threads_read_while_one_commits(store: Store) -> None:
-    """They see the state after some commit, whole, and never an earlier one than before."""
+    """They see a whole number of commits, and never fewer than before."""
     steps, done = 150, threading.Event()
-    wrong: list[object] = []
+    inconsistent: list[object] = []
     reads = count()
 
     def read_all() -> None:
@@ -178,7 +178,7 @@ def test_other_threads_read_while_one_commits(store: Store) -> None:
             rows = dict(store.rows(Table.MESSAGE))
             newest = max(rows, default=0)
             if newest < seen or list(rows.items()) != after(newest)[Table.MESSAGE]:  # type: ignore[operator]
-                wrong.append(rows)
+                inconsistent.append(rows)
             seen = newest  # type: ignore[assignment]
             next(reads)
 
@@ -188,7 +188,7 @@ def test_other_threads_read_while_one_commits(store: Store) -> None:
             last = int(store.row(Table.META, b"last") or 0)
             packet = store.row(Table.PACKET, last) if last else None
             if last < seen or packet not in (None, last.to_bytes(4, "big") * 325):
-                wrong.append((last, packet))
+                inconsistent.append((last, packet))
             seen = last
             next(reads)
 
@@ -203,12 +203,12 @@ def test_other_threads_read_while_one_commits(store: Store) -> None:
         done.set()
         for thread in threads:
             thread.join()
-    assert not wrong
+    assert not inconsistent
     assert next(reads) > 0
     assert everything(store) == after(steps)
 
 
-def test_commits_of_several_threads_follow_each_other(store: Store) -> None:
+def test_commits_of_several_threads_are_serialised(store: Store) -> None:
     def commit(first: int) -> None:
         for number in range(first, first + 25):
             store.commit(changes((Table.MESSAGE, number, b"m"), (Table.PACKET, number, b"p")))
@@ -223,12 +223,12 @@ def test_commits_of_several_threads_follow_each_other(store: Store) -> None:
     assert [key for key, _ in store.rows(Table.PACKET)] == keys
 
 
-def test_a_closed_store_says_so(store: Store) -> None:
+def test_a_closed_store_raises_value_error(store: Store) -> None:
     store.commit(step(1))
-    begun = store.rows(Table.META)
+    started = store.rows(Table.META)
     with store as same:
         assert same is store
-        next(begun)
+        next(started)
     store.close()
     with pytest.raises(ValueError, match="closed"):
         store.row(Table.META, b"last")
@@ -239,13 +239,13 @@ def test_a_closed_store_says_so(store: Store) -> None:
             store.commit(late)
 
 
-def test_a_copy_in_memory_goes_its_own_way() -> None:
+def test_a_copy_in_memory_is_independent() -> None:
     store = MemoryStore()
     store.commit(step(1))
-    then = store.copy()
+    copy = store.copy()
     store.commit(step(2))
     store.close()
-    assert everything(then) == after(1)
+    assert everything(copy) == after(1)
     assert everything(store.copy()) == after(2)
-    then.commit(step(2))
-    assert everything(then) == after(2)
+    copy.commit(step(2))
+    assert everything(copy) == after(2)

@@ -1,4 +1,4 @@
-"""Files that are not a whole store: refused, and left as they are."""
+"""Files that are not an intact store are refused, and left unchanged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_returns_from_a_commit_was_synced(path: Path) -> None:
 def test_a_cut_file_is_refused(path: Path, size: int) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:size])
-    kind = StoreForeign if 0 < size < 16 else StoreDamaged  # who could tell
+    kind = StoreForeign if 0 < size < 16 else StoreDamaged  # too short to recognise
     assert "copy" in refused(path, kind).why or kind is StoreForeign
 
 
@@ -64,18 +64,18 @@ def test_an_overwritten_header_is_refused(path: Path, at: int, size: int, kind: 
     data = bytearray(path.read_bytes())
     for filling in (b"\xa5", b"\0"):
         if at in (28, 40) and filling == b"\0":
-            continue  # SQLite knows better, as for files of old writers
+            continue  # SQLite ignores a zero, as files of old writers have it
         data[at : at + size] = filling * size
         path.write_bytes(data)
         refused(path, kind)
 
 
-def test_any_byte_of_the_first_page_may_be_wrong(path: Path) -> None:
-    """It is refused, or makes no difference to what is in the store."""
-    whole, chance = path.read_bytes(), random.Random(1801)
-    for at in [*range(112), *chance.sample(range(112, PAGE_SIZE), 30)]:
+def test_any_corrupt_byte_of_the_first_page(path: Path) -> None:
+    """The file is refused, or its rows are unaffected."""
+    whole, rng = path.read_bytes(), random.Random(1801)
+    for at in [*range(112), *rng.sample(range(112, PAGE_SIZE), 30)]:
         data = bytearray(whole)
-        data[at] = chance.choice([byte for byte in (0, 1, 2, 0x7F, 0xFF) if byte != whole[at]])
+        data[at] = rng.choice([byte for byte in (0, 1, 2, 0x7F, 0xFF) if byte != whole[at]])
         path.write_bytes(data)
         with suppress(StoreDamaged, StoreForeign, StoreNewer, StoreRefused), SqliteStore(path) as store:
             assert everything(store) == after(30)
@@ -83,11 +83,11 @@ def test_any_byte_of_the_first_page_may_be_wrong(path: Path) -> None:
             assert everything(store) == after(31)
 
 
-def test_an_overwritten_page_is_found_when_it_is_read(path: Path) -> None:
-    whole, chance = path.read_bytes(), random.Random(1801)
+def test_an_overwritten_page_is_detected_when_it_is_read(path: Path) -> None:
+    whole, rng = path.read_bytes(), random.Random(1801)
     assert len(whole) > 10 * PAGE_SIZE
     for at in range(0, len(whole), PAGE_SIZE):
-        for filling in (chance.randbytes(PAGE_SIZE), bytes(PAGE_SIZE)):
+        for filling in (rng.randbytes(PAGE_SIZE), bytes(PAGE_SIZE)):
             data = whole[:at] + filling + whole[at + PAGE_SIZE :]
             path.write_bytes(data)
             try:
@@ -100,17 +100,17 @@ def test_an_overwritten_page_is_found_when_it_is_read(path: Path) -> None:
 
 
 def free_pages(data: bytes) -> set[int]:
-    """The pages of the list of free ones: its trunks and their leaves."""
+    """Return the pages of the freelist: its trunks and their leaves."""
     number = lambda at: int.from_bytes(data[at : at + 4], "big")  # noqa: E731
-    found, trunk = set(), number(32)
+    pages, trunk = set(), number(32)
     while trunk:
         at = (trunk - 1) * PAGE_SIZE
-        found |= {trunk, *(number(at + 8 + 4 * leaf) for leaf in range(number(at + 4)))}
+        pages |= {trunk, *(number(at + 8 + 4 * leaf) for leaf in range(number(at + 4)))}
         trunk = number(at)
-    return found
+    return pages
 
 
-def test_a_damaged_table_is_told_by_reading_one_row_and_by_commits(path: Path) -> None:
+def test_a_damaged_table_is_reported_by_reading_a_row_and_by_commits(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'packet'").fetchone()
     data = bytearray(path.read_bytes())
@@ -171,7 +171,7 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert "another program" in refused(path, StoreForeign).why
 
 
-def test_a_log_without_its_file_is_not_taken_for_a_new_store(path: Path) -> None:
+def test_a_log_without_its_file_is_not_treated_as_a_new_store(path: Path) -> None:
     with SqliteStore(path) as store:
         store.commit(step(31))
         data, log = path.read_bytes(), path.with_name("store.db-wal").read_bytes()
@@ -183,12 +183,12 @@ def test_a_log_without_its_file_is_not_taken_for_a_new_store(path: Path) -> None
         assert everything(store) == after(31)
 
 
-def test_no_store_where_none_is_to_be_made(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_created_unless_asked_for(tmp_path: Path) -> None:
     refused(tmp_path / "store.db", StoreMissing, create=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_left_of_a_store_in_the_making_is_made_anew(tmp_path: Path) -> None:
+def test_an_unfinished_new_file_is_replaced(tmp_path: Path) -> None:
     tmp_path.joinpath("store.db.new").write_bytes(b"SQLite format 3\0")
     with SqliteStore(tmp_path / "store.db") as store:
         store.commit(step(1))

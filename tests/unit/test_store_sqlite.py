@@ -1,4 +1,4 @@
-"""The store in a file: what the system refuses, the lock, the log, versions."""
+"""The store in a file: what the operating system refuses, the lock, the write-ahead log, versions."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-class Watched(dict[Any, bytes | None]):
-    """Rows that call something when the store comes to them."""
+class ObservedRows(dict[Any, bytes | None]):
+    """Rows with a callback that runs when the store iterates over them."""
 
-    def __init__(self, rows: dict[Any, bytes | None], seen: Callable[[], None]) -> None:
+    def __init__(self, rows: dict[Any, bytes | None], callback: Callable[[], None]) -> None:
         super().__init__(rows)
-        self.seen = seen
+        self.callback = callback
 
     def items(self) -> Any:
-        self.seen()
+        self.callback()
         return super().items()
 
 
 def test_a_commit_under_way_is_neither_seen_nor_waited_for(path: Path) -> None:
     with SqliteStore(path) as store:
-        seen: list[bool] = []
+        unchanged: list[bool] = []
 
-        def look() -> None:
-            seen.append(everything(store) == after(30) and store.row(Table.META, b"last") == b"30")
+        def read() -> None:
+            unchanged.append(everything(store) == after(30) and store.row(Table.META, b"last") == b"30")
 
         changes = step(31)
         *_, last = changes.rows
-        changes.rows[last] = Watched(changes.rows[last], look)
+        changes.rows[last] = ObservedRows(changes.rows[last], read)
         store.commit(changes)
-        assert seen
-        assert all(seen)
+        assert unchanged
+        assert all(unchanged)
         assert everything(store) == after(31)
 
 
-# The system says no.
+# What the operating system refuses.
 
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """As a user whom permissions stop."""
+    """Run the block as a user to whom permissions apply."""
     if os.geteuid():
         yield
         return
@@ -84,7 +84,7 @@ def unprivileged() -> Iterator[None]:
 
 
 @posix
-def test_a_folder_that_can_only_be_read(path: Path) -> None:
+def test_a_read_only_folder(path: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("store.db").write_bytes(path.read_bytes())
@@ -99,7 +99,7 @@ def test_a_folder_that_can_only_be_read(path: Path) -> None:
 
 
 @posix
-def test_a_file_that_can_only_be_read(path: Path) -> None:
+def test_a_read_only_file(path: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         file = Path(name, "store.db")
         file.write_bytes(path.read_bytes())
@@ -109,7 +109,7 @@ def test_a_file_that_can_only_be_read(path: Path) -> None:
             refused(file, StoreRefused)
 
 
-def test_a_folder_in_place_of_the_file_and_no_folder_at_all(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_and_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreRefused):
         SqliteStore(tmp_path)
     with pytest.raises(StoreRefused):
@@ -117,7 +117,7 @@ def test_a_folder_in_place_of_the_file_and_no_folder_at_all(tmp_path: Path) -> N
 
 
 @posix
-def test_a_file_that_is_taken_away_is_not_made_again(path: Path) -> None:
+def test_a_deleted_file_is_not_created_again(path: Path) -> None:
     with SqliteStore(path) as store:
         path.unlink()
         with pytest.raises(StoreRefused):
@@ -127,12 +127,12 @@ def test_a_file_that_is_taken_away_is_not_made_again(path: Path) -> None:
 
 @contextmanager
 def pages_run_out(store: SqliteStore) -> Iterator[None]:
-    (most,) = store._writer.execute("PRAGMA max_page_count").fetchone()
-    store._writer.execute("PRAGMA max_page_count = 1")  # as many as there are
+    (limit,) = store._writer.execute("PRAGMA max_page_count").fetchone()
+    store._writer.execute("PRAGMA max_page_count = 1")  # means the present number
     try:
         yield
     finally:
-        store._writer.execute(f"PRAGMA max_page_count = {most}")
+        store._writer.execute(f"PRAGMA max_page_count = {limit}")
 
 
 @contextmanager
@@ -152,30 +152,32 @@ def files_may_not_grow(store: SqliteStore) -> Iterator[None]:
     "full",
     [pytest.param(pages_run_out, id="pages"), pytest.param(files_may_not_grow, id="limit", marks=posix)],
 )
-def test_a_full_disk_is_waited_out(path: Path, full: Callable[[SqliteStore], Any]) -> None:
+def test_a_refused_commit_can_be_retried_when_a_full_disk_has_room_again(
+    path: Path, full: Callable[[SqliteStore], Any]
+) -> None:
     with SqliteStore(path) as store:
         store.commit(step(31))
-        waiting = step(32)
+        pending = step(32)
         for number in range(100):
-            waiting.put(Table.OUTGOING, number, bytes(1000))
+            pending.put(Table.OUTGOING, number, bytes(1000))
         with full(store):
             for _ in range(3):
                 with pytest.raises(StoreRefused) as caught:
-                    store.commit(waiting)
+                    store.commit(pending)
                 assert str(path) in str(caught.value)
                 assert everything(store) == after(31)
                 assert store.row(Table.META, b"last") == b"31"
-        waiting.add(step(33))
-        store.commit(waiting)
-        grown = {**after(33), Table.OUTGOING: [(number, bytes(1000)) for number in range(100)]}
-        assert everything(store) == grown
+        pending.add(step(33))
+        store.commit(pending)
+        expected = {**after(33), Table.OUTGOING: [(number, bytes(1000)) for number in range(100)]}
+        assert everything(store) == expected
     with SqliteStore(path) as store:
-        assert everything(store) == grown
+        assert everything(store) == expected
 
 
 @posix
 def test_killed_on_a_full_disk(path: Path) -> None:
-    """The file and its log as they are after a refused commit: nothing of that is in them."""
+    """The file and its log after a refused commit have nothing of it."""
     with SqliteStore(path) as store:
         store.commit(step(31))
         with files_may_not_grow(store), pytest.raises(StoreRefused):
@@ -187,20 +189,20 @@ def test_killed_on_a_full_disk(path: Path) -> None:
         assert everything(store) == after(31)
 
 
-def test_what_no_row_can_be_leaves_nothing_behind(path: Path) -> None:
-    """A mistake of the caller comes out as it is, and the next commit goes on."""
+def test_invalid_rows_leave_nothing_behind(path: Path) -> None:
+    """A mistake of the caller is raised as it is, and the next commit succeeds."""
     with SqliteStore(path) as store:
         for key, row in ((2**63, b""), (1, object()), ("name", b"")):
-            wrong = step(31)
-            wrong.put(Table.SEQUENCE, key, row)  # type: ignore[arg-type]
+            invalid = step(31)
+            invalid.put(Table.SEQUENCE, key, row)  # type: ignore[arg-type]
             with pytest.raises((OverflowError, sqlite3.Error)):
-                store.commit(wrong)
+                store.commit(invalid)
             assert everything(store) == after(30)
         store.commit(step(31))
         assert everything(store) == after(31)
 
 
-def test_another_program_that_writes_is_waited_for_and_then_told(
+def test_another_program_that_writes_is_waited_for_and_then_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_WAIT_S", 0.05)
@@ -217,13 +219,13 @@ def test_another_program_that_writes_is_waited_for_and_then_told(
 # The lock.
 
 
-def child(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+def child_process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.support.stores", *map(str, arguments)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, **options)
 
 
 def test_one_process_at_a_time_and_the_lock_ends_with_it(path: Path) -> None:
-    with child("hold", path) as holder:
+    with child_process("hold", path) as holder:
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "ready\n"
@@ -232,10 +234,10 @@ def test_one_process_at_a_time_and_the_lock_ends_with_it(path: Path) -> None:
             holder.kill()
     with SqliteStore(path) as store:
         assert everything(store) == after(30)
-        with child("open", path) as other:
+        with child_process("open", path) as other:
             assert other.communicate()[0].startswith("StoreInUse ")
         store.commit(step(31))
-    with child("open", path) as other:
+    with child_process("open", path) as other:
         assert other.communicate()[0] == "opened\n"
 
 
@@ -252,26 +254,28 @@ def test_one_object_at_a_time_under_any_name(path: Path) -> None:
         assert everything(store) == after(31)
 
 
-def test_two_that_come_at_once(tmp_path: Path) -> None:
-    """One of them gets the store, in the making too."""
+def test_concurrent_opens(tmp_path: Path) -> None:
+    """One of them gets the store, also while it is being created."""
     for number in range(10):
-        path, won = tmp_path / f"{number}.db", []
+        path, results = tmp_path / f"{number}.db", []
         barrier = threading.Barrier(3)
 
-        def enter(path: Path = path, won: list[object] = won, barrier: threading.Barrier = barrier) -> None:
+        def open_store(
+            path: Path = path, results: list[object] = results, barrier: threading.Barrier = barrier
+        ) -> None:
             barrier.wait()
             try:
-                won.append(SqliteStore(path))
+                results.append(SqliteStore(path))
             except StoreInUse as exc:
-                won.append(exc)
+                results.append(exc)
 
-        threads = [threading.Thread(target=enter) for _ in range(3)]
+        threads = [threading.Thread(target=open_store) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        stores = [store for store in won if isinstance(store, SqliteStore)]
-        assert (len(stores), len(won)) == (1, 3)
+        stores = [store for store in results if isinstance(store, SqliteStore)]
+        assert (len(stores), len(results)) == (1, 3)
         stores[0].close()
 
 
@@ -288,7 +292,7 @@ def test_a_lock_file_of_something_else_is_left_alone(path: Path) -> None:
 
 def test_the_log_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 50)
-    monkeypatch.setattr(sqlite, "LOG_SIZE_KEPT", 100 * PAGE_SIZE)
+    monkeypatch.setattr(sqlite, "LOG_SIZE_LIMIT", 100 * PAGE_SIZE)
     path, done = tmp_path / "store.db", threading.Event()
     log = path.with_name("store.db-wal")
     with SqliteStore(path) as store:
@@ -315,14 +319,14 @@ def test_the_log_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest
         assert log.stat().st_size <= 100 * PAGE_SIZE
 
 
-def test_an_iteration_given_up_holds_nothing(path: Path) -> None:
+def test_an_abandoned_iteration_holds_nothing(path: Path) -> None:
     with SqliteStore(path) as store:
         rows = store.rows(Table.MESSAGE)
         next(rows)
         del rows
-        assert not store._iterating
-        kept = store.rows(Table.MESSAGE)
-        next(kept)
+        assert not store._open_cursors
+        unfinished = store.rows(Table.MESSAGE)
+        next(unfinished)
     assert not path.with_name("store.db-wal").exists()
 
 
@@ -335,7 +339,7 @@ def test_a_store_of_a_later_version_is_left_alone(path: Path) -> None:
     assert "later" in refused(path, StoreNewer).why
 
 
-def test_the_way_to_a_later_version(path: Path) -> None:
+def test_migration_to_a_later_version(path: Path) -> None:
     with SqliteStore(path, layout=LATER) as store:
         assert store.version == LAYOUT.version + 2
         marked = [(key, row + b"m") for key, row in after(30)[Table.MESSAGE]]
@@ -346,7 +350,7 @@ def test_the_way_to_a_later_version(path: Path) -> None:
     refused(path, StoreNewer)
 
 
-def test_a_new_store_needs_no_way(tmp_path: Path) -> None:
+def test_a_new_store_needs_no_migration(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "new.db", layout=LATER) as store:
         store.commit(step(1))
         assert everything(store) == after(1)
@@ -354,15 +358,15 @@ def test_a_new_store_needs_no_way(tmp_path: Path) -> None:
 
 def fail(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM message")
-    raise RuntimeError("no way")
+    raise RuntimeError("the migration fails")
 
 
-def forget(db: sqlite3.Connection) -> None:
+def drop_table(db: sqlite3.Connection) -> None:
     db.execute("DROP TABLE message")
 
 
-@pytest.mark.parametrize("last, error", [(fail, RuntimeError), (forget, StoreDamaged)])
-def test_a_way_that_fails_leaves_the_old_version(
+@pytest.mark.parametrize("last, error", [(fail, RuntimeError), (drop_table, StoreDamaged)])
+def test_a_failed_migration_leaves_the_old_version(
     path: Path, last: Callable[[sqlite3.Connection], None], error: type[Exception]
 ) -> None:
     with pytest.raises(error):

@@ -1,6 +1,6 @@
 """Directory attributes by the names of the specification, and the filters over them: [MS-MQDMPR] 3.1.7.1.20.
 
-The names are made from the fields of the elements, so that there is one list of them.
+The names are derived from the fields of the elements, so that they are listed only once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Operator(StrEnum):
     GREATER_THAN_OR_EQUAL = "GREATER-THAN-OR-EQUAL"
 
 
-# The elements list what is published first; this is the last of it.
+# The fields of an element begin with the published ones; this is the last of them.
 _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
     QueueManager: "clustered",
     Queue: "directory_path",  # Scope is constant, and published with [MS-MQDS] only: DMPR-3.1.1.2-20
@@ -51,35 +51,35 @@ _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
     User: "certificates",
 }
 _UNPUBLISHED: Final = {"private_queue_number"}  # of private queues, which no directory has
-_WORDS: Final = {"ldap": "LDAP"}
+_ACRONYMS: Final = {"ldap": "LDAP"}
 
 MISSING: Final = object()
-"""Stands for the value of an attribute that an object of the directory does not have."""
+"""The value of an attribute that an object of the directory does not have."""
 
 
-def _name(field: str) -> str:
-    return "".join(_WORDS.get(word, word.capitalize()) for word in field.split("_"))
+def _attribute_name(field: str) -> str:
+    return "".join(_ACRONYMS.get(word, word.capitalize()) for word in field.split("_"))
 
 
 def _attributes(kind: type[DirectoryObject], last: str) -> Attributes:
     names = [field.name for field in fields(kind)]
     published = names[: names.index(last) + 1]
-    return MappingProxyType({_name(name): name for name in published if name not in _UNPUBLISHED})
+    return MappingProxyType({_attribute_name(name): name for name in published if name not in _UNPUBLISHED})
 
 
 TYPES: Final[Mapping[str, type[DirectoryObject]]] = MappingProxyType(
     {kind.__name__: kind for kind in _LAST_PUBLISHED}
 )
-"""The types of objects by their names."""
+"""The types of objects, by name."""
 
 ATTRIBUTES: Final[Mapping[str, Attributes]] = MappingProxyType(
     {kind.__name__: _attributes(kind, last) for kind, last in _LAST_PUBLISHED.items()}
 )
-"""The directory attributes by the name of the type."""
+"""The directory attributes, by the name of the type."""
 
 
 def update(target: DirectoryObject, source: DirectoryObject) -> None:
-    """Give an element the directory attributes of another one of its type; the identifier never changes.
+    """Copy the directory attributes, apart from the identifier, to another element of the same type.
 
     A Site gets the site gates too: they change with the directory, though they are not attributes of it.
     """
@@ -93,18 +93,18 @@ def update(target: DirectoryObject, source: DirectoryObject) -> None:
 def satisfies(filters: Iterable[Filter], value_of: Callable[[str], object]) -> bool:
     """Whether an object satisfies all expressions: DMPR-3.1.7.1.20-01.
 
-    Text is compared without regard to case, as directories do. A list is compared member by member: it equals
-    what it holds. What an object does not have is not equal to anything, neither less nor greater.
+    Text is compared without regard to case, as directories do. A list satisfies a comparison with a value if
+    any member does. A missing attribute is not equal to anything, neither less nor greater.
 
     Args:
-        filters: the expressions, their operators known.
-        value_of: the value of an attribute by its name; `MISSING` for one that is not set.
+        filters: the expressions, with valid operators.
+        value_of: returns the value of an attribute by its name; `MISSING` for one that is not set.
     """
     return all(_compare(value_of(name), Operator(operator), value) for name, operator, value in filters)
 
 
 def known_filters(object_type: str, filters: Sequence[Filter]) -> bool:
-    """Whether all attributes and operators are known."""
+    """Whether all attributes and operators of filters are valid."""
     attributes = ATTRIBUTES[object_type]
     return all(name in attributes and operator in set(Operator) for name, operator, _ in filters)
 
@@ -122,23 +122,23 @@ def _compare(left: object, operator: Operator, right: object) -> bool:
         return not _compare(left, Operator.EQUALS, right)
     if isinstance(left, list) and not isinstance(right, list):
         return any(_compare(member, operator, right) for member in left)
-    left, right = _folded(left), _folded(right)
+    left, right = _casefold(left), _casefold(right)
     if operator is Operator.EQUALS:
         return left == right
     try:
         return _ORDERINGS[operator](left, right)
-    except TypeError:  # not of one type, or without an order
+    except TypeError:  # of different types, or of one without an order
         return False
 
 
-def _folded(value: object) -> object:
+def _casefold(value: object) -> object:
     if isinstance(value, list):
-        return [_folded(member) for member in value]
+        return [_casefold(member) for member in value]
     return value.casefold() if isinstance(value, str) else value
 
 
 def sort_key(value: object) -> tuple[int, Any]:
-    """What an attribute sorts by: objects without it come first."""
+    """Return the sort key of an attribute value: objects without the attribute come first."""
     if value is None or value is MISSING:
         return 0, 0
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A directory in one small file, or in memory: for computers that have no directory service to ask."""
+"""A directory in one small file, or in memory: for computers without a directory service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from msmqwire.qm.directory.attributes import (
     sort_key,
 )
 from msmqwire.qm.directory.files import open_file
-from msmqwire.qm.directory.interface import Created, Found, Opened, Resolved, SortOrder
+from msmqwire.qm.directory.interface import CreateResult, QueryResult, ReadResult, ResolveResult, SortOrder
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site, User
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult, QueueType
@@ -36,44 +36,45 @@ DIGEST_SIZE: Final = 16
 """Bytes of the digest of a certificate: DMPR-3.1.1.15-02."""
 
 _SERVER_SET: Final = frozenset({"Identifier", "CreateTime", "ModifyTime", "FullPath", "DirectoryPath"})
-"""What the directory itself sets: DMPR-3.1.1.1-13."""
+"""The attributes that the directory itself sets: DMPR-3.1.1.1-13."""
 
 _Status = DirectoryOperationResult
 _SUCCESS: Final = _Status.SUCCESS
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Row = tuple[UUID, dict[str, object]]
+"""The identifier of an object, and its other attributes."""
 
 
 class _Failed(Exception):
-    """The call ends with this result."""
+    """Ends a call with a result."""
 
     def __init__(self, status: DirectoryOperationResult) -> None:
         self.status = status
 
 
 def _event(
-    kind: Callable[[DirectoryOperationResult], _R],
+    result_type: Callable[[DirectoryOperationResult], _R],
 ) -> Callable[
     [Callable[Concatenate[EmbeddedDirectory, _P], _R]], Callable[Concatenate[EmbeddedDirectory, _P], _R]
 ]:
-    """A call that tells how it ended: nothing that can go wrong with the file is raised."""
+    """Decorate a call so that it returns failures, also those of the file, instead of raising."""
 
     def decorate(
         call: Callable[Concatenate[EmbeddedDirectory, _P], _R],
     ) -> Callable[Concatenate[EmbeddedDirectory, _P], _R]:
-        def called(self: EmbeddedDirectory, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def wrapper(self: EmbeddedDirectory, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
             if not self.connected:
-                return kind(_Status.DIRECTORY_NOT_CONNECTED)
+                return result_type(_Status.DIRECTORY_NOT_CONNECTED)
             try:
                 return call(self, *args, **kwargs)
             except _Failed as failed:
-                return kind(failed.status)
-            except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError):  # a row that is none
-                return kind(_Status.GENERIC_ERROR)
+                return result_type(failed.status)
+            except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError):  # an invalid row
+                return result_type(_Status.GENERIC_ERROR)
 
-        update_wrapper(called, call)
-        return called
+        update_wrapper(wrapper, call)
+        return wrapper
 
     return decorate
 
@@ -85,7 +86,7 @@ class EmbeddedDirectory:
     keeps it. FullPath, DirectoryPath, CreateTime and ModifyTime are set by the directory.
 
     Attributes:
-        connected: False makes every call end with DirectoryNotConnected, as if the directory were away.
+        connected: False makes every call return DirectoryNotConnected, as if the directory were unreachable.
     """
 
     def __init__(
@@ -95,16 +96,16 @@ class EmbeddedDirectory:
         utc: Callable[[], int] = lambda: int(time.time()),
         new_guid: Callable[[], UUID] = uuid4,
     ) -> None:
-        """Open a directory, or make a new one.
+        """Open a directory, or create one.
 
         Args:
-            path: the file; it is made if it is not there. Without one the directory is in memory.
-            utc: the time, in seconds since 1970-01-01 UTC.
-            new_guid: gives the identifiers of objects that come without one.
+            path: the file; it is created if it is missing. Without one the directory is in memory.
+            utc: returns the time, in seconds since 1970-01-01 UTC.
+            new_guid: returns identifiers for objects that come without one.
 
         Raises:
             StoreError: one of its subclasses: the file is damaged, of something else, of a newer version, in
-                use for long, or the system refuses it.
+                use for long, or the operating system refuses it.
         """
         self.connected = True
         self._utc, self._new_guid = utc, new_guid
@@ -113,19 +114,19 @@ class EmbeddedDirectory:
         self._handles = 0
 
     def close(self) -> None:
-        """Close the file; the directory can't be used any more."""
+        """Close the file. From then on the directory is not connected."""
         self.connected = False
         self._database.close()
 
     # -- the events ---------------------------------------------------------------------------------
 
-    @_event(Created)
+    @_event(CreateResult)
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
-    ) -> Created:
+    ) -> CreateResult:
         """Create Directory Object: [MS-MQDSSM] 3.1.6.1."""
         kind = _type_of(directory_object)
-        content = _content(directory_object, _known(kind, attributes))
+        content = _content(directory_object, _checked_attributes(kind, attributes))
         identifier = directory_object.identifier
         if identifier == NULL_GUID:
             identifier = self._new_guid()
@@ -139,66 +140,66 @@ class EmbeddedDirectory:
         try:
             self._database.execute(
                 "INSERT INTO object (type, identifier, name, attributes) VALUES (?, ?, ?, ?)",
-                (kind, identifier.bytes, _name(kind, content), stored_objects.write(content)),
+                (kind, identifier.bytes, _require_name(kind, content), stored_objects.write(content)),
             )
         except sqlite3.IntegrityError:
-            return Created(_Status.OBJECT_ALREADY_EXISTS)
-        return Created(_SUCCESS, identifier)
+            return CreateResult(_Status.OBJECT_ALREADY_EXISTS)
+        return CreateResult(_SUCCESS, identifier)
 
     @_event(DirectoryOperationResult)
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
         """Delete Directory Object: [MS-MQDSSM] 3.1.6.2."""
         kind = _type_of(directory_object)
-        identifier, _ = self._same(kind, directory_object)
+        identifier, _ = self._stored_row(kind, directory_object)
         self._database.execute(
             "DELETE FROM object WHERE type = ? AND identifier = ?", (kind, identifier.bytes)
         )
         return _SUCCESS
 
-    @_event(Found)
+    @_event(ReadResult)
     def read_directory(
         self,
         object_type: str,
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
-    ) -> Found:
+    ) -> ReadResult:
         """Read Directory: [MS-MQDSSM] 3.1.6.3."""
-        _known(object_type, attributes)
+        _checked_attributes(object_type, attributes)
         row = next(self._select(object_type, filters or ()), None)
         if row is None:
-            return Found(_Status.OBJECT_NOT_FOUND)
-        return Found(_SUCCESS, self._element(object_type, row, attributes))
+            return ReadResult(_Status.OBJECT_NOT_FOUND)
+        return ReadResult(_SUCCESS, self._element(object_type, row, attributes))
 
-    @_event(Opened)
+    @_event(QueryResult)
     def read_directory_begin(
         self,
         object_type: str,
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
-    ) -> Opened:
+    ) -> QueryResult:
         """Read Directory Begin: [MS-MQDSSM] 3.1.6.4."""
-        _known(object_type, attributes)
-        found = list(self._select(object_type, filters or ()))
+        _checked_attributes(object_type, attributes)
+        rows = list(self._select(object_type, filters or ()))
         orders = list(zip(attributes or (), sort_order or (), strict=bool(sort_order)))
-        # Sorting is stable: the last sort rules, so that of the greatest priority comes last.
+        # Sorting is stable, so the greatest priority is sorted last.
         for name, order in sorted(orders, key=lambda pair: pair[1].priority):
             if order.priority:
-                found.sort(key=lambda row: sort_key(_value(row, name)), reverse=not order.ascending)
+                rows.sort(key=lambda row: sort_key(_value(row, name)), reverse=not order.ascending)
         self._handles += 1
-        self._queries[self._handles] = iter(found), object_type, attributes
-        return Opened(_SUCCESS, self._handles)
+        self._queries[self._handles] = iter(rows), object_type, attributes
+        return QueryResult(_SUCCESS, self._handles)
 
-    @_event(Found)
-    def read_directory_next(self, handle: int) -> Found:
+    @_event(ReadResult)
+    def read_directory_next(self, handle: int) -> ReadResult:
         """Read Directory Next: [MS-MQDSSM] 3.1.6.5."""
         if handle not in self._queries:
-            return Found(_Status.GENERIC_ERROR)
-        found, object_type, attributes = self._queries[handle]
-        row = next(found, None)
+            return ReadResult(_Status.GENERIC_ERROR)
+        rows, object_type, attributes = self._queries[handle]
+        row = next(rows, None)
         if row is None:
-            return Found(_Status.END_OF_DATA)
-        return Found(_SUCCESS, self._element(object_type, row, attributes))
+            return ReadResult(_Status.END_OF_DATA)
+        return ReadResult(_SUCCESS, self._element(object_type, row, attributes))
 
     @_event(DirectoryOperationResult)
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
@@ -211,16 +212,16 @@ class EmbeddedDirectory:
     ) -> DirectoryOperationResult:
         """Write Directory: [MS-MQDSSM] 3.1.6.7."""
         kind = _type_of(directory_object)
-        written = _content(directory_object, _known(kind, attributes))
+        written = _content(directory_object, _checked_attributes(kind, attributes))
         self._database.execute("BEGIN IMMEDIATE")
         try:
-            identifier, content = self._same(kind, directory_object)
+            identifier, content = self._stored_row(kind, directory_object)
             content |= written
             if "ModifyTime" in ATTRIBUTES[kind]:
                 content["ModifyTime"] = self._utc()
             self._database.execute(
                 "UPDATE object SET name = ?, attributes = ? WHERE type = ? AND identifier = ?",
-                (_name(kind, content), stored_objects.write(content), kind, identifier.bytes),
+                (_require_name(kind, content), stored_objects.write(content), kind, identifier.bytes),
             )
         except sqlite3.IntegrityError:
             self._database.execute("ROLLBACK")
@@ -231,9 +232,9 @@ class EmbeddedDirectory:
         self._database.execute("COMMIT")
         return _SUCCESS
 
-    @_event(Resolved)
-    def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
-        """Resolve Distribution List: [MS-MQDSSM] 3.1.6.9. Lists in the list are resolved, each one once."""
+    @_event(ResolveResult)
+    def resolve_distribution_list(self, name: DistributionListName) -> ResolveResult:
+        """Resolve Distribution List: [MS-MQDSSM] 3.1.6.9. Nested lists are resolved, each of them once."""
         names: list[SingleName] = []
         lists, seen = [name.guid], {name.guid}
         for identifier in lists:
@@ -243,15 +244,15 @@ class EmbeddedDirectory:
                 elif member.guid not in seen:
                     seen.add(member.guid)
                     lists.append(member.guid)
-        return Resolved(_SUCCESS, tuple(names))
+        return ResolveResult(_SUCCESS, tuple(names))
 
-    # -- what only this directory has ---------------------------------------------------------------
+    # -- beyond the interface -----------------------------------------------------------------------
 
     @_event(DirectoryOperationResult)
     def set_distribution_list(
         self, identifier: UUID, members: Iterable[SingleName]
     ) -> DirectoryOperationResult:
-        """Make a distribution list of queues and other lists, or give it other members; none: it goes."""
+        """Create or replace a distribution list of queues and other lists; without members, delete it."""
         texts = [str(member) for member in members]
         if texts:
             self._database.execute(
@@ -278,7 +279,7 @@ class EmbeddedDirectory:
             yield UUID(bytes=identifier), stored_objects.read(kind, row)
 
     def _select(self, kind: str, filters: Sequence[Filter]) -> Iterator[_Row]:
-        """The objects that satisfy the filters, in the order in which they were created."""
+        """Yield the objects that satisfy the filters, in the order in which they were created."""
         if not known_filters(kind, filters):
             raise _Failed(_Status.GENERIC_ERROR)
         where = ""
@@ -295,40 +296,39 @@ class EmbeddedDirectory:
             if satisfies(filters, lambda name, row=row: _value(row, name)):  # type: ignore[misc]
                 yield row
 
-    def _same(self, kind: str, directory_object: DirectoryObject) -> _Row:
-        """The row of an object: by its identifier, without one by its name."""
+    def _stored_row(self, kind: str, directory_object: DirectoryObject) -> _Row:
+        """Return the row of an object: by its identifier, or by its name if it has none."""
         if directory_object.identifier != NULL_GUID:
-            found = self._rows(kind, " AND identifier = ?", directory_object.identifier.bytes)
+            rows = self._rows(kind, " AND identifier = ?", directory_object.identifier.bytes)
         else:
             content = _content(directory_object, ATTRIBUTES[kind])
-            found = self._rows(kind, " AND name = ?", _name(kind, content))
-        row = next(found, None)
+            rows = self._rows(kind, " AND name = ?", _require_name(kind, content))
+        row = next(rows, None)
         if row is None:
             raise _Failed(_Status.OBJECT_NOT_FOUND)
         return row
 
     def _element(self, kind: str, row: _Row, attributes: Sequence[str] | None) -> DirectoryObject:
-        """The element of a row, with the attributes asked for."""
+        """Return the element of a row, with the attributes asked for."""
         identifier, content = row
-        wanted: Iterable[str] = content if attributes is None else attributes
-        if any(_value(row, name) is MISSING for name in wanted):
+        names: Iterable[str] = content if attributes is None else attributes
+        values = {name: _value(row, name) for name in names}
+        if MISSING in values.values():
             raise _Failed(_Status.ATTRIBUTE_NOT_FOUND)
-        asked = {name: _value(row, name) for name in wanted}
-        found = stored_objects.element(kind, asked | {"Identifier": identifier})
-        if isinstance(found, Queue):
-            found.queue_type = QueueType.PUBLIC
-            found.queue_manager = self._host(parse_path_name(str(content["Pathname"])).computer)
-        elif isinstance(found, Site):
-            found.site_gates = list(self._site_gates(identifier))
-        elif isinstance(found, RoutingLink):
-            found.site1, found.site2 = (
-                self._site(end) for end in (found.site1_identifier, found.site2_identifier)
-            )
-            found.site_gates = list(self._queue_managers(found.site_gate_identifier_list))
-        return found
+        element = stored_objects.element(kind, values | {"Identifier": identifier})
+        if isinstance(element, Queue):
+            element.queue_type = QueueType.PUBLIC
+            element.queue_manager = self._host(parse_path_name(str(content["Pathname"])).computer)
+        elif isinstance(element, Site):
+            element.site_gates = list(self._site_gates(identifier))
+        elif isinstance(element, RoutingLink):
+            element.site1 = self._site(element.site1_identifier)
+            element.site2 = self._site(element.site2_identifier)
+            element.site_gates = list(self._queue_managers(element.site_gate_identifier_list))
+        return element
 
     def _host(self, computer: str) -> QueueManager | None:
-        """The queue manager of a computer, by the short or the full name."""
+        """Return the queue manager of a computer, by the short or the full name."""
         for name in ("ComputerName", "QualifiedComputerName"):
             for row in self._select("QueueManager", [(name, Operator.EQUALS, computer)]):
                 return _queue_manager(row)
@@ -347,10 +347,10 @@ class EmbeddedDirectory:
                 yield _queue_manager(row)
 
     def _site_gates(self, site: UUID) -> Iterator[QueueManager]:
-        """The queue managers in a site that links of it name as their gates."""
+        """Yield the queue managers in a site that its routing links name as gates."""
         gates: dict[UUID, None] = {}
         for row in self._rows("RoutingLink"):
-            link = stored_objects.element("RoutingLink", row[1] | {"Identifier": row[0]})
+            link = _bare_element("RoutingLink", row)
             assert isinstance(link, RoutingLink)
             if site in (link.site1_identifier, link.site2_identifier):
                 gates |= dict.fromkeys(link.site_gate_identifier_list)
@@ -359,14 +359,20 @@ class EmbeddedDirectory:
                 yield manager
 
 
+def _bare_element(kind: str, row: _Row) -> DirectoryObject:
+    """Return the element of a row, with all attributes and without references."""
+    identifier, content = row
+    return stored_objects.element(kind, content | {"Identifier": identifier})
+
+
 def _queue_manager(row: _Row) -> QueueManager:
-    found = stored_objects.element("QueueManager", row[1] | {"Identifier": row[0]})
-    assert isinstance(found, QueueManager)
-    return found
+    manager = _bare_element("QueueManager", row)
+    assert isinstance(manager, QueueManager)
+    return manager
 
 
 def _type_of(directory_object: DirectoryObject) -> str:
-    """The type of an object that the directory takes: only public queues, DMPR-3.1.1.2-24."""
+    """Return the type of an object; of queues only public ones are accepted, DMPR-3.1.1.2-24."""
     kind = type(directory_object).__name__
     if kind not in TYPES or (
         isinstance(directory_object, Queue) and directory_object.queue_type is not QueueType.PUBLIC
@@ -375,15 +381,15 @@ def _type_of(directory_object: DirectoryObject) -> str:
     return kind
 
 
-def _known(kind: str, attributes: Sequence[str] | None) -> Iterable[str]:
-    """The attributes that are meant, if there are such."""
+def _checked_attributes(kind: str, attributes: Sequence[str] | None) -> Iterable[str]:
+    """Return the attributes asked for, all of the type for None; fail if one is unknown."""
     if kind not in TYPES or not ATTRIBUTES[kind].keys() >= set(attributes or ()):
         raise _Failed(_Status.GENERIC_ERROR)
     return ATTRIBUTES[kind] if attributes is None else attributes
 
 
 def _content(directory_object: DirectoryObject, attributes: Iterable[str]) -> dict[str, object]:
-    """The attributes of an object that its owner sets."""
+    """Return the attributes of an object that its owner sets; fail if one is invalid."""
     match directory_object:
         case RoutingLink(actual_cost=cost) if not 1 <= cost <= COST_MAX:
             raise _Failed(_Status.GENERIC_ERROR)
@@ -393,7 +399,7 @@ def _content(directory_object: DirectoryObject, attributes: Iterable[str]) -> di
     return {name: getattr(directory_object, fields[name]) for name in attributes if name not in _SERVER_SET}
 
 
-def _name(kind: str, content: dict[str, object]) -> str:
+def _require_name(kind: str, content: dict[str, object]) -> str:
     name = stored_objects.name_of(kind, content)
     if name is None:
         raise _Failed(_Status.GENERIC_ERROR)

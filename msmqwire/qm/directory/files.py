@@ -1,4 +1,4 @@
-"""Opening the file of an embedded directory: it is a directory, or it is refused and left as it is."""
+"""Opens the file of an embedded directory; any other file is refused and left unchanged."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreInUse, StoreNewer, StoreRefused
 
-APPLICATION: Final = 0x4D534D44
-"""What the header of the file says that it is: "MSMD"."""
+APPLICATION_ID: Final = 0x4D534D44
+"""The application id in the header of the file: MSMD in ASCII."""
 VERSION: Final = 1
 
 _SCHEMA: Final = f"""
@@ -24,17 +24,18 @@ CREATE TABLE IF NOT EXISTS object (
     UNIQUE (type, name)
 );
 CREATE TABLE IF NOT EXISTS distribution_list (identifier BLOB PRIMARY KEY, members TEXT NOT NULL);
-PRAGMA application_id = {APPLICATION};
+PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
 
 
 def open_file(file: str) -> sqlite3.Connection:
-    """Open the file of a directory, or make it.
+    """Open the file of a directory; create it if it is missing or empty.
 
     Raises:
-        StoreDamaged, StoreForeign, StoreNewer, StoreInUse, StoreRefused: see there.
+        StoreDamaged, StoreForeign, StoreNewer, StoreInUse, StoreRefused: the file can't be opened, for the
+            reason that the class names.
     """
     database: sqlite3.Connection | None = None
     try:
@@ -42,7 +43,7 @@ def open_file(file: str) -> sqlite3.Connection:
         _check(database, file)
     except sqlite3.Error as error:
         _close(database)
-        raise _refusal(error, file) from error
+        raise _store_error(error, file) from error
     except StoreError:
         _close(database)
         raise
@@ -56,15 +57,15 @@ def _check(database: sqlite3.Connection, file: str) -> None:
     if application == 0 and not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         database.executescript(_SCHEMA)
         return
-    if application != APPLICATION:
+    if application != APPLICATION_ID:
         raise StoreForeign("a database of something else, not a directory; give another file", file=file)
     if version > VERSION:
         raise StoreNewer(
             f"version {version} of the format, this msmqwire knows {VERSION}; use a newer one", file=file
         )
-    found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise StoreDamaged(f"{found}; restore a copy of the file", file=file)
+    problem = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise StoreDamaged(f"{problem}; restore a copy of the file", file=file)
     database.execute("SELECT attributes, members FROM object, distribution_list LIMIT 0")
 
 
@@ -74,11 +75,11 @@ def _close(database: sqlite3.Connection | None) -> None:
             database.close()
 
 
-def _refusal(error: sqlite3.Error, file: str) -> StoreError:
+def _store_error(error: sqlite3.Error, file: str) -> StoreError:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_NOTADB:
             return StoreForeign("not a database; give another file", file=file)
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # or without its tables
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # or a table is missing
             return StoreDamaged(f"{error}; restore a copy of the file", file=file)
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreInUse("another process writes to it; try again", file=file)

@@ -1,4 +1,4 @@
-"""What the rules of a queue manager ask of a directory: [MS-MQDSSM] 3.1.6."""
+"""The interface of directories for the rules of a queue manager: [MS-MQDSSM] 3.1.6."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.enumerations import DirectoryOperationResult
 
 
-class Created(NamedTuple):
-    """How a creation ended.
+class CreateResult(NamedTuple):
+    """The result of Create Directory Object.
 
     Attributes:
         status: rStatus.
@@ -24,21 +24,21 @@ class Created(NamedTuple):
     identifier: UUID | None = None
 
 
-class Found(NamedTuple):
-    """What a read gave.
+class ReadResult(NamedTuple):
+    """The result of a read.
 
     Attributes:
         status: rStatus.
         found: rDirectoryObject; None unless `status` is Success. Attributes that were not asked for have the
-            value that a new element has.
+            default of a new element.
     """
 
     status: DirectoryOperationResult
     found: DirectoryObject | None = None
 
 
-class Opened(NamedTuple):
-    """The beginning of a read of several objects.
+class QueryResult(NamedTuple):
+    """The result of beginning a read of several objects.
 
     Attributes:
         status: rStatus.
@@ -49,8 +49,8 @@ class Opened(NamedTuple):
     handle: int = 0
 
 
-class Resolved(NamedTuple):
-    """What is in a distribution list.
+class ResolveResult(NamedTuple):
+    """The members of a distribution list.
 
     Attributes:
         status: rStatus.
@@ -74,19 +74,20 @@ class SortOrder(NamedTuple):
 
 
 class Directory(Protocol):
-    """A directory. Nothing raises: how a call ended is told by its DirectoryOperationResult.
+    """A directory. No method raises: failures are reported by a DirectoryOperationResult.
 
-    Types and attributes have the names of the specification ("QueueManager", "SiteIdentifierList"); those of
-    `msmqwire.qm.directory.attributes`. An attribute list of None stands for all attributes, a filter of None
-    for all objects. What is read belongs to the caller.
+    Types and attributes have the names of the specification ("QueueManager", "SiteIdentifierList"), which
+    `msmqwire.qm.directory.attributes` lists. An attribute list of None stands for all attributes, a filter of
+    None for all objects. The caller owns the objects that it reads.
 
-    References that can't be published are there nevertheless, because rules go by them: a Queue has the
-    QueueManager of its computer, a Site has its site gates, a RoutingLink has its sites and site gates.
+    References between objects are not published, but set in the objects that are read, because the rules
+    need them: a Queue has the QueueManager of its computer, a Site its site gates, a RoutingLink its sites
+    and site gates.
     """
 
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
-    ) -> Created:
+    ) -> CreateResult:
         """Create Directory Object, [MS-MQDSSM] 3.1.6.1: with these attributes only, if a list is given."""
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
@@ -97,8 +98,8 @@ class Directory(Protocol):
         object_type: str,
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
-    ) -> Found:
-        """Read Directory, [MS-MQDSSM] 3.1.6.3: the first object of a type that satisfies all expressions."""
+    ) -> ReadResult:
+        """Read Directory, [MS-MQDSSM] 3.1.6.3: the first object of a type that satisfies all filters."""
 
     def read_directory_begin(
         self,
@@ -106,10 +107,10 @@ class Directory(Protocol):
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
-    ) -> Opened:
+    ) -> QueryResult:
         """Read Directory Begin, [MS-MQDSSM] 3.1.6.4. `sort_order` has an element for each of `attributes`."""
 
-    def read_directory_next(self, handle: int) -> Found:
+    def read_directory_next(self, handle: int) -> ReadResult:
         """Read Directory Next, [MS-MQDSSM] 3.1.6.5: the next object, EndOfData after the last."""
 
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
@@ -120,5 +121,5 @@ class Directory(Protocol):
     ) -> DirectoryOperationResult:
         """Write Directory, [MS-MQDSSM] 3.1.6.7: these attributes only, if a list is given."""
 
-    def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
+    def resolve_distribution_list(self, name: DistributionListName) -> ResolveResult:
         """Resolve Distribution List, [MS-MQDSSM] 3.1.6.9."""

@@ -1,4 +1,4 @@
-"""The rows of the embedded directory: attributes as JSON, by the types of the elements' fields."""
+"""The rows of the embedded directory: attributes as JSON, typed by the fields of the elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msmqwire.qm.model import enumerations
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink
 from msmqwire.qm.model.message import NULL_GUID
 
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+_TYPE_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "str": str,
     "int": int,
     "bool": bool,
@@ -25,14 +25,14 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def _reader(annotation: str) -> Callable[[Any], Any]:
-    """What reads a value of a field that is annotated like this."""
+    """Return the function that reads a value of a field with this annotation."""
     if annotation.endswith(" | None"):
-        read = _reader(annotation.removesuffix(" | None"))
-        return lambda value: None if value is None else read(value)
+        read_value = _reader(annotation.removesuffix(" | None"))
+        return lambda value: None if value is None else read_value(value)
     if annotation.startswith("list["):
-        read = _reader(annotation[len("list[") : -1])
-        return lambda value: [read(member) for member in value]
-    reader = _READERS.get(annotation)
+        read_member = _reader(annotation[len("list[") : -1])
+        return lambda value: [read_member(member) for member in value]
+    reader = _TYPE_READERS.get(annotation)
     return reader if reader is not None else _enumeration(annotation)
 
 
@@ -41,7 +41,7 @@ def _enumeration(name: str) -> type[Enum]:
     return kind
 
 
-_READ: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = {
+_ATTRIBUTE_READERS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = {
     kind: {
         name: _reader(next(str(field.type) for field in fields(TYPES[kind]) if field.name == attribute))
         for name, attribute in attributes.items()
@@ -50,10 +50,10 @@ _READ: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = {
 }
 
 
-def _plain(value: object) -> object:
+def _to_json(value: object) -> object:
     match value:
         case list():
-            return [_plain(member) for member in value]
+            return [_to_json(member) for member in value]
         case Enum():
             return value.value
         case bytes():
@@ -64,17 +64,17 @@ def _plain(value: object) -> object:
 
 
 def write(attributes: Mapping[str, object]) -> str:
-    """The row of an object with these attributes."""
-    return json.dumps({name: _plain(value) for name, value in attributes.items()})
+    """Return the row of an object with these attributes."""
+    return json.dumps({name: _to_json(value) for name, value in attributes.items()})
 
 
 def read(object_type: str, row: str) -> dict[str, object]:
-    """The attributes of a row.
+    """Return the attributes of a row.
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError: it is not a row of such an object.
     """
-    readers = _READ[object_type]
+    readers = _ATTRIBUTE_READERS[object_type]
     return {name: readers[name](value) for name, value in json.loads(row).items()}
 
 
@@ -91,40 +91,40 @@ NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def name_of(object_type: str, attributes: Mapping[str, object]) -> str | None:
-    """What no two objects of a type share; None for an object without a name."""
+    """Return the name of an object, unique among those of its type; None if it has none."""
     named_by = [attributes.get(name) for name in NAMED_BY[object_type]]
     if not all(named_by) or NULL_GUID in named_by:
         return None
-    name = "".join(str(_plain(value)) for value in named_by)
+    name = "".join(str(_to_json(value)) for value in named_by)
     return name.replace("-", "") if object_type == RoutingLink.__name__ else name.casefold()
 
 
 def full_path(object_type: str, attributes: Mapping[str, object]) -> str:
-    """The distinguished name of an object, without a root: [MS-MQDSSM] 2.2.1.
+    """Return the distinguished name of an object, without a root: [MS-MQDSSM] 2.2.1.
 
     Raises:
-        InvalidName: it is a queue whose path name is none.
+        InvalidName: it is a queue whose path name is invalid.
     """
     services = "CN=MsmqServices,CN=Services,CN=Configuration"
     match object_type:
         case "QueueManager":
-            return f"CN=msmq,CN={_escaped(attributes['ComputerName'])},CN=Computers"
+            return f"CN=msmq,CN={_escape(attributes['ComputerName'])},CN=Computers"
         case "Queue":
             path = parse_path_name(str(attributes["Pathname"]))
-            return f"CN={_escaped(path.queue)},CN=msmq,CN={_escaped(path.computer)},CN=Computers"
+            return f"CN={_escape(path.queue)},CN=msmq,CN={_escape(path.computer)},CN=Computers"
         case "Site":
-            return f"CN={_escaped(attributes['Name'])},CN=Sites,CN=Configuration"
+            return f"CN={_escape(attributes['Name'])},CN=Sites,CN=Configuration"
         case "RoutingLink":
             return f"CN={name_of(object_type, attributes)},{services}"
     return ""
 
 
-def _escaped(value: object) -> str:
-    """A value in a distinguished name, as RFC 4514 writes it."""
+def _escape(value: object) -> str:
+    """Escape a value for a distinguished name, as in RFC 4514."""
     return "".join(f"\\{character}" if character in '\\",+;<>=#' else character for character in str(value))
 
 
 def element(object_type: str, attributes: Mapping[str, object]) -> DirectoryObject:
-    """An element with these attributes."""
+    """Return an element with these attributes."""
     names = ATTRIBUTES[object_type]
     return TYPES[object_type](**{names[name]: value for name, value in attributes.items()})  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from msmqwire.names import (
     PublicName,
     SingleName,
 )
-from msmqwire.qm.directory import Created, Directory, Found, Opened, SortOrder
+from msmqwire.qm.directory import CreateResult, Directory, QueryResult, ReadResult, SortOrder
 from msmqwire.qm.directory.attributes import ATTRIBUTES, Filter, Operator, known_filters, satisfies, update
 from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
@@ -95,10 +95,10 @@ class DirectoryEvents:
 
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
-    ) -> Created:
+    ) -> CreateResult:
         """Create Directory Object: [MS-MQDMPR] 3.1.7.1.18."""
         if self._directory is None:
-            return Created(_NOT_CONNECTED)
+            return CreateResult(_NOT_CONNECTED)
         if _is_public(directory_object):
             self.notify(ChangeOperation.QUEUE_CREATION, directory_object)
         created = self._directory.create_directory_object(directory_object, attributes)
@@ -136,7 +136,7 @@ class DirectoryEvents:
         attributes: Sequence[str] | None = None,
         *,
         force: bool = False,
-    ) -> Found:
+    ) -> ReadResult:
         """Read Directory: [MS-MQDMPR] 3.1.7.1.20.
 
         While the directory is offline, the result for queues and the queue manager of this computer is the
@@ -162,19 +162,19 @@ class DirectoryEvents:
         identified: Filter = ("Identifier", Operator.EQUALS, identifier)
         return self.read_directory(object_type, [identified], attributes).found
 
-    def _read_local(self, object_type: str, filters: Sequence[Filter]) -> Found:
+    def _read_local(self, object_type: str, filters: Sequence[Filter]) -> ReadResult:
         """Read an element of this queue manager: DMPR-3.1.7.1.20-04 to -06."""
         if object_type not in ATTRIBUTES or not known_filters(object_type, filters):
-            return Found(DirectoryOperationResult.GENERIC_ERROR)
+            return ReadResult(DirectoryOperationResult.GENERIC_ERROR)
         manager = self._queue_manager
         if object_type == "Queue":
             for queue in manager.queues.values():
                 if _matches(queue, object_type, filters):
-                    return Found(_SUCCESS, queue)
-            return Found(DirectoryOperationResult.OBJECT_NOT_FOUND)
+                    return ReadResult(_SUCCESS, queue)
+            return ReadResult(DirectoryOperationResult.OBJECT_NOT_FOUND)
         if object_type == "QueueManager" and _matches(manager, object_type, filters):
-            return Found(_SUCCESS, manager)
-        return Found(_NOT_CONNECTED)
+            return ReadResult(_SUCCESS, manager)
+        return ReadResult(_NOT_CONNECTED)
 
     def read_directory_begin(
         self,
@@ -182,16 +182,16 @@ class DirectoryEvents:
         filters: Sequence[Filter] | None = None,
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
-    ) -> Opened:
+    ) -> QueryResult:
         """Read Directory Begin: [MS-MQDMPR] 3.1.7.1.21."""
         if self._directory is None:
-            return Opened(_NOT_CONNECTED)
+            return QueryResult(_NOT_CONNECTED)
         return self._directory.read_directory_begin(object_type, filters, attributes, sort_order)
 
-    def read_directory_next(self, handle: int) -> Found:
+    def read_directory_next(self, handle: int) -> ReadResult:
         """Read Directory Next: [MS-MQDMPR] 3.1.7.1.22."""
         if self._directory is None:
-            return Found(_NOT_CONNECTED)
+            return ReadResult(_NOT_CONNECTED)
         return self._directory.read_directory_next(handle)
 
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:

@@ -3,39 +3,70 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from msmqwire.qm.sim.packet_observer import Listener
-
-if TYPE_CHECKING:
-    from msmqwire.qm.sim.node import Node
-    from msmqwire.qm.sim.world import World
+from msmqwire.qm.sim.capture import Capture
+from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.packet_observer import PacketObserver
+from msmqwire.qm.sim.store_contents import StoreContents
 
 _REPLY_PORT: Final = 40_000
 _CONNECT_TIMEOUT_MS: Final = 20_000
 _CONNECTED: Final = "connected"
 _GONE: Final = "gone"
 Payload = bytes | str
+"""Bytes, or one of the events of a connection."""
 
 
-class End:
-    """One end of a connection, at a queue manager in one of its lives."""
+class Host(Protocol):
+    """What the network needs of a node.
 
-    __slots__ = ("epoch", "knows", "node", "number", "open")
+    Attributes:
+        core: None while it is down.
+        epoch: how often it was started.
+        refuses_until, unresolved_until: faults that last for a time.
+    """
 
-    def __init__(self, node: Node, number: int) -> None:
-        self.node, self.epoch, self.number = node, node.epoch, number
-        self.open = True  # what it sends goes out
-        self.knows = False  # that the connection is gone
+    name: str
+    address: str
+    core: Core | None
+    epoch: int
+    refuses_until: int
+    unresolved_until: int
+
+    def call(self, action: Callable[[Core], Any]) -> Any:
+        """Call into the core, if the node is up."""
+
+
+class Endpoint:
+    """One end of a connection, at a node in one of its lives.
+
+    Attributes:
+        open: whether what it sends goes out.
+        informed: whether it knows that the connection is gone.
+    """
+
+    __slots__ = ("epoch", "host", "informed", "number", "open")
+
+    def __init__(self, host: Host, number: int) -> None:
+        self.host, self.epoch, self.number = host, host.epoch, number
+        self.open = True
+        self.informed = False
 
     @property
     def alive(self) -> bool:
-        """Whether the queue manager is still in the life that has this connection."""
-        return self.node.core is not None and self.node.epoch == self.epoch
+        """Whether the node is still in the life that has this connection."""
+        return self.host.core is not None and self.host.epoch == self.epoch
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.host.name, self.epoch, self.number
 
 
 def _connected(number: int, core: Core) -> None:
@@ -53,95 +84,101 @@ def _received(number: int, data: bytes, core: Core) -> None:
 class Connection:
     """A transport connection: two directions, each in order, with a delay of its own."""
 
-    def __init__(self, network: Network, first: End, second: End) -> None:
-        rng = network.world.rng
+    def __init__(self, network: Network, first: Endpoint, second: Endpoint) -> None:
+        environment = network.environment
         self.network, self.ends = network, (first, second)
-        self._delays = [rng.choice((0, 1, 5, 20, 200)) for _ in range(2)]
-        self._flying: tuple[deque[tuple[int, Payload]], ...] = (deque(), deque())
-        self._listeners = (Listener(first.node, second.node), Listener(second.node, first.node))
-        capture, now = network.world.capture, network.world.now
-        self._stream = capture and capture.opened(now, first.node.address, second.node.address)
+        self._delays = [environment.rng.choice((0, 1, 5, 20, 200)) for _ in range(2)]
+        self._in_flight: tuple[deque[tuple[int, Payload]], ...] = (deque(), deque())
+        self._observers = network.observer(first, second), network.observer(second, first)
+        capture = network.capture
+        self._capture = capture and capture.connection(
+            environment.now, first.host.address, second.host.address
+        )
 
-    def side(self, node: Node) -> int:
-        """Which end is that of a node."""
-        return 0 if self.ends[0].node is node else 1
+    def side(self, host: Host) -> int:
+        """Return which end is that of a node."""
+        return 0 if self.ends[0].host is host else 1
 
     def send(self, side: int, data: bytes) -> None:
-        """Bytes from one end."""
+        """Send bytes from one end, perhaps in several chunks."""
         if not self.ends[side].open:
             return
-        self._listeners[side].sent(data, self._listeners[1 - side])
-        world = self.network.world
-        rng = world.rng
-        pieces = [data]
-        if rng.random() < world.plan.chunks:
+        self._observers[side].sent(data, self._observers[1 - side])
+        environment = self.network.environment
+        rng = environment.rng
+        chunks = [data]
+        if rng.random() < environment.plan.split_probability:
             cuts = sorted(rng.randrange(len(data)) for _ in range(2))
-            pieces = [data[: cuts[0]], data[cuts[0] : cuts[1]], data[cuts[1] :]]
-        for piece in pieces:
-            if piece:
-                self.put(side, piece, rng.choice((0, 0, 1, 3)) if len(pieces) > 1 else 0)
+            chunks = [data[: cuts[0]], data[cuts[0] : cuts[1]], data[cuts[1] :]]
+        for chunk in chunks:
+            if chunk:
+                self.put(side, chunk, rng.choice((0, 0, 1, 3)) if len(chunks) > 1 else 0)
 
     def put(self, side: int, payload: Payload, delay: int = 0) -> None:
-        """Something on its way from one end to the other, behind what is there."""
-        flying, world = self._flying[side], self.network.world
-        due = world.now + self._delays[side] + delay
-        if flying:
-            due = max(due, flying[-1][0])
-        flying.append((due, payload))
-        world.after(due - world.now, lambda: self._arrive(side))
+        """Put something in flight from one end to the other, behind what is in flight already."""
+        in_flight, environment = self._in_flight[side], self.network.environment
+        due = environment.now + self._delays[side] + delay
+        if in_flight:
+            due = max(due, in_flight[-1][0])
+        in_flight.append((due, payload))
+        environment.after(due - environment.now, lambda: self._arrive(side))
 
     def _arrive(self, side: int) -> None:
-        flying, world = self._flying[side], self.network.world
+        in_flight, environment = self._in_flight[side], self.network.environment
         source, target = self.ends[side], self.ends[1 - side]
-        blocked = self.network.blocked_until(source.node, target.node)
-        if blocked > world.now:
-            world.after(blocked - world.now, lambda: self._arrive(side))
+        blocked = self.network.blocked_until(source.host, target.host)
+        if blocked > environment.now:
+            environment.after(blocked - environment.now, lambda: self._arrive(side))
             return
-        while flying and flying[0][0] <= world.now:
-            _, payload = flying.popleft()
-            if target.knows or not target.alive:
+        while in_flight and in_flight[0][0] <= environment.now:
+            _, payload = in_flight.popleft()
+            if target.informed or not target.alive:
                 continue
             if payload == _CONNECTED:
-                target.node.call(partial(_connected, target.number))
+                target.host.call(partial(_connected, target.number))
             elif payload == _GONE:
-                target.knows, target.open = True, False
-                if self._stream:
-                    self._stream.closed(world.now)
-                world.tell(target.node.name, f"connection with {source.node.name} is gone")
-                target.node.call(partial(_disconnected, target.number))
+                target.informed, target.open = True, False
+                if self._capture:
+                    self._capture.close(environment.now)
+                environment.log(target.host.name, f"connection with {source.host.name} is gone")
+                target.host.call(partial(_disconnected, target.number))
             else:
                 assert isinstance(payload, bytes)
-                if self._stream:
-                    self._stream.data(world.now, side, payload)
-                target.node.call(partial(_received, target.number, payload))
+                if self._capture:
+                    self._capture.data(environment.now, side, payload)
+                target.host.call(partial(_received, target.number, payload))
 
     def close(self, side: int) -> None:
-        """One end closes it: what it sent still arrives."""
+        """Close it at one end: what that end sent still arrives."""
         end = self.ends[side]
         if end.open:
             end.open = False
             self.put(side, _GONE)
-        end.knows = True
+        end.informed = True
         self._forget_if_over()
 
-    def cut(self, late: tuple[int, int]) -> None:
-        """Both directions end somewhere in what is on its way; each end learns of it after a time."""
-        rng = self.network.world.rng
+    def cut(self, delays: tuple[int, int]) -> None:
+        """Cut both directions somewhere in what is in flight.
+
+        Args:
+            delays: milliseconds after which each end learns of it, first those of the second end.
+        """
+        rng = self.network.environment.rng
         for side in range(2):
-            flying = self._flying[side]
-            left = rng.randrange(sum(len(one) for _, one in flying if isinstance(one, bytes)) + 1)
-            kept: list[tuple[int, Payload]] = []
-            for due, payload in flying:
-                arrives = payload
+            in_flight = self._in_flight[side]
+            remaining = rng.randrange(sum(len(item) for _, item in in_flight if isinstance(item, bytes)) + 1)
+            arriving: list[tuple[int, Payload]] = []
+            for due, payload in in_flight:
+                prefix = payload
                 if isinstance(payload, bytes):
-                    arrives, left = payload[:left], max(left - len(payload), 0)
-                if arrives:
-                    kept.append((due, arrives))
-            flying.clear()
-            flying.extend(kept)
+                    prefix, remaining = payload[:remaining], max(remaining - len(payload), 0)
+                if prefix:
+                    arriving.append((due, prefix))
+            in_flight.clear()
+            in_flight.extend(arriving)
             self.ends[side].open = False
         for side in range(2):
-            self.put(side, _GONE, late[side])
+            self.put(side, _GONE, delays[side])
         self._forget_if_over()
 
     def _forget_if_over(self) -> None:
@@ -150,152 +187,171 @@ class Connection:
 
 
 class Network:
-    """All connections, and what hinders new ones."""
+    """All connections, attempts to connect, and partitions.
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.connections: dict[Connection, None] = {}
+    Args:
+        environment: of the run.
+        hosts: the nodes, by name; looked up whenever one is needed.
+        ledger, contents: for the observers of the connections.
+        capture: records the traffic; None for no capture.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        hosts: Mapping[str, Host],
+        ledger: Ledger,
+        contents: StoreContents,
+        capture: Capture | None = None,
+    ) -> None:
+        self.environment, self.capture = environment, capture
+        self._hosts, self._ledger, self._contents = hosts, ledger, contents
+        self._connections: dict[Connection, None] = {}
         self._by_end: dict[tuple[str, int, int], Connection] = {}
-        self._connecting: dict[tuple[str, int, int], End] = {}
+        self._connecting: dict[tuple[str, int, int], Endpoint] = {}
         self._partitions: dict[frozenset[str], int] = {}
 
-    def blocked_until(self, one: Node, other: Node) -> int:
-        """Until when nothing goes between two nodes."""
-        if self.world.calm:
-            return -1
-        return self._partitions.get(frozenset((one.name, other.name)), -1)
+    def observer(self, source: Endpoint, target: Endpoint) -> PacketObserver:
+        """Return a new observer of one direction of a connection."""
+        return PacketObserver(
+            self.environment, self._ledger, self._contents, source.host.name, target.host.name
+        )
 
-    def partition(self, one: str, other: str, ms: int) -> None:
-        """Nothing goes between two nodes for a time."""
-        self._partitions[frozenset((one, other))] = self.world.now + ms
+    def blocked_until(self, first: Host, second: Host) -> int:
+        """Return the time until which nothing passes between two nodes."""
+        if self.environment.faults_over:
+            return -1
+        return self._partitions.get(frozenset((first.name, second.name)), -1)
 
     def forget(self, connection: Connection) -> None:
-        """A connection that is over at both ends."""
-        self.connections.pop(connection, None)
+        """Remove a connection that is over at both ends."""
+        self._connections.pop(connection, None)
         for end in connection.ends:
-            self._by_end.pop((end.node.name, end.epoch, end.number), None)
+            self._by_end.pop(end.key, None)
 
     # -- effects ----------------------------------------------------------------------------------------
 
-    def send(self, node: Node, number: int, data: bytes) -> None:
-        """`Send`."""
-        connection = self._by_end.get((node.name, node.epoch, number))
+    def send(self, host: Host, number: int, data: bytes) -> None:
+        """Carry out `Send`."""
+        connection = self._by_end.get((host.name, host.epoch, number))
         if connection is not None:
-            connection.send(connection.side(node), data)
+            connection.send(connection.side(host), data)
 
-    def disconnect(self, node: Node, number: int) -> None:
-        """`Disconnect`."""
-        connection = self._by_end.get((node.name, node.epoch, number))
+    def disconnect(self, host: Host, number: int) -> None:
+        """Carry out `Disconnect`."""
+        connection = self._by_end.get((host.name, host.epoch, number))
         if connection is not None:
-            self.world.tell(
-                node.name, "closes the connection", connection.ends[1 - connection.side(node)].node.name
-            )
-            connection.close(connection.side(node))
-        elif (end := self._connecting.get((node.name, node.epoch, number))) is not None:
+            side = connection.side(host)
+            self.environment.log(host.name, "closes the connection", connection.ends[1 - side].host.name)
+            connection.close(side)
+        elif (end := self._connecting.get((host.name, host.epoch, number))) is not None:
             end.open = False
 
-    def connect(self, node: Node, number: int, address: str) -> None:
-        """`Connect`."""
-        target = self._at(address)
-        delay = self.world.rng.choice((0, 1, 10, 100))
-        end = End(node, number)
-        self._connecting[node.name, node.epoch, number] = end
-        self.world.after(delay, lambda: self._reach(end, target, self.world.now))
+    def connect(self, host: Host, number: int, address: str) -> None:
+        """Carry out `Connect`."""
+        environment = self.environment
+        target = self._host_at(address)
+        delay = environment.rng.choice((0, 1, 10, 100))
+        end = Endpoint(host, number)
+        self._connecting[end.key] = end
+        environment.after(delay, lambda: self._reach(end, target, environment.now))
 
-    def _reach(self, end: End, target: Node | None, since: int) -> None:
-        world = self.world
+    def _reach(self, end: Endpoint, target: Host | None, since: int) -> None:
+        environment = self.environment
         if not (end.alive and end.open):
-            self._ended(end)
+            self._connecting.pop(end.key, None)
             return
-        if target is not None and (until := self.blocked_until(end.node, target)) > world.now:
+        if target is not None and (until := self.blocked_until(end.host, target)) > environment.now:
             if until - since > _CONNECT_TIMEOUT_MS:
-                world.after(since + _CONNECT_TIMEOUT_MS - world.now, lambda: self._refuse(end))
+                environment.after(since + _CONNECT_TIMEOUT_MS - environment.now, lambda: self._refuse(end))
             else:
-                world.after(until - world.now, lambda: self._reach(end, target, since))
+                environment.after(until - environment.now, lambda: self._reach(end, target, since))
             return
-        if target is None or target.core is None or world.now < target.refuses_until:
+        if target is None or target.core is None or environment.now < target.refuses_until:
             self._refuse(end)
             return
-        self._ended(end)
+        self._connecting.pop(end.key, None)
         number = target.core.engine.next_connection()
-        accepting = End(target, number)
-        connection = Connection(self, end, accepting)
-        self.connections[connection] = None
-        for one in connection.ends:
-            self._by_end[one.node.name, one.epoch, one.number] = connection
-        world.counts["connections"] += 1
-        world.tell(end.node.name, "connects", target.name)
+        connection = Connection(self, end, Endpoint(target, number))
+        self._connections[connection] = None
+        for side in connection.ends:
+            self._by_end[side.key] = connection
+        environment.counts["connections"] += 1
+        environment.log(end.host.name, "connects", target.name)
         connection.put(1, _CONNECTED)
-        target.call(lambda core: core.engine.accepted(number, end.node.address))
+        target.call(lambda core: core.engine.accepted(number, end.host.address))
 
-    def _ended(self, end: End) -> None:
-        """An attempt to connect has come to its end."""
-        self._connecting.pop((end.node.name, end.epoch, end.number), None)
-
-    def _refuse(self, end: End) -> None:
-        self._ended(end)
+    def _refuse(self, end: Endpoint) -> None:
+        self._connecting.pop(end.key, None)
         if end.alive and end.open:
-            self.world.counts["refused connections"] += 1
-            self.world.tell(end.node.name, "can't connect")
+            self.environment.counts["refused connections"] += 1
+            self.environment.log(end.host.name, "can't connect")
             status = ConnectionStatus.SOCKET_CONNECT_FAILURE
-            end.node.call(lambda core: core.engine.connect_failed(end.number, status))
+            end.host.call(lambda core: core.engine.connect_failed(end.number, status))
 
-    def resolve(self, node: Node, request: int, host: str) -> None:
-        """`Resolve`."""
-        world = self.world
-        epoch = node.epoch
-        found = [one for one in world.nodes.values() if host.lower() in (one.name, one.address)]
-        fails = any(world.now < one.unresolved_until for one in found)
-        addresses = [] if fails else [one.address for one in found]
+    def resolve(self, host: Host, request: int, host_name: str) -> None:
+        """Carry out `Resolve`."""
+        environment = self.environment
+        epoch = host.epoch
+        matches = [
+            other for other in self._hosts.values() if host_name.lower() in (other.name, other.address)
+        ]
+        fails = any(environment.now < other.unresolved_until for other in matches)
+        addresses = [] if fails else [other.address for other in matches]
 
         def answer() -> None:
-            if node.epoch == epoch:
-                node.call(lambda core: core.engine.resolved(request, addresses))
+            if host.epoch == epoch:
+                host.call(lambda core: core.engine.resolved(request, addresses))
 
-        world.after(world.rng.choice((0, 2, 50)), answer)
+        environment.after(environment.rng.choice((0, 2, 50)), answer)
 
-    def datagram(self, node: Node, address: str, port: int, data: bytes) -> None:
-        """`SendDatagram`."""
-        world = self.world
-        target = self._at(address)
-        lost = target is None or self.blocked_until(node, target) > world.now
-        if lost or (not world.calm and world.rng.random() < world.plan.lossy):
-            world.counts["lost datagrams"] += 1
+    def datagram(self, host: Host, address: str, port: int, data: bytes) -> None:
+        """Carry out `SendDatagram`."""
+        environment = self.environment
+        rng, faults_over = environment.rng, environment.faults_over
+        target = self._host_at(address)
+        lost = target is None or self.blocked_until(host, target) > environment.now
+        if lost or (not faults_over and rng.random() < environment.plan.loss_probability):
+            environment.counts["lost datagrams"] += 1
             return
         assert target is not None
-        if world.capture:
-            world.capture.datagram(world.now, node.address, address, port, data)
+        if self.capture:
+            self.capture.datagram(environment.now, host.address, address, port, data)
         request = port == PING_PORT
-        world.after(
-            world.rng.choice((0, 5, 900, 1_100) if not world.calm else (0, 5)),
+        environment.after(
+            rng.choice((0, 5) if faults_over else (0, 5, 900, 1_100)),
             lambda: target.call(
-                lambda core: core.engine.datagram(data, node.address, _REPLY_PORT, request=request)
+                lambda core: core.engine.datagram(data, host.address, _REPLY_PORT, request=request)
             ),
         )
 
-    def _at(self, address: str) -> Node | None:
-        return next((one for one in self.world.nodes.values() if one.address == address), None)
+    def _host_at(self, address: str) -> Host | None:
+        return next((host for host in self._hosts.values() if host.address == address), None)
 
     # -- faults -----------------------------------------------------------------------------------------
 
-    def cut(self, node: Node, pick: int, late_ms: int) -> None:
-        """Cut one of the connections of a node."""
-        mine = [one for one in self.connections if any(end.node is node for end in one.ends)]
-        if not mine:
-            return
-        connection = mine[pick % len(mine)]
-        other = connection.ends[1 - connection.side(node)].node
-        self.world.counts["connections cut"] += 1
-        self.world.tell(node.name, "CUT", other.name)
-        late = (late_ms, 0) if self.world.rng.random() < 0.5 else (0, late_ms)
-        connection.cut(late)
+    def partition(self, first: str, second: str, ms: int) -> None:
+        """Let nothing pass between two nodes for a time."""
+        self._partitions[frozenset((first, second))] = self.environment.now + ms
 
-    def down(self, node: Node) -> None:
-        """A node goes down: the other ends learn of it, some late."""
-        rng = self.world.rng
-        for connection in list(self.connections):
-            side = connection.side(node)
-            end = connection.ends[side]
-            if end.node is node and end.epoch == node.epoch:
+    def cut(self, host: Host, pick: int, late_ms: int) -> None:
+        """Cut one of the connections of a node; one of its ends learns of it late."""
+        candidates = [
+            connection for connection in self._connections if any(end.host is host for end in connection.ends)
+        ]
+        if not candidates:
+            return
+        connection = candidates[pick % len(candidates)]
+        other = connection.ends[1 - connection.side(host)].host
+        self.environment.counts["connections cut"] += 1
+        self.environment.log(host.name, "CUT", other.name)
+        connection.cut((late_ms, 0) if self.environment.rng.random() < 0.5 else (0, late_ms))
+
+    def crashed(self, host: Host) -> None:
+        """End the connections of a node that goes down: the other ends learn of it, some late."""
+        rng = self.environment.rng
+        for connection in list(self._connections):
+            end = connection.ends[connection.side(host)]
+            if end.host is host and end.epoch == host.epoch:
                 late = rng.choice((0, 0, 50, 5_000, 45_000))
                 connection.cut((late, late))

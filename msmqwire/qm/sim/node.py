@@ -1,11 +1,11 @@
-"""A queue manager of a run: its core, its disk, its clock, and how it goes down and comes back."""
+"""A queue manager of a run: its core, its disk, its clock, and how it crashes and starts again."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from msmqwire.qm.core import Core
@@ -20,17 +20,16 @@ from msmqwire.qm.model.effects import (
     SendDatagram,
     TransactionReply,
 )
+from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.sim import invariants
-from msmqwire.qm.sim.ledger import Note, Watcher
-from msmqwire.qm.sim.plan import NAMES
+from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.ledger import Ledger, QueueObserver, Undo
+from msmqwire.qm.sim.network import Network
+from msmqwire.qm.sim.plan import START_UTC, Plan, address_of, identifier_of
+from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store.memory import MemoryStore
 
-if TYPE_CHECKING:
-    from msmqwire.qm.sim.world import World
-
 T = TypeVar("T")
-UTC: Final = 1_700_000_000
-"""Seconds since 1970-01-01 when every run begins."""
 QUOTA: Final = 1 << 20
 _RETRY_MS: Final = 250
 """A commit that was refused is tried again after this time."""
@@ -38,49 +37,80 @@ _FUSE_MS: Final = 2_000
 """A crash that waits for effects comes after this time at the latest."""
 
 
+class Applications(Protocol):
+    """The programs that use the queue managers, as far as a node informs them."""
+
+    def completed(self, node: Node, effect: ReadCompleted) -> None:
+        """Take the completion of a read that waited."""
+
+    def replied(self, node: Node, reply: TransactionReply) -> None:
+        """Take the reply to a transaction coordinator."""
+
+    def crashed(self, node: Node) -> None:
+        """Take note that a node is down."""
+
+    def started(self, node: Node) -> None:
+        """Take note that a node is up again."""
+
+
 @dataclass(slots=True)
 class Step:
-    """What one call into the core has changed and wants done, and what it means for messages."""
+    """The changes and effects of one call into the core.
 
-    number: int
+    Attributes:
+        utc: the time that the core was given, in seconds since 1970-01-01.
+        changes: rows to store.
+        effects: to carry out once the changes are durable.
+        undo: what to undo in the ledger if a crash loses the step.
+    """
+
     utc: int
     changes: Changes
     effects: list[Effect]
-    notes: list[Note]
+    undo: list[Undo]
 
 
 class Node:
-    """One computer with a queue manager.
+    """A computer with a queue manager, down until it boots.
 
     Attributes:
         core: None while it is down.
         store: what is durable.
+        clock: its time at the start of the run, in seconds since 1970-01-01.
         epoch: how often it was started.
-        steps: how many steps there were, over all its lives.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until: faults that last for a time.
-        notes: what the current step means for messages, of the ledger.
-        decided_utc: the latest time that a step of the commit under way was told: its clock may be another
-            by the time the commit is durable.
+        disk_slow_ms: how long a commit takes while the disk is slow.
+        decided_utc: the latest time that the core was given in the steps of the commit under way: the clock
+            may be set before the commit is durable.
     """
 
-    def __init__(self, world: World, name: str, clock: int) -> None:
-        self.world, self.name = world, name
-        number = NAMES.index(name)
-        self.address = f"10.0.0.{number + 1}"
-        self.identifier = UUID(int=0xA0 + number)
-        self.clock = UTC + clock
+    def __init__(
+        self,
+        environment: Environment,
+        name: str,
+        ledger: Ledger,
+        contents: StoreContents,
+        network: Network,
+        applications: Applications,
+    ) -> None:
+        self.name, self.network = name, network
+        self._environment, self._ledger, self._contents = environment, ledger, contents
+        self._applications = applications
+        plan = environment.plan
+        self.address, self.identifier = address_of(name), identifier_of(name)
+        self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
         self.store = MemoryStore()
         self.core: Core | None = None
-        self.epoch = self.steps = self._booted = self.decided_utc = 0
+        self.epoch = self.decided_utc = 0
         self.refuses_until = self.unresolved_until = -1
         self.disk_refuses_until = self.disk_slow_until = -1
         self.disk_slow_ms = 0
-        self.notes: list[Note] = []
+        self._booted_at = 0
         self._waiting: deque[Step] = deque()
         self._committing: list[Step] = []
-        self._merged = Changes()
+        self._merged = Changes()  # of the steps in `_committing`, while they are not durable
         self._alarm = -1
-        self._fuse: int | None = None
+        self._fuse: int | None = None  # effects until a crash
         self._down_ms = 0
 
     def __repr__(self) -> str:
@@ -88,8 +118,8 @@ class Node:
 
     @property
     def utc(self) -> int:
-        """What its clock tells."""
-        return self.clock + self.world.now // 1000
+        """The time by its clock, in seconds since 1970-01-01."""
+        return self.clock + self._environment.now // 1000
 
     @property
     def busy(self) -> bool:
@@ -99,65 +129,69 @@ class Node:
     # -- steps ------------------------------------------------------------------------------------------
 
     def call(self, action: Callable[[Core], T]) -> T | None:
-        """One step: tell the time, call something, and take what came of it. None while it is down."""
+        """Carry out one step: set the time, call something, and take the changes and effects.
+
+        Returns:
+            What the action returns; None while the node is down.
+        """
         core = self.core
         if core is None:
             return None
-        core.at(self.world.now - self._booted, self.utc)
+        core.at(self._environment.now - self._booted_at, self.utc)
         result = action(core)
-        self._stepped(core)
+        self._finish_step(core)
         return result
 
-    def _stepped(self, core: Core) -> None:
-        invariants.after_a_step(self, core)
+    def _finish_step(self, core: Core) -> None:
+        invariants.check_step(self.name, core)
         changes, effects = core.take()
-        self.steps += 1
-        notes, self.notes = self.notes, []
-        if changes or effects or notes:
-            self._waiting.append(Step(self.steps, core.context.utc, changes, effects, notes))
+        undo = self._ledger.take_undo(self.name)
+        if changes or effects or undo:
+            self._waiting.append(Step(core.context.utc, changes, effects, undo))
             self._commit()
         self._set_alarm(core)
 
     def _set_alarm(self, core: Core) -> None:
         if self.core is not core or core.deadline is None:
             return
-        due = core.deadline + self._booted
+        due = core.deadline + self._booted_at
         if due == self._alarm:
             return
         self._alarm = due
-        self.world.after(due - self.world.now, self._of_this_life(lambda: self._ring(due)))
+        self._environment.after(due - self._environment.now, self._in_this_life(lambda: self._ring(due)))
 
     def _ring(self, due: int) -> None:
         if due == self._alarm:
             self._alarm = -1
             self.call(lambda core: None)
 
-    def _of_this_life(self, event: Callable[[], None]) -> Callable[[], None]:
+    def _in_this_life(self, event: Callable[[], None]) -> Callable[[], None]:
+        """Return an event that does nothing once the node has gone down."""
         epoch = self.epoch
 
-        def still() -> None:
+        def guarded() -> None:
             if self.epoch == epoch and self.core is not None:
                 event()
 
-        return still
+        return guarded
 
     # -- the disk: effects wait until the changes before them are durable -------------------------------
 
     def _commit(self) -> None:
         if self._committing or not self._waiting:
             return
-        world = self.world
+        environment = self._environment
         self._gather()
         if not self._merged:
             self._committed()
             return
-        delay = world.rng.choice((0, 1, 2, 8, 30))
-        if world.now < self.disk_slow_until:
+        delay = environment.rng.choice((0, 1, 2, 8, 30))
+        if environment.now < self.disk_slow_until:
             delay = self.disk_slow_ms
-        world.after(delay, self._of_this_life(self._write))
+        environment.after(delay, self._in_this_life(self._write))
 
     def _gather(self) -> None:
-        """All steps that wait become durable together."""
+        """Merge all steps that wait: they become durable together."""
         for step in self._waiting:
             self._merged.add(step.changes)
             self.decided_utc = max(self.decided_utc, step.utc)
@@ -165,26 +199,27 @@ class Node:
         self._waiting.clear()
 
     def _write(self) -> None:
-        world = self.world
-        if world.now < self.disk_refuses_until:
-            world.counts["refused commits"] += 1
-            world.tell(self.name, "the disk refuses a commit")
+        environment = self._environment
+        if environment.now < self.disk_refuses_until:
+            environment.counts["refused commits"] += 1
+            environment.log(self.name, "the disk refuses a commit")
             self.call(lambda core: core.queues.begin_flow_control())
             self._gather()
-            world.after(_RETRY_MS, self._of_this_life(self._write))
+            environment.after(_RETRY_MS, self._in_this_life(self._write))
             return
-        world.counts["commits"] += 1
-        changes, self._merged = self._merged, Changes()
-        self.store.commit(changes)
-        world.ledger.stored(self, changes)
+        environment.counts["commits"] += 1
+        self._store_merged()
         self._committed()
         self.call(_end_flow_control)
 
+    def _store_merged(self) -> None:
+        changes, self._merged = self._merged, Changes()
+        self.store.commit(changes)
+        self._contents.committed(self, changes)
+
     def _committed(self) -> None:
         steps, self._committing, self.decided_utc = self._committing, [], 0
-        for step in steps:
-            self.world.ledger.durable(self, step.notes)
-        invariants.after_a_commit(self)
+        invariants.check_commit(self.name, self.store)
         epoch = self.epoch
         for step in steps:
             for effect in step.effects:
@@ -198,104 +233,108 @@ class Node:
         self._commit()
 
     def _perform(self, effect: Effect) -> None:
-        world = self.world
         match effect:
             case Send():
-                world.network.send(self, effect.connection, effect.data)
+                self.network.send(self, effect.connection, effect.data)
             case Connect():
-                world.network.connect(self, effect.connection, effect.address)
+                self.network.connect(self, effect.connection, effect.address)
             case Disconnect():
-                world.network.disconnect(self, effect.connection)
+                self.network.disconnect(self, effect.connection)
             case Resolve():
-                world.network.resolve(self, effect.request, effect.host)
+                self.network.resolve(self, effect.request, effect.host)
             case SendDatagram():
-                world.network.datagram(self, effect.address, effect.port, effect.data)
+                self.network.datagram(self, effect.address, effect.port, effect.data)
             case ReadCompleted():
-                world.after(0, self._of_this_life(lambda: world.workload.completed(self, effect)))
+                completed = self._in_this_life(lambda: self._applications.completed(self, effect))
+                self._environment.after(0, completed)
             case TransactionReply():
-                world.workload.replied(self, effect)
+                self._applications.replied(self, effect)
 
     # -- going down and coming back ---------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Start, from what is durable."""
-        world = self.world
-        self._booted, self._alarm = world.now, -1
+        """Start from what is durable."""
+        environment, plan = self._environment, self._environment.plan
+        self._booted_at, self._alarm = environment.now, -1
         self.core = core = Core(
             self.store,
-            new_guid=world.guid,
+            new_guid=environment.guid,
             computer_name=self.name,
-            settings=world.plan.settings,
+            settings=plan.settings,
             addresses=[self.address],
-            routes=world.workload.routes(self),
+            routes=_routes(plan, self.name),
             identifier=self.identifier,
             quota=QUOTA,
         )
         self.epoch += 1
         core.at(0, self.utc)
-        core.context.subscribers.append(Watcher(world.ledger, self))
+        core.context.subscribers.append(QueueObserver(self._ledger, self))
         core.start()
-        world.ledger.restarted(self, core)
-        self._stepped(core)
+        self._contents.restarted(self)
+        self._finish_step(core)
 
     def crash_soon(self, effects: int, down_ms: int) -> None:
-        """Go down before an effect, this many from now, or after a while."""
+        """Crash before the effect that is so many from now, or after a while; for 0 at once."""
         self._fuse, self._down_ms = effects, down_ms
         if not effects:
             self.crash(down_ms)
             return
-        fuse_of = self._of_this_life(lambda: self.crash(down_ms) if self._fuse is not None else None)
-        self.world.after(_FUSE_MS, fuse_of)
+        crash = self._in_this_life(lambda: self.crash(down_ms) if self._fuse is not None else None)
+        self._environment.after(_FUSE_MS, crash)
 
     def crash(self, down_ms: int) -> None:
-        """Lose all that is not durable; come back after a time."""
+        """Lose all that is not durable; start again after a time."""
         if self.core is None:
             return
-        world = self.world
-        if self._committing and self._merged and world.rng.random() < 0.3:
-            # The commit has reached the disk, but nobody knows yet.
-            changes, self._merged = self._merged, Changes()
-            self.store.commit(changes)
-            world.ledger.stored(self, changes)
-            for step in self._committing:
-                world.ledger.durable(self, step.notes)
+        if self._committing and self._merged and self._environment.rng.random() < 0.3:
+            # The commit has reached the disk, but nobody was informed.
+            self._store_merged()
             self._committing = []
-        world.tell(self.name, f"CRASH, down for {down_ms} ms")
-        lost = [note for step in (*self._committing, *self._waiting) for note in step.notes]
-        world.ledger.undone(self, lost + self.notes)
+        self._environment.log(self.name, f"CRASH, down for {down_ms} ms")
+        lost = [undo for step in (*self._committing, *self._waiting) for undo in step.undo]
+        self._ledger.roll_back(lost + self._ledger.take_undo(self.name))
         self._go_down(down_ms)
 
     def restart(self, down_ms: int) -> None:
-        """Stop in good order, then start."""
+        """Stop in good order, then start again."""
         if self.core is None:
             return
-        self.world.tell(self.name, f"stops, down for {down_ms} ms")
+        self._environment.log(self.name, f"stops, down for {down_ms} ms")
         self.call(lambda core: core.stop())
-        self.world.after(2_000, self._of_this_life(lambda: self.crash(down_ms)))
+        self._environment.after(2_000, self._in_this_life(lambda: self.crash(down_ms)))
 
     def _go_down(self, down_ms: int) -> None:
-        world = self.world
         self.core = None
         self._waiting.clear()
-        self._committing, self._merged, self.notes, self.decided_utc = [], Changes(), [], 0
+        self._committing, self._merged, self.decided_utc = [], Changes(), 0
         self._fuse = None
-        world.network.down(self)
-        world.workload.down(self)
+        self.network.crashed(self)
+        self._applications.crashed(self)
         epoch = self.epoch
 
-        def up() -> None:
+        def start() -> None:
             if self.epoch == epoch and self.core is None:
-                world.tell(self.name, "starts")
+                self._environment.log(self.name, "starts")
                 self.boot()
-                world.workload.up(self)
+                self._applications.started(self)
 
-        world.after(down_ms, up)
+        self._environment.after(down_ms, start)
 
-    def calm(self) -> None:
-        """All faults are over."""
+    def end_faults(self) -> None:
+        """End all faults of this node."""
         self.refuses_until = self.unresolved_until = self.disk_refuses_until = self.disk_slow_until = -1
         self._fuse = None
         self.call(lambda core: core.queues.bring_online())
+
+
+def _routes(plan: Plan, name: str) -> Routes:
+    """Return the fixed routes of a node: by the router, except between it and the others."""
+    routes: dict[UUID | None, list[UUID | str]] = {}
+    for other in plan.nodes:
+        if other != name:
+            via_router = plan.router is not None and plan.router not in (name, other)
+            routes[identifier_of(other)] = [plan.router if via_router and plan.router else other]
+    return routes
 
 
 def _end_flow_control(core: Core) -> None:

@@ -1,97 +1,124 @@
-"""A listener on one direction of a connection: names its packets, and checks what they acknowledge."""
+"""An observer of one direction of a connection: names its packets, and checks what they acknowledge."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msmqwire.framing import Framer
 from msmqwire.packets import parse
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.protocols.binary.session import COUNTS
 from msmqwire.qm.rules import serialization
-from msmqwire.qm.sim.violation import Violated
+from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.plan import identifier_of
+from msmqwire.qm.sim.store_contents import StoreContents
+from msmqwire.qm.sim.tracked import Tracked
+from msmqwire.qm.sim.violation import Invariant, Violation
 from msmqwire.schema import Record
 
-if TYPE_CHECKING:
-    from msmqwire.qm.sim.node import Node
-    from msmqwire.qm.sim.tracked import Tracked
-
-_COUNTS: Final = 1 << 16
-_HALF: Final = _COUNTS >> 1
-_FLAGS: Final = 32
+_HALF: Final = COUNTS >> 1
+_FLAG_BITS: Final = 32
 
 
-class Listener:
-    """Hears what one queue manager sends to another over a connection."""
+class PacketObserver:
+    """Sees the packets that one node sends to another over a connection.
 
-    def __init__(self, source: Node, target: Node) -> None:
+    Args:
+        environment: of the run.
+        ledger: is informed of the messages that are sent.
+        contents: what is durable, and may be acknowledged.
+        source, target: names of the nodes.
+    """
+
+    def __init__(
+        self, environment: Environment, ledger: Ledger, contents: StoreContents, source: str, target: str
+    ) -> None:
+        self._environment, self._ledger, self._contents = environment, ledger, contents
         self._source, self._target = source, target
         self._framer = Framer()
-        self._recoverable: list[Tracked | None] = []  # sent, by their RecoverableSequenceNumber less 1
-        self._acknowledged = 0  # of them, all up to this one
+        # Sent packets, by their RecoverableSequenceNumber less 1; None for those of the system.
+        self._recoverable: list[Tracked | None] = []
+        self._acknowledged = 0  # all recoverable ones up to this number
 
-    def sent(self, data: bytes, opposite: Listener) -> None:
-        """Bytes are handed to the transport."""
+    def sent(self, data: bytes, opposite: PacketObserver) -> None:
+        """Observe bytes that are passed to the transport; `opposite` observes the other direction."""
         for packet in self._framer.feed(data):
-            self._packet(packet, parse(packet), opposite)
+            self._observe(packet, parse(packet), opposite)
 
-    def _packet(self, data: bytes, packet: Record, opposite: Listener) -> None:
-        world, source = self._source.world, self._source
+    def _observe(self, data: bytes, packet: Record, opposite: PacketObserver) -> None:
         kind = packet.schema.name
-        world.counts["packets"] += 1
+        self._environment.counts["packets"] += 1
         text = kind
         tracked = None
-        if kind == "UserMessage":
-            message = serialization.deserialize(packet, data)
-            tracked = world.ledger.transmitted(source, message)
-            text = f"UserMessage {tracked or f'of class {message.message_class:#x}'}"
-            if message.transactional:
-                before, number = (
-                    message.transaction_previous_sequence_number,
-                    message.transaction_sequence_number,
-                )
-                text += f" tx {before}->{number}"
-        elif kind in ("OrderAck", "FinalAck"):
-            body = packet.OrderAckBody if kind == "OrderAck" else packet.FinalAckBody
-            text = f"{kind} tx {body.TxSequenceNumber}"
-            if kind == "OrderAck":
+        match kind:
+            case "UserMessage":
+                message = serialization.deserialize(packet, data)
+                tracked = self._ledger.transmitted(self._source, message)
+                text = f"UserMessage {tracked or f'of class {message.message_class:#x}'}"
+                if message.transactional:
+                    text += f" tx {message.transaction_previous_sequence_number}"
+                    text += f"->{message.transaction_sequence_number}"
+            case "OrderAck":
+                body = packet.OrderAckBody
+                text = f"OrderAck tx {body.TxSequenceNumber}"
                 sequence = (body.TxSequenceID.TimeStamp, body.TxSequenceID.Ordinal)
-                origin, to = packet.UserHeader.SourceQueueManager, packet.UserHeader.QueueManagerAddress
-                to = self._target.identifier if to == NULL_GUID else to
-                world.ledger.order_acknowledged(origin, to, sequence, body.TxSequenceNumber)
-            else:
+                header = packet.UserHeader
+                sender = header.QueueManagerAddress
+                if sender == NULL_GUID:
+                    sender = identifier_of(self._target)
+                self._contents.check_order_ack(
+                    header.SourceQueueManager, sender, sequence, body.TxSequenceNumber
+                )
+            case "FinalAck":
+                text = f"FinalAck tx {packet.FinalAckBody.TxSequenceNumber}"
                 text += f" class {packet.MessagePropertiesHeader.MessageClass:#x}"
         if kind in ("UserMessage", "OrderAck", "FinalAck") and packet.UserHeader.Flags.DM:
             self._recoverable.append(tracked)
-        header = getattr(packet, "SessionHeader", None)
-        if header is not None:
-            text += f" [ack {header.AckSequenceNumber}, saved {header.RecoverableMsgAckSeqNumber}"
-            text += f" {header.RecoverableMsgAckFlags:b}]"
-            opposite.acknowledged(header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags)
-        world.tell(source.name, text, self._target.name)
+        session = getattr(packet, "SessionHeader", None)
+        if session is not None:
+            text += f" [ack {session.AckSequenceNumber}, saved {session.RecoverableMsgAckSeqNumber}"
+            text += f" {session.RecoverableMsgAckFlags:b}]"
+            opposite.acknowledged(session.RecoverableMsgAckSeqNumber, session.RecoverableMsgAckFlags)
+        self._environment.log(self._source, text, self._target)
 
     def acknowledged(self, base: int, flags: int) -> None:
-        """The target tells what of this direction it has saved: that must be durable there."""
+        """Check what the target reports as saved of this direction: it must be durable there.
+
+        Args:
+            base: RecoverableMsgAckSeqNumber, the number of the first flag; those before it are saved as well.
+            flags: RecoverableMsgAckFlags.
+        """
         if not base or not flags:
             return
-        for bit in range(_FLAGS):
+        for bit in range(_FLAG_BITS):
             if flags >> bit & 1:
-                self._saved((base + bit) % _COUNTS)
+                self._check_saved((base + bit) % COUNTS)
         for number in range(self._acknowledged + 1, self._acknowledged + 1 + _HALF):
-            if (number % _COUNTS - base) % _COUNTS < _HALF:
+            if (number % COUNTS - base) % COUNTS < _HALF:
                 break
-            self._saved(number % _COUNTS)  # what comes before the base is saved as well
+            self._check_saved(number % COUNTS)
             self._acknowledged = number
 
-    def _saved(self, number: int) -> None:
-        index = (number - 1) % _COUNTS
+    def _check_saved(self, number: int) -> None:
+        index = (number - 1) % COUNTS
         if index >= len(self._recoverable):
-            raise Violated(
-                "nothing is acknowledged before it is durable",
+            raise Violation(
+                Invariant.DURABLE,
                 f"{self._target} acknowledges number {number} of {self._source}, which was not sent",
             )
         tracked = self._recoverable[index]
-        if tracked is not None and not tracked.kept_by(self._target):
-            raise Violated(
-                "nothing is acknowledged before it is durable",
-                f"{self._target} says {tracked} is saved, which is not in its store",
+        if tracked is not None and not self._may_acknowledge(tracked):
+            raise Violation(
+                Invariant.DURABLE, f"{self._target} says {tracked} is saved, which is not in its store"
             )
+
+    def _may_acknowledge(self, tracked: Tracked) -> bool:
+        """Whether a session acknowledgement of the target is right.
+
+        At the destination of a transactional message it says nothing about it: one that does not follow in
+        its sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement is what counts.
+        """
+        if tracked.is_transactional and self._target == tracked.destination:
+            return True
+        return self._target in tracked.stored_by or self._environment.plan.short_history

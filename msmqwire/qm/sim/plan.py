@@ -1,7 +1,7 @@
-"""The plan of a run, made from its seed: what applications do and what goes wrong, and when.
+"""The plan of a run, made from its seed: what applications do, and which faults are injected, and when.
 
-A plan is data. What a run does beyond it (delays, sizes of chunks) is drawn from the same seed while it goes,
-so a plan with items left out is a run of its own that is as repeatable: shrinking is leaving out items.
+A plan is data. What a run does beyond it (delays, sizes of chunks) is drawn from the same seed during the
+run, so that a plan with fewer items is a run of its own and just as repeatable: shrinking leaves items out.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
+from uuid import UUID
 
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.settings import Settings
 
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
+START_UTC: Final = 1_700_000_000
+"""Seconds since 1970-01-01 when every run begins."""
 BUSY_MS: Final = 60_000
 """Operations begin within this time; faults end soon after it."""
-PLAIN: Final = "plain"
+NON_TRANSACTIONAL: Final = "plain"
 TRANSACTIONAL: Final = "tx"
 SMALL: Final = "small"
-"""The queues of every node: one of each kind, `SMALL` a plain one with a quota of a kilobyte."""
+"""The queues of every node, one of each kind; the quota of the small ones is a kilobyte."""
 SMALL_TRANSACTIONAL: Final = "smalltx"
-QUEUES: Final = (PLAIN, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
+QUEUES: Final = (NON_TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
+_SHORT_HISTORY: Final = 100
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
@@ -30,23 +34,23 @@ FAULTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that happens.
+    """An operation of an application or an injected fault.
 
     Attributes:
         at: milliseconds since the start.
-        what: the kind, as in `workload.OPERATIONS` or `FAULTS`.
-        node: where.
-        args: further details, by name.
+        kind: one of `FAULTS`, "send", "transaction", "receive", "purge", "pause" or "offline".
+        node: name of the node.
+        args: parameters of the kind, by name.
     """
 
     at: int
-    what: str
+    kind: str
     node: str
     args: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         details = " ".join(f"{name}={value}" for name, value in self.args.items())
-        return f"t={self.at} {self.node} {self.what} {details}".rstrip()
+        return f"t={self.at} {self.node} {self.kind} {details}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +58,52 @@ class Plan:
     """A run before it is run.
 
     Attributes:
-        seed: what everything is drawn from.
+        seed: source of all choices.
         nodes: names of the queue managers.
-        settings: of all of them.
-        clocks: seconds that the clock of each is ahead.
-        router: the node that messages between two others pass by routed names, if there is one.
-        chunks: the chance that bytes arrive in pieces.
-        lossy: the chance that a datagram is lost.
+        settings: of all queue managers.
+        clock_offsets: seconds that the clock of each node is ahead.
+        router: the node by which messages between two others are routed; None for no routing.
+        split_probability: how likely bytes arrive in several chunks.
+        loss_probability: how likely a datagram is lost.
         items: by time.
     """
 
     seed: int
     nodes: tuple[str, ...]
     settings: Settings
-    clocks: tuple[int, ...]
+    clock_offsets: tuple[int, ...]
     router: str | None
-    chunks: float
-    lossy: float
+    split_probability: float
+    loss_probability: float
     items: tuple[Item, ...]
 
-    def having(self, items: Iterable[Item]) -> Plan:
-        """The same run with other items."""
+    @property
+    def short_history(self) -> bool:
+        """Whether MessageIDHistoryTable is so short that duplicates get through."""
+        return self.settings.remove_duplicate_size < _SHORT_HISTORY
+
+    def with_items(self, items: Iterable[Item]) -> Plan:
+        """Return the same run with other items."""
         return replace(self, items=tuple(items))
 
 
-def make(seed: int, *, nodes: int | None = None) -> Plan:
-    """The plan of a seed, with so many nodes if that is given, 2 to 4."""
+def address_of(node: str) -> str:
+    """Return the IP address of a node."""
+    return f"10.0.0.{NAMES.index(node) + 1}"
+
+
+def identifier_of(node: str) -> UUID:
+    """Return the identifier of the queue manager of a node."""
+    return UUID(int=0xA0 + NAMES.index(node))
+
+
+def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
+    """Make the plan of a seed.
+
+    Args:
+        seed: source of all choices.
+        nodes: the number of nodes, 2 to 4; None draws it.
+    """
     rng = Random(f"plan {seed}")
     count = nodes or rng.choice((2, 2, 3, 3, 4))
     names = NAMES[:count]
@@ -87,7 +111,8 @@ def make(seed: int, *, nodes: int | None = None) -> Plan:
     busiest = _stream(rng, names, router)
     items = _operations(rng, names, router, busiest)
     if rng.random() < 0.9:
-        items += _faults(rng, (*names, busiest[0], busiest[1]), router, [item.at for item in items])
+        times = [item.at for item in items]
+        items += _faults(rng, (*names, busiest[0], busiest[1]), router, times)
     return Plan(
         seed,
         names,
@@ -101,7 +126,7 @@ def make(seed: int, *, nodes: int | None = None) -> Plan:
 
 
 def _settings(rng: Random, count: int) -> Settings:
-    crowded = count == 2 and rng.random() < 0.1  # idle sessions must make room for others soon
+    crowded = count == 2 and rng.random() < 0.1  # idle sessions soon make room for others
     return Settings(
         session_retry_connect_ms=rng.choice((1_000, 5_000)),
         session_initialization_ms=rng.choice((5_000, 60_000)),
@@ -115,20 +140,21 @@ def _settings(rng: Random, count: int) -> Settings:
     )
 
 
-# -- what applications do ----------------------------------------------------------------------------------
+# -- operations of applications ----------------------------------------------------------------------------
 
 
 Stream = tuple[str, str, str]
-"""From where, to where, and how that is named."""
+"""Sender, destination, and the form of format name that the destination is addressed by."""
 
 
 def _stream(rng: Random, names: tuple[str, ...], router: str | None) -> Stream:
     if router is not None and rng.random() < 0.7:
-        here, there = rng.sample([name for name in names if name != router], 2)
-        return here, there, "PRIVATE"
-    here = rng.choice(names)
-    there = here if rng.random() < 0.05 else rng.choice([name for name in names if name != here])
-    return here, there, rng.choice(("OS", "OS", "TCP", "PRIVATE", "PRIVATE"))
+        sender, destination = rng.sample([name for name in names if name != router], 2)
+        return sender, destination, "PRIVATE"
+    sender = rng.choice(names)
+    local = rng.random() < 0.05
+    destination = sender if local else rng.choice([name for name in names if name != sender])
+    return sender, destination, rng.choice(("OS", "OS", "TCP", "PRIVATE", "PRIVATE"))
 
 
 def _operations(rng: Random, names: tuple[str, ...], router: str | None, busiest: Stream) -> list[Item]:
@@ -139,29 +165,30 @@ def _operations(rng: Random, names: tuple[str, ...], router: str | None, busiest
         start += rng.choice((0, 5, 50, 1_000, 8_000)) * rng.randrange(1, 4)
         if start > BUSY_MS:
             start = rng.randrange(BUSY_MS)
-        kind = _send if rng.random() < 0.5 else _transaction
-        made = kind(rng, names, start, busiest if rng.random() < 0.6 else _stream(rng, names, router))
-        budget -= made.args["count"]
-        items.append(made)
+        make_item = _send if rng.random() < 0.5 else _transaction
+        stream = busiest if rng.random() < 0.6 else _stream(rng, names, router)
+        item = make_item(rng, names, start, stream)
+        budget -= item.args["count"]
+        items.append(item)
     items += [_receive(rng, names) for _ in range(rng.randrange(4, 14))]
-    for what, chance in (("purge", 0.2), ("pause", 0.3), ("offline", 0.2)):
-        if rng.random() < chance:
+    for kind, probability in (("purge", 0.2), ("pause", 0.3), ("offline", 0.2)):
+        if rng.random() < probability:
             args: dict[str, Any] = {"queue": rng.choice(QUEUES)}
-            if what != "purge":
+            if kind != "purge":
                 args = {"ms": rng.randrange(500, 30_000), "pick": rng.randrange(8)}
-            items.append(Item(rng.randrange(BUSY_MS), what, rng.choice(names), args))
+            items.append(Item(rng.randrange(BUSY_MS), kind, rng.choice(names), args))
     return items
 
 
-def _wishes(rng: Random) -> dict[str, Any]:
-    """What a message asks for; what is usual is left out."""
-    found: dict[str, Any] = {}
+def _options(rng: Random) -> dict[str, Any]:
+    """Draw what a message asks for; defaults are left out."""
+    options: dict[str, Any] = {}
     if rng.random() < 0.3:
-        found["journal"] = True
+        options["journal"] = True
     if rng.random() < 0.4:
-        found["deadletter"] = True
+        options["deadletter"] = True
     if rng.random() < 0.4:
-        found["acks"] = int(
+        options["acks"] = int(
             rng.choice(
                 (
                     AcknowledgementsRequested.ACK_FULL_REACH_QUEUE,
@@ -171,37 +198,45 @@ def _wishes(rng: Random) -> dict[str, Any]:
             )
         )
     if rng.random() < 0.2:
-        found["reach_s"] = rng.choice((0, 2, 5, 20, 60))
+        options["reach_s"] = rng.choice((0, 2, 5, 20, 60))
     if rng.random() < 0.1:
-        found["receive_s"] = rng.choice((0, 3, 10, 60))
-    return found
+        options["receive_s"] = rng.choice((0, 3, 10, 60))
+    return options
 
 
 def _send(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -> Item:
-    here, there, form = stream
-    queue = rng.choice((PLAIN, PLAIN, PLAIN, SMALL, TRANSACTIONAL if rng.random() < 0.2 else PLAIN))
+    sender, destination, form = stream
+    queue = rng.choice(
+        (
+            NON_TRANSACTIONAL,
+            NON_TRANSACTIONAL,
+            NON_TRANSACTIONAL,
+            SMALL,
+            TRANSACTIONAL if rng.random() < 0.2 else NON_TRANSACTIONAL,
+        )
+    )
     args = {
         "count": rng.choice((1, 1, 2, 3, 8)),
-        "to": there,
+        "to": destination,
         "form": form,
         "queue": queue,
         "recoverable": rng.random() < 0.65,
         "size": rng.choice((0, 0, 10, 300, 3_000)),
-        **_wishes(rng),
+        **_options(rng),
     }
     if rng.random() < 0.2:
         args["priority"] = rng.randrange(8)
-    return Item(at, "send", here, args)
+    return Item(at, "send", sender, args)
 
 
 def _transaction(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -> Item:
-    here, there, form = stream
+    sender, destination, form = stream
     queue = TRANSACTIONAL
     if rng.random() < 0.1:
-        queue = rng.choice((SMALL_TRANSACTIONAL, SMALL_TRANSACTIONAL, PLAIN))
+        queue = rng.choice((SMALL_TRANSACTIONAL, SMALL_TRANSACTIONAL, NON_TRANSACTIONAL))
     args = {
         "count": rng.choice((1, 1, 2, 3, 8)),
-        "to": there,
+        "to": destination,
         "form": form,
         "queue": queue,
         "size": rng.choice((0, 0, 10, 300)),
@@ -209,19 +244,19 @@ def _transaction(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -
             ("commit",) * 6 + ("abort", "external commit", "external commit", "external abort")
         ),
         "hold_ms": rng.choice((0, 0, 0, 10, 2_000)),
-        **_wishes(rng),
+        **_options(rng),
     }
     if rng.random() < 0.3:
-        there, form = rng.choice(names), rng.choice(("OS", "TCP", "PRIVATE"))
-        args["also"] = {"to": there, "form": form}
-    return Item(at, "transaction", here, args)
+        destination, form = rng.choice(names), rng.choice(("OS", "TCP", "PRIVATE"))
+        args["also"] = {"to": destination, "form": form}
+    return Item(at, "transaction", sender, args)
 
 
 def _receive(rng: Random, names: tuple[str, ...]) -> Item:
     mode = rng.choice(("plain", "plain", "commit", "commit", "abort", "external commit", "external abort",
                        "take", "give back", "wait"))  # fmt: skip
     args = {
-        "queue": rng.choice((PLAIN, TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)),
+        "queue": rng.choice((NON_TRANSACTIONAL, TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)),
         "mode": mode,
         "count": rng.choice((1, 3, 10, 50)),
         "hold_ms": rng.choice((0, 0, 20, 3_000)),
@@ -229,31 +264,29 @@ def _receive(rng: Random, names: tuple[str, ...]) -> Item:
     return Item(rng.randrange(BUSY_MS + 10_000), "receive", rng.choice(names), args)
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------
+# -- faults ------------------------------------------------------------------------------------------------
 
 
 def _faults(rng: Random, names: tuple[str, ...], router: str | None, busy: list[int]) -> list[Item]:
-    """Most of them come soon after something else begins, when messages are on their way."""
-    kinds = [kind for kind in FAULTS if rng.random() < 0.5 and (kind != "amnesia" or router)] or [
-        "crash",
-        "cut",
-    ]
+    """Draw faults, most of them soon after one of the `busy` times, when messages are in flight."""
+    kinds = [kind for kind in FAULTS if rng.random() < 0.5 and (kind != "amnesia" or router)]
+    kinds = kinds or ["crash", "cut"]
     items = []
     for _ in range(rng.choice((2, 4, 8, 16))):
-        what = rng.choice(kinds)
+        kind = rng.choice(kinds)
         at = rng.choice(busy) + rng.choice((0, 1, 20, 100, 500, 1_000, 5_000)) * rng.randrange(3)
         if rng.random() < 0.2:
             at = rng.randrange(BUSY_MS)
         node = rng.choice((*names, router or names[0]))
-        if what == "amnesia" and router is not None:
-            node = router  # what others send by it they still hold
-        items.append(Item(at, what, node, _damage(rng, what, names)))
+        if kind == "amnesia" and router is not None:
+            node = router  # the senders still hold what they send by it
+        items.append(Item(at, kind, node, _fault_args(rng, kind, names)))
     return items
 
 
-def _damage(rng: Random, what: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _fault_args(rng: Random, kind: str, names: tuple[str, ...]) -> dict[str, Any]:
     short = rng.choice((50, 500, 3_000, 20_000))
-    match what:
+    match kind:
         case "crash":
             return {"after": rng.choice((0, 0, 1, 2, 3, 5)), "ms": rng.choice((1, 100, 2_000, 15_000))}
         case "cut":

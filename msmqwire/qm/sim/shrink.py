@@ -1,8 +1,8 @@
-"""A failing run made as short as it can be: what is not needed for it to fail in the same way is left out."""
+"""Shrink a failing run: leave out what is not needed for it to violate the same invariant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,8 +17,8 @@ class _Shrinking:
         assert outcome.violation is not None, "only what fails is shrunk"
         self.plan, self._invariant, self._runs = outcome.plan, outcome.violation.invariant, 0
 
-    def holds(self, plan: Plan) -> bool:
-        """Whether a plan fails in the same way; it is the best one then."""
+    def accept(self, plan: Plan) -> bool:
+        """Run a plan; make it the current one and return True if it violates the same invariant."""
         if self._runs >= RUNS_MAX:
             return False
         self._runs += 1
@@ -35,74 +35,83 @@ class _Shrinking:
             start = 0
             while start < len(self.plan.items):
                 items = self.plan.items
-                if not self.holds(self.plan.having(items[:start] + items[start + size :])):
+                if not self.accept(self.plan.with_items(items[:start] + items[start + size :])):
                     start += size
             if size == 1:
                 return
             size //= 2
 
     def simpler_items(self) -> None:
-        """Fewer messages in each, and nothing that they do not need to ask for."""
-        for place in range(len(self.plan.items)):
-            for simpler in _simpler(self.plan.items[place]):
+        """Reduce the number of messages of each item, and the options that they ask for."""
+        for index in range(len(self.plan.items)):
+            for simplify in _simplifications(self.plan.items[index]):
                 items = self.plan.items
-                self.holds(self.plan.having((*items[:place], simpler(items[place]), *items[place + 1 :])))
+                simpler = (*items[:index], simplify(items[index]), *items[index + 1 :])
+                self.accept(self.plan.with_items(simpler))
 
-    def plainer(self) -> None:
-        """Nodes that nothing happens at, clocks that differ, pieces and losses."""
+    def simpler_setting(self) -> None:
+        """Leave out nodes without items, differing clocks, chunks, losses and routing."""
         plan = self.plan
-        named = {plan.router} | {item.node for item in plan.items}
-        named |= {value for item in plan.items for value in _values(item.args)}
-        kept = [place for place, name in enumerate(plan.nodes) if name in named]
-        if len(kept) < len(plan.nodes):
-            nodes = tuple(plan.nodes[place] for place in kept)
-            self.holds(replace(plan, nodes=nodes, clocks=tuple(plan.clocks[place] for place in kept)))
+        needed = {plan.router} | {item.node for item in plan.items}
+        needed |= {value for item in plan.items for value in _strings(item.args)}
+        clocks = {
+            name: clock for name, clock in zip(plan.nodes, plan.clock_offsets, strict=True) if name in needed
+        }
+        if len(clocks) < len(plan.nodes):
+            self.accept(replace(plan, nodes=tuple(clocks), clock_offsets=tuple(clocks.values())))
         for change in (
-            {"chunks": 0.0},
-            {"lossy": 0.0},
-            {"clocks": (0,) * len(self.plan.nodes)},
+            {"split_probability": 0.0},
+            {"loss_probability": 0.0},
+            {"clock_offsets": (0,) * len(self.plan.nodes)},
             {"router": None},
         ):
             changed = replace(self.plan, **change)
             if changed != self.plan:
-                self.holds(changed)
+                self.accept(changed)
 
 
-def _values(args: Any) -> Iterator[Any]:
+def _strings(args: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the strings among the parameters of an item."""
     for value in args.values():
         if isinstance(value, dict):
-            yield from _values(value)
+            yield from _strings(value)
         elif isinstance(value, str):
             yield value
 
 
-def _simpler(item: Item) -> Iterator[Any]:
-    def without(name: str) -> Any:
+def _simplifications(item: Item) -> Iterator[Callable[[Item], Item]]:
+    """Yield functions, each of which simplifies the present version of an item."""
+
+    def without(name: str) -> Callable[[Item], Item]:
         return lambda now: replace(now, args={key: value for key, value in now.args.items() if key != name})
 
-    def given(name: str, value: Any) -> Any:
+    def having(name: str, value: Any) -> Callable[[Item], Item]:
         return lambda now: replace(now, args={**now.args, name: value})
 
-    if item.what in ("send", "transaction", "receive"):
+    if item.kind in ("send", "transaction", "receive"):
         for count in (1, 2, 3):
             if count < item.args["count"]:
-                yield given("count", count)
+                yield having("count", count)
         if item.args.get("hold_ms"):
-            yield given("hold_ms", 0)
+            yield having("hold_ms", 0)
         for name in ("journal", "deadletter", "acks", "reach_s", "receive_s", "priority", "also"):
             if name in item.args:
                 yield without(name)
         if item.args.get("size"):
-            yield given("size", 0)
+            yield having("size", 0)
 
 
 def shrink(outcome: Outcome) -> Outcome:
-    """The shortest run found that violates the same invariant, with its story."""
+    """Shrink a run that violates an invariant.
+
+    Returns:
+        The shortest run found that violates the same invariant, with its story.
+    """
     shrinking = _Shrinking(outcome)
     before = None
     while before != shrinking.plan:
         before = shrinking.plan
         shrinking.fewer_items()
-        shrinking.plainer()
+        shrinking.simpler_setting()
         shrinking.simpler_items()
     return World(shrinking.plan, story=True).run()

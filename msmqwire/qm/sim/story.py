@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+_COLUMN_WIDTH = 10
+
 
 class Line(NamedTuple):
-    """One thing that happened: at a node, or from it to another one."""
+    """One thing that happened, at a node or from it to another one.
+
+    Attributes:
+        at: milliseconds since the start.
+        node: name of the node; "" for the run as a whole.
+        text: what happened.
+        other: name of the node that the arrow points to; "" for none.
+    """
 
     at: int
     node: str
@@ -19,33 +28,31 @@ class Story:
     """The lines of a run, in order.
 
     Attributes:
-        wanted: whether lines are kept.
+        enabled: whether lines are recorded.
     """
 
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = wanted
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
         self.lines: list[Line] = []
 
     def add(self, at: int, node: str, text: str, other: str = "") -> None:
-        """One more line."""
+        """Append a line."""
         self.lines.append(Line(at, node, text, other))
 
-    def diagram(self, nodes: Sequence[str], *, last: int | None = None) -> str:
-        """A column for each node, an arrow for what goes from one to another; the last lines, or all."""
-        lines = self.lines if last is None else self.lines[-last:]
-        width = 10
+    def diagram(self, nodes: Sequence[str]) -> str:
+        """Draw a column for each node and an arrow for what goes from one to another."""
+        width = _COLUMN_WIDTH
         columns = {name: number * width for number, name in enumerate(nodes)}
-        head = "        ms  " + "".join(f"{name:<{width}}" for name in nodes)
-        rows = [head.rstrip()]
-        for line in lines:
-            art = ["|" if place % width == 0 else " " for place in range(width * len(nodes))]
-            place, other = columns.get(line.node), columns.get(line.other)
-            if place is not None:
-                art[place] = "*"
-            if place is not None and other is not None and place != other:
-                low, high = min(place, other), max(place, other)
-                for between in range(low + 1, high):
-                    art[between] = "-"
-                art[other] = ">" if other > place else "<"
-            rows.append(f"{line.at:>10}  {''.join(art)}{line.text}")
+        header = "        ms  " + "".join(f"{name:<{width}}" for name in nodes)
+        rows = [header.rstrip()]
+        for line in self.lines:
+            cells = ["|" if column % width == 0 else " " for column in range(width * len(nodes))]
+            source, target = columns.get(line.node), columns.get(line.other)
+            if source is not None:
+                cells[source] = "*"
+            if source is not None and target is not None and source != target:
+                low, high = min(source, target), max(source, target)
+                cells[low + 1 : high] = "-" * (high - low - 1)
+                cells[target] = ">" if target > source else "<"
+            rows.append(f"{line.at:>10}  {''.join(cells)}{line.text}")
         return "\n".join(rows)

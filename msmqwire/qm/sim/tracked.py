@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from enum import StrEnum
+from typing import Any
 
 from msmqwire.qm.model.message import ObjectId
 
-if TYPE_CHECKING:
-    from msmqwire.qm.sim.node import Node
 
-EXPRESS: Final = "express"
-RECOVERABLE: Final = "recoverable"
-TRANSACTIONAL: Final = "transactional"
+class Delivery(StrEnum):
+    """The guarantee with which a message is sent."""
 
-OPEN: Final = "open"  # in a transaction that has not ended
-COMMITTED: Final = "committed"
-ABORTED: Final = "aborted"
-LOST: Final = "lost"  # its sender went down before it was durable
-REFUSED: Final = "refused"  # by the sender's own queue manager, when it was sent
+    EXPRESS = "express"
+    RECOVERABLE = "recoverable"
+    TRANSACTIONAL = "transactional"
+
+
+class SendState(StrEnum):
+    """What became of the sending of a message."""
+
+    OPEN = "open"  # in a transaction that has not ended
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    LOST = "lost"  # its sender crashed before it was durable
+    REFUSED = "refused"  # by the sender's own queue manager, when it was sent
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Tracked:
-    """A message that an application has sent.
+    """A message that an application has sent. Nodes are given by their names.
 
     Attributes:
         number: in the run; its body begins with it.
-        node: the sender.
-        kind: EXPRESS, RECOVERABLE or TRANSACTIONAL.
-        to, queue: where it is to go.
-        name: how that was named: with the sender it makes the stream whose order holds.
-        wishes: what it asks for, as in the plan.
-        sent_utc: by the clock of the sender.
-        state: OPEN, COMMITTED, ABORTED, LOST or REFUSED.
+        sender: the node that sends it.
+        delivery: the guarantee with which it is sent.
+        destination, queue: the node and the queue that it is sent to.
+        format_name: how the queue was named: sender and format name make the stream whose order holds.
+        options: what it asks for, as in the plan.
+        sent_utc: when it was sent, by the clock of the sender.
+        state: what became of the sending.
         transaction: the transaction it is part of, 0 for none.
         sent_index, committed_index: the order of sending and of commits.
         identifier: of the message.
-        sequence: its place in a transactional sequence (TimeStamp, Ordinal, number), once transmitted.
-        transmitted_by: names of the nodes that have sent it over a connection.
-        stored_by: names of the nodes that have had it in their stores, or the fact that they took it.
-        arrivals: (epoch, number of the position) at its destination, in order; not those that a crash undid.
+        sequence: its position in a transactional sequence (TimeStamp, Ordinal, number), once transmitted.
+        transmitted_by: the nodes that have sent it over a connection.
+        stored_by: the nodes that have had it in their stores, or the fact that they accepted it.
+        arrivals: (epoch, number of the position) at its destination, in order, without those that a crash
+            undid.
         received: how often it was received for good.
         failed: the class of message for which it was removed from its destination queue; 0 if it was not.
         refusal: the class for which its destination refused it; 0 if it did not.
         expired_at: the node that gave it up for its TimeToReachQueue; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
-        acknowledgements: class and maker of the administration acknowledgements about it.
+        acknowledgements: class and origin of the administration acknowledgements about it.
     """
 
     number: int
-    node: Node
-    kind: str
-    to: Node
+    sender: str
+    delivery: Delivery
+    destination: str
     queue: str
-    name: str
-    wishes: dict[str, object]
+    format_name: str
+    options: dict[str, Any]
     sent_utc: int
-    state: str = COMMITTED
+    state: SendState = SendState.COMMITTED
     transaction: int = 0
     sent_index: int = 0
     committed_index: int = 0
@@ -75,9 +82,17 @@ class Tracked:
     acknowledgements: list[tuple[int, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"#{self.number} ({self.kind}, {self.node} to {self.to}\\{self.queue})"
+        return f"#{self.number} ({self.delivery}, {self.sender} to {self.destination}\\{self.queue})"
 
     __repr__ = __str__
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.delivery is Delivery.TRANSACTIONAL
+
+    @property
+    def is_express(self) -> bool:
+        return self.delivery is Delivery.EXPRESS
 
     @property
     def label(self) -> str:
@@ -87,22 +102,17 @@ class Tracked:
     @property
     def reach_s(self) -> int | None:
         """TimeToReachQueue in seconds; None for the default, which is longer than a run."""
-        found = self.wishes.get("reach_s")
-        return found if isinstance(found, int) else None
+        limit: int | None = self.options.get("reach_s")
+        return limit
 
-    def expired(self, utc: int) -> bool:
+    @property
+    def acknowledgements_requested(self) -> int:
+        """AcknowledgementsRequested."""
+        return int(self.options.get("acks", 0))
+
+    def has_expired(self, utc: int) -> bool:
         """Whether TimeToReachQueue is over by a clock."""
         return self.reach_s is not None and utc - self.sent_utc > self.reach_s
-
-    def kept_by(self, node: Node) -> bool:
-        """Whether a session acknowledgement of a node is true.
-
-        At the destination of a transactional message it says nothing about it: one that does not follow in
-        its sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement is what counts.
-        """
-        if self.kind == TRANSACTIONAL and node is self.to:
-            return True
-        return node.name in self.stored_by or node.world.plan.settings.remove_duplicate_size < 100
 
     def precedes(self, other: Tracked) -> bool:
         """Whether it must arrive before another one of its stream, if both do."""

@@ -1,19 +1,43 @@
-"""What a run is ended by when an invariant does not hold."""
+"""The invariants of a run, and the exception that ends a run in which one does not hold."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 
-class Violated(Exception):
+
+class Invariant(StrEnum):
+    """What must hold throughout a run, in the words of its report."""
+
+    NO_ERRORS = "no errors"
+    ONCE = "transactional messages arrive exactly once"
+    IN_ORDER = "transactional messages arrive in order"
+    NOT_BOTH = "none is both consumed and dead-lettered"
+    HELD = "none is lost while its sender holds it"
+    NOT_TWICE = "recoverable messages arrive once"
+    SENT_ONLY = "only what was sent arrives"
+    ACKNOWLEDGED = "acknowledgements are sent at most as often as allowed"
+    DURABLE = "nothing is acknowledged before it is durable"
+    NUMBERED = "a message keeps its number, and no two have one"
+    RECEIVED_ONCE = "a message is received once"
+    JOURNALED_ONCE = "a message is journaled once, if asked for"
+    HANGS = "nothing hangs"
+    BOUNDED = "memory and tables stay bounded"
+    STATES = "the state of every session is one of the named states"
+    RECOVERABLE = "recoverable messages are never lost"
+    TRANSACTIONS_LOST = "transactional messages are never lost"
+
+
+class Violation(Exception):
     """An invariant does not hold.
 
     Attributes:
         invariant: which one.
-        what: what was found instead.
+        details: what happened instead.
     """
 
-    def __init__(self, invariant: str, what: str) -> None:
-        super().__init__(f"{invariant}: {what}")
-        self.invariant, self.what = invariant, what
+    def __init__(self, invariant: Invariant, details: str) -> None:
+        super().__init__(f"{invariant}: {details}")
+        self.invariant, self.details = invariant, details
 
-    def __reduce__(self) -> tuple[type[Violated], tuple[str, str]]:
-        return Violated, (self.invariant, self.what)
+    def __reduce__(self) -> tuple[type[Violation], tuple[Invariant, str]]:
+        return Violation, (self.invariant, self.details)

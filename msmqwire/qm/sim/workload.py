@@ -1,10 +1,10 @@
-"""The applications of a run, and the hand that does the damage: carries out the items of a plan."""
+"""Carries out the items of a plan: the operations of applications, and the injected faults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK
@@ -13,7 +13,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ReadCompleted, TransactionReply
-from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
@@ -23,34 +23,36 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import NULL_GUID, TIME_TO_REACH_QUEUE, Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.rules.transactions import PREPARE_DONE
-from msmqwire.qm.sim import tracked as states
-from msmqwire.qm.sim.ledger import RECEIVED_ONCE, tag
+from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.ledger import Ledger, message_number
+from msmqwire.qm.sim.network import Network
+from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import QUEUES, SMALL, SMALL_TRANSACTIONAL, TRANSACTIONAL, Item
-from msmqwire.qm.sim.tracked import Tracked
-from msmqwire.qm.sim.violation import Violated
-
-if TYPE_CHECKING:
-    from msmqwire.qm.sim.node import Node
-    from msmqwire.qm.sim.world import World
+from msmqwire.qm.sim.store_contents import StoreContents
+from msmqwire.qm.sim.tracked import Delivery, SendState, Tracked
+from msmqwire.qm.sim.violation import Invariant, Violation
 
 ADMIN: Final = "admin"
-_ALL: Final = (*QUEUES, ADMIN)
+_ALL_QUEUES: Final = (*QUEUES, ADMIN)
 _DECIDE_MS: Final = 400
+"""A coordinator decides within this time."""
 _WAIT_MS: Final = 4_000
+"""How long a read waits for a message."""
 
 
-class Unit:
-    """A transaction of an application, or of a coordinator that several take part in.
+class ApplicationTransaction:
+    """A transaction as an application sees it, or a coordinator with several participants.
 
     Attributes:
+        node: where it takes place.
+        identifier: of the transaction.
         messages: those it sends.
-        taken: those it receives.
+        taken: numbers of those it receives.
         external: whether a coordinator decides.
-        commit: how it is to end.
-        prepared: whether the coordinator was told that it is prepared: from then on its word holds.
-        decided: whether the coordinator has given its word.
+        commit: whether it is to be committed.
+        prepared: whether the coordinator has heard that it is prepared: from then on its decision is binding.
+        decided: whether the coordinator has decided.
     """
 
     def __init__(self, node: Node, identifier: UUID, end: str) -> None:
@@ -63,127 +65,109 @@ class Unit:
 
 
 class Workload:
-    """What applications do.
+    """All applications and administrators of a run, and its faults.
 
     Attributes:
         drained: whether everything has been read at the end.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._units: dict[UUID, Unit] = {}
-        self._numbers = 0
-        self._private: dict[tuple[str, str], int] = {}
-        self._taken: dict[tuple[str, int], str] = {}  # who has a message and has not ended
-        self._waiting: dict[tuple[str, int, int], str] = {}
+    def __init__(
+        self,
+        environment: Environment,
+        nodes: Mapping[str, Node],
+        ledger: Ledger,
+        contents: StoreContents,
+        network: Network,
+    ) -> None:
+        self._environment, self._nodes, self._network = environment, nodes, network
+        self._ledger, self._contents = ledger, contents
+        self._transactions: dict[UUID, ApplicationTransaction] = {}
+        self._messages_sent = 0
+        self._private_numbers: dict[tuple[str, str], int] = {}
+        self._taken: set[tuple[str, int]] = set()  # by readers that have not ended
+        self._waiting_reads: set[tuple[str, int, int]] = set()
         self.drained = False
 
     # -- before and after -------------------------------------------------------------------------------
 
-    def routes(self, node: Node) -> Routes:
-        """The fixed routes of a node: by the router, for all but itself and its own."""
-        router = self._world.plan.router
-        found: dict[UUID | None, list[UUID | str]] = {}
-        for other in self._world.nodes.values():
-            if other is not node:
-                direct = router is None or router in (node.name, other.name)
-                found[other.identifier] = [other.name if direct or router is None else router]
-        return found
-
     def prepare(self) -> None:
-        """Make the queues, on all nodes."""
-        for node in self._world.nodes.values():
-            node.call(partial(self._make_queues, node))
+        """Create the queues on all nodes."""
+        for node in self._nodes.values():
+            node.call(partial(self._create_queues, node))
 
-    def _make_queues(self, node: Node, core: Core) -> None:
-        for name in _ALL:
-            wanted = Queue(NULL_GUID)
-            core.queues.set_defaults(wanted)
-            wanted.pathname = f"{node.name}\\private$\\{name}"
-            wanted.transactional = name in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
-            wanted.security = access.default_security(access.ANONYMOUS)
+    def _create_queues(self, node: Node, core: Core) -> None:
+        for name in _ALL_QUEUES:
+            template = Queue(NULL_GUID)
+            core.queues.set_defaults(template)
+            template.pathname = f"{node.name}\\private$\\{name}"
+            template.transactional = name in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
+            template.security = access.default_security(access.ANONYMOUS)
             if name in (SMALL, SMALL_TRANSACTIONAL):
-                wanted.quota = 1
-            status, queue = core.queues.create(wanted)
-            assert queue is not None, f"nothing hinders it: {status:#x}"
-            self._private[node.name, name] = queue.private_queue_number
+                template.quota = 1
+            status, queue = core.queues.create(template)
+            assert queue is not None, f"nothing prevents it: {status:#x}"
+            self._private_numbers[node.name, name] = queue.private_queue_number
 
-    def calm(self) -> None:
-        """Faults are over: what was paused goes on, and every transaction ends."""
-        for node in self._world.nodes.values():
+    def end_transactions(self) -> None:
+        """After the faults, resume what was paused and end every transaction."""
+        for node in self._nodes.values():
             node.call(_resume_all)
-        for unit in list(self._units.values()):
-            self._end(unit)
+        for transaction in list(self._transactions.values()):
+            self._end(transaction)
 
     def drain(self) -> None:
         """Read everything that is left."""
         self.drained = True
-        for node in self._world.nodes.values():
-            for queue in _ALL:
+        for node in self._nodes.values():
+            for queue in _ALL_QUEUES:
                 self._receive(node, {"queue": queue, "mode": "plain", "count": 1_000, "hold_ms": 0})
 
     # -- items of a plan --------------------------------------------------------------------------------
 
     def action(self, item: Item) -> Callable[[], None]:
-        """What an item of the plan does."""
-        world = self._world
-        node, args = world.nodes[item.node], item.args
-        return lambda: _ACTIONS[item.what](self, node, args)
+        """Return a function that carries out an item of the plan."""
+        node, args = self._nodes[item.node], item.args
+        return lambda: _ACTIONS[item.kind](self, node, args)
 
     def _send(self, node: Node, args: Any) -> None:
-        def sends(core: Core) -> None:
+        def send_all(core: Core) -> None:
             for _ in range(args["count"]):
-                self._one(node, core, args, None)
+                self._send_message(node, core, args, None)
 
-        node.call(sends)
+        node.call(send_all)
 
     def _transaction(self, node: Node, args: Any) -> None:
-        world = self._world
+        def send_all(core: Core) -> None:
+            transaction = self._begin(node, core, args["end"])
+            for index in range(args["count"]):
+                other = args.get("also", {}) if index % 2 else {}
+                self._send_message(node, core, {**args, **other}, transaction)
+            self._end_after(core, transaction, args["hold_ms"])
 
-        def sends(core: Core) -> None:
-            unit = self._begin(node, core, args["end"])
-            transaction = core.queue_manager.transactions[unit.identifier]
-            for number in range(args["count"]):
-                where = args
-                if "also" in args and number % 2:
-                    where = {**args, **args["also"]}
-                self._one(node, core, where, unit, transaction)
-            if args["hold_ms"]:
-                world.after(args["hold_ms"], lambda: self._end(unit))
-            else:
-                self._end_now(core, unit)
+        node.call(send_all)
 
-        node.call(sends)
-
-    def _begin(self, node: Node, core: Core, end: str) -> Unit:
-        identifier = self._world.guid()
-        core.transactions.create(identifier)
-        unit = self._units[identifier] = Unit(node, identifier, end)
-        return unit
-
-    def _name(self, node: Node, args: Any) -> FormatName:
-        to = self._world.nodes[args["to"]]
-        queue = args["queue"]
+    def _format_name(self, args: Any) -> FormatName:
+        """Return the format name of a queue, in the form that an item asks for."""
+        node, queue = self._nodes[args["to"]], args["queue"]
         match args["form"]:
             case "PRIVATE":
-                return parse_format_name(f"PRIVATE={to.identifier}\\{self._private[to.name, queue]:x}")
+                number = self._private_numbers[node.name, queue]
+                return parse_format_name(f"PRIVATE={node.identifier}\\{number:x}")
             case "TCP":
-                return parse_format_name(f"DIRECT=TCP:{to.address}\\private$\\{queue}")
-        return parse_format_name(f"DIRECT=OS:{to.name}\\private$\\{queue}")
+                return parse_format_name(f"DIRECT=TCP:{node.address}\\private$\\{queue}")
+        return parse_format_name(f"DIRECT=OS:{node.name}\\private$\\{queue}")
 
-    def _one(
-        self, node: Node, core: Core, args: Any, unit: Unit | None, transaction: Transaction | None = None
+    def _send_message(
+        self, node: Node, core: Core, args: Any, transaction: ApplicationTransaction | None
     ) -> None:
-        """Send one message."""
-        world = self._world
-        self._numbers += 1
-        name = self._name(node, args)
-        kind = states.RECOVERABLE if args.get("recoverable") else states.EXPRESS
+        self._messages_sent += 1
+        format_name = self._format_name(args)
+        delivery = Delivery.RECOVERABLE if args.get("recoverable") else Delivery.EXPRESS
         tracked = Tracked(
-            self._numbers, node, states.TRANSACTIONAL if unit else kind, world.nodes[args["to"]],
-            args["queue"], name.canonical, dict(args), node.utc,
+            self._messages_sent, node.name, Delivery.TRANSACTIONAL if transaction else delivery, args["to"],
+            args["queue"], format_name.canonical, dict(args), node.utc,
         )  # fmt: skip
-        status, descriptor = core.queues.open(name, QueueAccessType.SEND_ACCESS)
+        status, descriptor = core.queues.open(format_name, QueueAccessType.SEND_ACCESS)
         assert descriptor is not None, f"{status:#x}: a queue can always be opened to send"
         message = Message(
             body=f"#{tracked.number};".encode() + bytes(args["size"]),
@@ -198,212 +182,242 @@ class Workload:
         )
         if args.get("acks"):
             form = "OS" if tracked.number % 2 else "PRIVATE"
-            message.administration = self._name(node, {"to": node.name, "queue": ADMIN, "form": form})
-        world.ledger.add(tracked)
-        if unit is not None:
-            tracked.transaction, tracked.state = world.ledger.index(), states.OPEN
-            unit.messages.append(tracked)
-            tracked.transaction = unit.messages[0].transaction
-        found = core.send(descriptor, message, transaction)
+            message.administration = self._format_name({"to": node.name, "queue": ADMIN, "form": form})
+        self._ledger.add(tracked)
+        core_transaction = None
+        if transaction is not None:
+            core_transaction = core.queue_manager.transactions[transaction.identifier]
+            tracked.transaction, tracked.state = self._ledger.next_index(), SendState.OPEN
+            transaction.messages.append(tracked)
+            tracked.transaction = transaction.messages[0].transaction
+        result = core.send(descriptor, message, core_transaction)
         core.queues.close(descriptor)
-        world.tell(node.name, f"sends {tracked}" + ("" if found is EnqueueStatus.OK else f": {found.name}"))
-        if found is not EnqueueStatus.OK:
-            tracked.state = states.REFUSED
+        failure = "" if result is EnqueueStatus.OK else f": {result.name}"
+        self._environment.log(node.name, f"sends {tracked}{failure}")
+        if failure:
+            tracked.state = SendState.REFUSED
             return
-        world.ledger.sent(tracked, message.identifier)
+        self._ledger.sent(tracked, message.identifier)
 
     # -- transactions -----------------------------------------------------------------------------------
 
-    def _end(self, unit: Unit) -> None:
-        if unit.identifier in self._units:
-            unit.node.call(lambda core: self._end_now(core, unit))
+    def _begin(self, node: Node, core: Core, end: str) -> ApplicationTransaction:
+        identifier = self._environment.guid()
+        core.transactions.create(identifier)
+        transaction = self._transactions[identifier] = ApplicationTransaction(node, identifier, end)
+        return transaction
 
-    def _end_now(self, core: Core, unit: Unit) -> None:
-        transaction = core.queue_manager.transactions.get(unit.identifier)
-        if unit.external and not unit.prepared and transaction is not None and not transaction.prepared:
-            self._world.tell(unit.node.name, "prepares a transaction")
-            core.transactions.dtc_prepare(unit.identifier, single_phase=False)
-            return
-        if unit.external and not unit.prepared and transaction is not None:
-            if not self._world.calm:
+    def _end_after(self, core: Core, transaction: ApplicationTransaction, hold_ms: int) -> None:
+        """End a transaction after a time, within this step for 0."""
+        if hold_ms:
+            self._environment.after(hold_ms, lambda: self._end(transaction))
+        else:
+            self._end_now(core, transaction)
+
+    def _end(self, transaction: ApplicationTransaction) -> None:
+        if transaction.identifier in self._transactions:
+            transaction.node.call(lambda core: self._end_now(core, transaction))
+
+    def _end_now(self, core: Core, transaction: ApplicationTransaction) -> None:
+        """Prepare a transaction that has a coordinator; commit or abort any other."""
+        in_core = core.queue_manager.transactions.get(transaction.identifier)
+        if transaction.external and not transaction.prepared and in_core is not None:
+            if not in_core.prepared:
+                self._environment.log(transaction.node.name, "prepares a transaction")
+                core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+                return
+            if not self._environment.faults_over:
                 return  # the reply is on its way
-            unit.commit = False
-        self._decide(core, unit)
+            transaction.commit = False
+        self._decide(core, transaction)
 
-    def _decide(self, core: Core, unit: Unit) -> None:
+    def _decide(self, core: Core, transaction: ApplicationTransaction) -> None:
         """Commit or abort."""
-        if not unit.external:  # a coordinator remembers its decision until it is carried out
-            del self._units[unit.identifier]
-        for number in unit.taken:
-            self._taken.pop((unit.node.name, number), None)
-        messages = [one for one in unit.messages if one.state == states.OPEN]
-        unit.decided = True
-        word = "commits" if unit.commit else "aborts"
+        identifier, node = transaction.identifier, transaction.node
+        if not transaction.external:  # a coordinator remembers its decision until it is carried out
+            del self._transactions[identifier]
+        self._release(transaction)
+        messages = [tracked for tracked in transaction.messages if tracked.state is SendState.OPEN]
+        transaction.decided = True
         if messages:
-            self._world.tell(unit.node.name, f"{word} {', '.join(map(str, messages))}")
-        transaction = core.queue_manager.transactions.get(unit.identifier)
-        if transaction is None:
+            verb = "commits" if transaction.commit else "aborts"
+            self._environment.log(node.name, f"{verb} {', '.join(map(str, messages))}")
+        in_core = core.queue_manager.transactions.get(identifier)
+        if in_core is None:
             return
-        if unit.commit:
-            otherwise = states.OPEN if unit.external else states.LOST
-            self._world.ledger.committed(unit.node, messages, otherwise)
+        if transaction.commit:
+            after_crash = SendState.OPEN if transaction.external else SendState.LOST
+            self._ledger.committed(node.name, messages, after_crash)
         else:
-            for one in messages:
-                one.state = states.ABORTED
-        if unit.external:
-            ended = core.transactions.dtc_commit if unit.commit else core.transactions.dtc_abort
-            ended(unit.identifier)
-        elif unit.commit:
-            core.commit(transaction)
+            for tracked in messages:
+                tracked.state = SendState.ABORTED
+        if transaction.external:
+            end = core.transactions.dtc_commit if transaction.commit else core.transactions.dtc_abort
+            end(identifier)
+        elif transaction.commit:
+            core.commit(in_core)
         else:
-            core.transactions.abort(unit.identifier)
+            core.transactions.abort(identifier)
+
+    def _release(self, transaction: ApplicationTransaction) -> None:
+        """Let others read what a transaction has received."""
+        self._taken -= {(transaction.node.name, number) for number in transaction.taken}
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
-        """`TransactionReply`: the coordinator decides some time later."""
-        unit = self._units.get(reply.transaction)
-        if unit is not None and reply.tag != PREPARE_DONE:
-            del self._units[reply.transaction]
-        elif unit is not None:
-            unit.prepared = True
-            self._world.after(self._world.rng.randrange(_DECIDE_MS), lambda: self._end(unit))
+        """Take a `TransactionReply`: the coordinator decides some time later."""
+        transaction = self._transactions.get(reply.transaction)
+        if transaction is not None and reply.tag != PREPARE_DONE:
+            del self._transactions[reply.transaction]
+        elif transaction is not None:
+            transaction.prepared = True
+            self._decide_soon(transaction)
 
-    def down(self, node: Node) -> None:
-        """A node goes down: what it has not prepared is lost, what was read and not ended is free again."""
-        for unit in [one for one in self._units.values() if one.node is node]:
-            if not unit.external or not any(
-                key == unit.identifier.bytes for key, _ in node.store.rows(Table.TRANSACTION)
-            ):
-                del self._units[unit.identifier]
-                for one in unit.messages:
-                    if one.state == states.OPEN:
-                        one.state = states.LOST
-                for number in unit.taken:
-                    self._taken.pop((node.name, number), None)
-        held = {number for unit in self._units.values() if unit.node is node for number in unit.taken}
-        for name, number in list(self._taken):
-            if name == node.name and number not in held:
-                del self._taken[name, number]
+    def _decide_soon(self, transaction: ApplicationTransaction) -> None:
+        delay = self._environment.rng.randrange(_DECIDE_MS)
+        self._environment.after(delay, partial(self._end, transaction))
 
-    def up(self, node: Node) -> None:
-        """A node is back: the coordinator tells it what was decided, or asks again."""
-        for unit in [one for one in self._units.values() if one.node is node]:
-            unit.commit = unit.commit and (unit.prepared or unit.decided)
-            unit.prepared = True
-            self._world.after(self._world.rng.randrange(_DECIDE_MS), partial(self._end, unit))
+    def crashed(self, node: Node) -> None:
+        """Forget what a node has lost: transactions that are not prepared, and reads that have not ended."""
+        prepared = {key for key, _ in node.store.rows(Table.TRANSACTION)}
+        for transaction in self._transactions_of(node):
+            if not (transaction.external and transaction.identifier.bytes in prepared):
+                del self._transactions[transaction.identifier]
+                for tracked in transaction.messages:
+                    if tracked.state is SendState.OPEN:
+                        tracked.state = SendState.LOST
+        locked = {
+            (node.name, number) for transaction in self._transactions_of(node) for number in transaction.taken
+        }
+        self._taken = {key for key in self._taken if key[0] != node.name or key in locked}
+
+    def started(self, node: Node) -> None:
+        """Have the coordinator repeat its decisions to a node that is back, or ask again."""
+        for transaction in self._transactions_of(node):
+            transaction.commit = transaction.commit and (transaction.prepared or transaction.decided)
+            transaction.prepared = True
+            self._decide_soon(transaction)
+
+    def _transactions_of(self, node: Node) -> list[ApplicationTransaction]:
+        return [transaction for transaction in self._transactions.values() if transaction.node is node]
 
     # -- receiving --------------------------------------------------------------------------------------
 
     def _receive(self, node: Node, args: Any) -> None:
-        def receives(core: Core) -> None:
+        def receive(core: Core) -> None:
             name = parse_format_name(f"DIRECT=OS:{node.name}\\private$\\{args['queue']}")
             status, descriptor = core.queues.open(name, QueueAccessType.RECEIVE_ACCESS)
-            assert descriptor is not None, f"{status:#x}: the queue is there"
+            assert descriptor is not None, f"{status:#x}: the queue exists"
             mode = args["mode"]
             if mode == "wait":
-                self._wait(node, core, descriptor)
+                self._receive_waiting(node, core, descriptor)
             elif mode == "plain":
                 while core.messages.dequeue(descriptor, timeout=0).status == MQ_OK:
                     pass
                 core.queues.close(descriptor)
             elif mode in ("take", "give back"):
-                self._take(node, core, descriptor, args)
+                self._receive_in_two_steps(node, core, descriptor, args)
             else:
                 self._receive_in_transaction(node, core, descriptor, args)
 
-        node.call(receives)
+        node.call(receive)
 
-    def _wait(self, node: Node, core: Core, descriptor: OpenQueueDescriptor) -> None:
-        """A read that waits for a message to come."""
+    def _receive_waiting(self, node: Node, core: Core, descriptor: OpenQueueDescriptor) -> None:
+        """Begin a read that waits for a message to arrive."""
         read = core.messages.dequeue(descriptor, timeout=_WAIT_MS)
         if read.request:
-            self._waiting[node.name, node.epoch, read.request] = str(descriptor.format_name)
+            self._waiting_reads.add((node.name, node.epoch, read.request))
         else:
             core.queues.close(descriptor)
 
     def completed(self, node: Node, effect: ReadCompleted) -> None:
-        """`ReadCompleted`."""
-        assert (node.name, node.epoch, effect.request) in self._waiting, "it was asked for"
-        del self._waiting[node.name, node.epoch, effect.request]
+        """Take a `ReadCompleted`, of a read that waits."""
+        self._waiting_reads.remove((node.name, node.epoch, effect.request))
 
     def _receive_in_transaction(
         self, node: Node, core: Core, descriptor: OpenQueueDescriptor, args: Any
     ) -> None:
-        unit = self._begin(node, core, args["mode"])
-        transaction = core.queue_manager.transactions[unit.identifier]
+        transaction = self._begin(node, core, args["mode"])
+        in_core = core.queue_manager.transactions[transaction.identifier]
         for _ in range(args["count"]):
-            read = core.messages.dequeue(descriptor, timeout=0, transaction=transaction)
+            read = core.messages.dequeue(descriptor, timeout=0, transaction=in_core)
             if read.status != MQ_OK or read.message is None:
                 break
-            number = self._takes(node, read.message)
+            number = self._take(node, read.message)
             if number is not None:
-                unit.taken.append(number)
+                transaction.taken.append(number)
         core.queues.close(descriptor)
-        if args["hold_ms"]:
-            self._world.after(args["hold_ms"], lambda: self._end(unit))
-        else:
-            self._end_now(core, unit)
+        self._end_after(core, transaction, args["hold_ms"])
 
-    def _takes(self, node: Node, message: Message) -> int | None:
-        """A message is handed to a reader, who must be the only one to have it."""
-        number = tag(message)
-        if number is None or self._world.ledger.messages[number].kind == states.EXPRESS:
+    def _take(self, node: Node, message: Message) -> int | None:
+        """Record that a reader has a message, and check that no other one has it.
+
+        Returns:
+            The number of the message; None for express messages, which may repeat and are not recorded.
+        """
+        number = message_number(message)
+        if number is None:
             return None
-        twice_there = len(self._world.ledger.messages[number].arrivals) > 1  # where the history is short
-        if (node.name, number) in self._taken and not twice_there:
-            raise Violated(RECEIVED_ONCE, f"{self._world.ledger.messages[number]} is handed to two readers")
-        self._taken[node.name, number] = "taken"
+        tracked = self._ledger.messages[number]
+        if tracked.is_express:
+            return None
+        has_duplicate = len(tracked.arrivals) > 1  # where the history is short
+        if (node.name, number) in self._taken and not has_duplicate:
+            raise Violation(Invariant.RECEIVED_ONCE, f"{tracked} is handed to two readers")
+        self._taken.add((node.name, number))
         return number
 
-    def _take(self, node: Node, core: Core, descriptor: OpenQueueDescriptor, args: Any) -> None:
+    def _receive_in_two_steps(
+        self, node: Node, core: Core, descriptor: OpenQueueDescriptor, args: Any
+    ) -> None:
         """Dequeue Message Begin, and End some time later."""
         taken: list[tuple[int | None, MessagePosition]] = []
         for _ in range(args["count"]):
             read = core.messages.dequeue_begin(descriptor, timeout=0)
             if read.status != MQ_OK or read.position is None or read.message is None:
                 break
-            taken.append((self._takes(node, read.message), read.position))
+            taken.append((self._take(node, read.message), read.position))
         epoch = node.epoch
 
-        def ends(core: Core) -> None:
+        def end(core: Core) -> None:
             if node.epoch != epoch:
                 return
             for number, position in taken:
                 if number is not None:
-                    self._taken.pop((node.name, number), None)
+                    self._taken.discard((node.name, number))
                 core.messages.dequeue_end(descriptor, position, delete=args["mode"] == "take")
             core.queues.close(descriptor)
 
-        self._world.after(args["hold_ms"], lambda: node.call(ends))
+        self._environment.after(args["hold_ms"], lambda: node.call(end))
 
     # -- administrators ---------------------------------------------------------------------------------
 
     def _purge(self, node: Node, args: Any) -> None:
-        def purges(core: Core) -> None:
+        def purge(core: Core) -> None:
             queue = core.queues.lookup.path(f"{node.name}\\private$\\{args['queue']}")
-            assert queue is not None, "it was made"
+            assert queue is not None, "it was created"
             core.messages.purge(queue)
 
-        self._world.tell(node.name, f"purges {args['queue']}")
-        node.call(purges)
+        self._environment.log(node.name, f"purges {args['queue']}")
+        node.call(purge)
 
     def _pause(self, node: Node, args: Any) -> None:
-        def pauses(core: Core) -> None:
-            found = _outgoing(core)
-            if not found:
+        def pause(core: Core) -> None:
+            queues = _outgoing_queues(core)
+            if not queues:
                 return
-            queue = found[args["pick"] % len(found)]
-            self._world.tell(node.name, f"pauses {queue.destination}")
+            queue = queues[args["pick"] % len(queues)]
+            self._environment.log(node.name, f"pauses {queue.destination}")
             core.queues.pause(queue)
-            self._world.after(args["ms"], lambda: node.call(_resume_all))
+            self._environment.after(args["ms"], lambda: node.call(_resume_all))
 
-        node.call(pauses)
+        node.call(pause)
 
     def _offline(self, node: Node, args: Any) -> None:
-        self._world.tell(node.name, f"offline for {args['ms']} ms")
+        self._environment.log(node.name, f"offline for {args['ms']} ms")
         node.call(lambda core: core.queues.take_offline())
-        self._world.after(args["ms"], lambda: node.call(lambda core: core.queues.bring_online()))
+        self._environment.after(args["ms"], lambda: node.call(lambda core: core.queues.bring_online()))
 
-    # -- what goes wrong --------------------------------------------------------------------------------
+    # -- faults -----------------------------------------------------------------------------------------
 
     def _crash(self, node: Node, args: Any) -> None:
         node.crash_soon(args["after"], args["ms"])
@@ -412,30 +426,31 @@ class Workload:
         node.restart(args["ms"])
 
     def _amnesia(self, node: Node, args: Any) -> None:
-        """A router that goes down and forgets transactional messages of others: they hold them still."""
+        """Crash a router and lose transactional messages of others, which the senders still hold."""
         if node.core is not None:
             node.crash(args["ms"])
-            node.world.ledger.forget(node)
+            self._contents.forget_transactional(node.name, node.store)
 
     def _cut(self, node: Node, args: Any) -> None:
-        self._world.network.cut(node, args["pick"], args["late_ms"])
+        self._network.cut(node, args["pick"], args["late_ms"])
 
     def _partition(self, node: Node, args: Any) -> None:
-        self._world.tell(node.name, f"PARTITION from {args['other']} for {args['ms']} ms")
-        self._world.network.partition(node.name, args["other"], args["ms"])
+        self._environment.log(node.name, f"PARTITION from {args['other']} for {args['ms']} ms")
+        self._network.partition(node.name, args["other"], args["ms"])
 
-    def _lasting(self, node: Node, args: Any, what: str) -> None:
-        self._world.tell(node.name, f"{what.replace('_', ' ').upper()} for {args['ms']} ms")
-        setattr(node, f"{what}_until", self._world.now + args["ms"])
+    def _lasting_fault(self, node: Node, args: Any, fault: str) -> None:
+        """Begin a fault that ends by itself; it is an attribute of the node."""
+        self._environment.log(node.name, f"{fault.replace('_', ' ').upper()} for {args['ms']} ms")
+        setattr(node, f"{fault}_until", self._environment.now + args["ms"])
         if "each_ms" in args:
             node.disk_slow_ms = args["each_ms"]
 
-    def _clock(self, node: Node, args: Any) -> None:
-        self._world.tell(node.name, f"its clock is set by {args['seconds']} s")
+    def _set_clock(self, node: Node, args: Any) -> None:
+        self._environment.log(node.name, f"its clock is set by {args['seconds']} s")
         node.clock += args["seconds"]
 
 
-def _outgoing(core: Core) -> list[OutgoingQueue]:
+def _outgoing_queues(core: Core) -> list[OutgoingQueue]:
     return [
         queue
         for queue in core.queue_manager.queues.values()
@@ -444,7 +459,7 @@ def _outgoing(core: Core) -> list[OutgoingQueue]:
 
 
 def _resume_all(core: Core) -> None:
-    for queue in _outgoing(core):
+    for queue in _outgoing_queues(core):
         if queue.state.value == "OnHold":
             core.queues.resume(queue)
 
@@ -460,10 +475,10 @@ _ACTIONS: Final[dict[str, Callable[[Workload, Node, Any], None]]] = {
     "restart": Workload._restart,
     "cut": Workload._cut,
     "partition": Workload._partition,
-    "refuse": lambda self, node, args: self._lasting(node, args, "refuses"),
-    "unresolved": lambda self, node, args: self._lasting(node, args, "unresolved"),
-    "disk": lambda self, node, args: self._lasting(node, args, "disk_refuses"),
-    "slow disk": lambda self, node, args: self._lasting(node, args, "disk_slow"),
-    "clock": Workload._clock,
+    "refuse": lambda self, node, args: self._lasting_fault(node, args, "refuses"),
+    "unresolved": lambda self, node, args: self._lasting_fault(node, args, "unresolved"),
+    "disk": lambda self, node, args: self._lasting_fault(node, args, "disk_refuses"),
+    "slow disk": lambda self, node, args: self._lasting_fault(node, args, "disk_slow"),
+    "clock": Workload._set_clock,
     "amnesia": Workload._amnesia,
 }

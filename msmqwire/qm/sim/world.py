@@ -1,34 +1,30 @@
-"""One run: virtual time, what happens in it, and how it ended."""
+"""One run: the parts put together, the phases of the run, and its outcome."""
 
 from __future__ import annotations
 
-import heapq
 import traceback
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
 from typing import BinaryIO, Final
-from uuid import UUID
 
-from msmqwire.qm.sim import invariants
+from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
+from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, Plan
+from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
-from msmqwire.qm.sim.violation import Violated
+from msmqwire.qm.sim.violation import Invariant, Violation
 from msmqwire.qm.sim.workload import Workload
 
 PREPARED_MS: Final = 100
-"""The plan begins when the queues are there, and durable."""
-CALM_MS: Final = BUSY_MS + 40_000
-"""When faults have ended."""
+"""The plan begins at this time, when the queues exist and are durable."""
+FAULTS_END_MS: Final = BUSY_MS + 40_000
 SETTLE_MS: Final = 900_000
-"""Within this time after the end of all faults everything must have come to rest."""
+"""Everything must have come to rest within this time after the end of all faults."""
 REST_MS: Final = 3_000
-_STEPS_MAX: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,117 +34,87 @@ class Outcome:
     Attributes:
         plan: what was run.
         violation: the invariant that did not hold; None when all did.
-        counts: what happened how often.
-        story: what happened, if it was wanted.
+        counts: how often each kind of thing happened.
+        story: what happened, if it was recorded.
     """
 
     plan: Plan
-    violation: Violated | None
+    violation: Violation | None
     counts: Counter[str]
     story: Story
 
 
 class World:
-    """The time, the chance, and everything in it.
-
-    Attributes:
-        now: milliseconds since the start.
-        rng: all that is left to chance.
-        calm: whether the faults are over.
-        counts: what happened how often.
-        capture: takes what goes over the network, if that is wanted.
-    """
+    """The environment of a run and everything in it."""
 
     def __init__(self, plan: Plan, *, story: bool = False, capture: BinaryIO | None = None) -> None:
-        self.plan = plan
-        self.capture = Capture(capture) if capture else None
-        self.now = 0
-        self.calm = False
-        self.rng = Random(f"run {plan.seed}")
-        self.counts: Counter[str] = Counter()
-        self.story = Story(story)
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._count = 0
-        self.ledger = Ledger(self)
-        self.network = Network(self)
-        self.nodes = {
-            name: Node(self, name, clock) for name, clock in zip(plan.nodes, plan.clocks, strict=True)
-        }
-        self.workload = Workload(self)
-
-    def guid(self) -> UUID:
-        """A GUID that there is nowhere else."""
-        return UUID(int=self.rng.getrandbits(128))
-
-    def after(self, delay: int, event: Callable[[], None]) -> None:
-        """Have something happen after so many milliseconds."""
-        self._count += 1
-        heapq.heappush(self._events, (self.now + max(delay, 0), self._count, event))
-
-    def tell(self, node: str, text: str, other: str = "") -> None:
-        """A line of the story."""
-        if self.story.wanted:
-            self.story.add(self.now, node, text, other)
-
-    # -- the run ----------------------------------------------------------------------------------------
+        self.environment = Environment(plan, story=story)
+        self.nodes: dict[str, Node] = {}
+        self.ledger = Ledger(self.environment)
+        self.contents = StoreContents(self.environment, self.ledger, self.nodes)
+        self.network = Network(
+            self.environment, self.nodes, self.ledger, self.contents, Capture(capture) if capture else None
+        )
+        self.workload = Workload(self.environment, self.nodes, self.ledger, self.contents, self.network)
+        for name in plan.nodes:
+            self.nodes[name] = Node(
+                self.environment, name, self.ledger, self.contents, self.network, self.workload
+            )
 
     def run(self) -> Outcome:
         """Run the plan to its end."""
+        environment = self.environment
         violation = None
         try:
             self._run()
-        except Violated as found:
-            violation = found
-        except Exception as error:  # of the engine or of the rules: nothing may be raised there
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})"
-            violation = Violated("no errors", what)
+        except Violation as violated:
+            violation = violated
+        except Exception as error:  # neither the engine nor the rules may raise
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            details = f"{type(error).__name__}: {error} ({frame.filename.rpartition('/')[2]}:{frame.lineno})"
+            violation = Violation(Invariant.NO_ERRORS, details)
             violation.__cause__ = error
         if violation is not None:
-            self.tell("", f"VIOLATED {violation}")
-        return Outcome(self.plan, violation, self.counts, self.story)
+            environment.log("", f"VIOLATED {violation}")
+        return Outcome(environment.plan, violation, environment.counts, environment.story)
 
     def _run(self) -> None:
+        environment = self.environment
         for node in self.nodes.values():
             node.boot()
         self.workload.prepare()
-        self._until(PREPARED_MS)
-        for item in self.plan.items:
-            self.after(item.at, self.workload.action(item))
-            if item.what in FAULTS:
-                self.counts[item.what] += 1
-        self._until(CALM_MS)
-        self.calm = True
+        environment.run_until(PREPARED_MS)
+        for item in environment.plan.items:
+            environment.after(item.at, self.workload.action(item))
+            if item.kind in FAULTS:
+                environment.counts[item.kind] += 1
+        environment.run_until(FAULTS_END_MS)
+        environment.faults_over = True
         for node in self.nodes.values():
-            node.calm()
-        self.workload.calm()
+            node.end_faults()
+        self.workload.end_transactions()
         self._settle("settling")
         self.workload.drain()
         self._settle("settling after the last reads")
-        invariants.at_the_end(self)
-        self.counts["virtual seconds"] += self.now // 1000
-        self.counts["messages"] += len(self.ledger.messages)
+        end_state.check(environment, self.nodes, self.ledger, self.contents)
+        environment.counts["virtual seconds"] += environment.now // 1000
+        environment.counts["messages"] += len(self.ledger.messages)
 
-    def _settle(self, what: str) -> None:
-        """Until nothing is on its way any more."""
-        limit = self.now + SETTLE_MS
-        rested = self.now
-        while self.now < limit:
-            self._until(min(self.now + REST_MS, limit))
-            if (waits := invariants.on_the_way(self)) is None:
-                if self.now - rested >= 2 * REST_MS:
-                    return
-            else:
-                rested = self.now
-        if waits is not None:
-            raise Violated(invariants.HANGS, f"{waits} after {SETTLE_MS // 1000} s of {what}")
+    def _settle(self, phase: str) -> None:
+        """Run until nothing has been pending for a while.
 
-    def _until(self, end: int) -> None:
-        events = self._events
-        while events and events[0][0] <= end:
-            self.now, _, event = heapq.heappop(events)
-            event()
-            self.counts["events"] += 1
-            if self.counts["events"] > _STEPS_MAX:
-                raise Violated("memory and tables stay bounded", f"more than {_STEPS_MAX} events")
-        self.now = end
+        Raises:
+            Violation: something is still pending after `SETTLE_MS`.
+        """
+        environment = self.environment
+        limit = environment.now + SETTLE_MS
+        at_rest_since = environment.now
+        while environment.now < limit:
+            environment.run_until(min(environment.now + REST_MS, limit))
+            pending = end_state.pending_work(self.nodes.values(), drained=self.workload.drained)
+            if pending is not None:
+                at_rest_since = environment.now
+            elif environment.now - at_rest_since >= 2 * REST_MS:
+                return
+        if pending is not None:
+            raise Violation(Invariant.HANGS, f"{pending} after {SETTLE_MS // 1000} s of {phase}")

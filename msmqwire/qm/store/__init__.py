@@ -1,6 +1,6 @@
-"""Stores: where the changed rows of a queue manager become durable.
+"""Stores, in which the changed rows of a queue manager become durable.
 
-`Store` is what a queue manager asks for; `memory` keeps the rows in this process, `sqlite` on disk.
+`Store` is the interface; `memory` keeps the rows in this process, `sqlite` on disk.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """Rows of tables that survive the end of the process: [MS-MQDMPR] 3.1.1, Persistent.
 
-    Any thread may call any method; commits of several threads follow each other. After `close` every method
-    but `close` raises ValueError, as those of a closed file do. All else that goes wrong is a `StoreError`.
+    Any thread may call any method; commits of several threads are serialised. After `close` every method but
+    `close` raises ValueError, as those of a closed file do. All other failures are a `StoreError`.
     """
 
     @property
     def version(self) -> int:
-        """The version of the tables and of what is in their rows."""
+        """The version of the tables and of the content of their rows."""
 
     def commit(self, changes: Changes) -> None:
-        """Makes the changes durable, all of them or none: they are when this returns.
+        """Make the changes durable, all of them or none, before returning.
 
-        After `StoreRefused` the same changes, with later ones on top, may be tried again.
+        After `StoreRefused` the same changes, with later ones added, may be tried again.
         """
 
     def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
-        """All rows in the order of their keys, as they are when the first one is taken."""
+        """Yield all rows in the order of their keys, as of the moment when the first one is taken."""
 
     def row(self, table: Table, key: Key) -> bytes | None:
-        """One row; None if there is none. It does not wait for a commit that is under way."""
+        """Return a row; None if there is no such key. This does not wait for a commit under way."""
 
     def close(self) -> None:
-        """Ends the use of the store; a second time does nothing."""
+        """Close the store; closing it again does nothing."""
 
     def __enter__(self) -> Self: ...
 

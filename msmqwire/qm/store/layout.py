@@ -1,4 +1,4 @@
-"""The tables of a store in a file, their version, and the ways from older versions to this one."""
+"""The tables of a store in a file, their version, and the migrations from older versions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ APPLICATION_ID: Final = 0x4D534D51
 """The application id in the header of the file: MSMQ in ASCII."""
 
 Migration = Callable[["sqlite3.Connection"], None]
-"""Takes the tables and their rows from one version to the next, inside a transaction that is not its own: it
+"""Takes the tables and their rows from one version to the next, inside a transaction of the caller: it
 neither begins nor ends one, so it must not use `executescript`."""
 
 
 class Layout(NamedTuple):
-    """What a store looks like.
+    """The schema of a store.
 
     Attributes:
-        tables: for each name the statement that makes the table. A file must have these and no others.
-        migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. The last leaves the
-            tables as if made by the statements, to the letter.
+        tables: for each name the statement that creates the table. A file must have these and no others.
+        migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. After the last the
+            tables have to be as if created by the statements, to the letter.
     """
 
     tables: dict[str, str]
@@ -36,12 +36,12 @@ class Layout(NamedTuple):
 
 
 def _statement(table: Table) -> str:
-    # Names are quoted: transaction is a word of the language. Keys of bytes are the key of the tree itself,
-    # not of an index beside it: measured a tenth cheaper.
+    # Names are quoted because transaction is a keyword. WITHOUT ROWID makes keys of bytes the key of the
+    # B-tree itself, not of a separate index: measured a tenth cheaper.
     if table in INTEGER_KEYS:
         return f'CREATE TABLE "{table.value}" (key INTEGER PRIMARY KEY, content BLOB NOT NULL)'
     return f'CREATE TABLE "{table.value}" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID'
 
 
 LAYOUT: Final = Layout({table.value: _statement(table) for table in Table})
-"""The present one."""
+"""The present layout."""

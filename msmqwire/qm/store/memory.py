@@ -1,4 +1,4 @@
-"""A store without a disk, for managers of express messages only and for simulations."""
+"""A store without a disk, for queue managers of express messages only and for simulations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """A `Store` that is gone with the process. Its rows can be copied at any time, also after `close`."""
+    """A `Store` that ends with the process. Its rows can be copied at any time, also after `close`."""
 
     version: Final = LAYOUT.version
 
@@ -25,22 +25,22 @@ class MemoryStore:
         self._closed = False
 
     def copy(self) -> MemoryStore:
-        """A store of its own, open, with the rows that this one has now: what a restart would find."""
-        twin = MemoryStore()
+        """Return an independent, open store with the present rows: what a restart would find."""
+        copy = MemoryStore()
         with self._lock:
-            twin._tables = {table: rows.copy() for table, rows in self._tables.items()}
-        return twin
+            copy._tables = {table: rows.copy() for table, rows in self._tables.items()}
+        return copy
 
     def commit(self, changes: Changes) -> None:
         with self._lock:
             self._check_open()
             for table, rows in changes.rows.items():
-                kept = self._tables[table]
+                stored = self._tables[table]
                 for key, row in rows.items():
                     if row is None:
-                        kept.pop(key, None)
+                        stored.pop(key, None)
                     else:
-                        kept[key] = row
+                        stored[key] = row
 
     def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
         with self._lock:

@@ -17,7 +17,7 @@ from msmqwire.names import (
     PublicName,
     parse_format_name,
 )
-from msmqwire.qm.directory import Resolved
+from msmqwire.qm.directory import ResolveResult
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.enumerations import QueueType
@@ -126,9 +126,9 @@ def test_lists_that_a_directory_gives_are_resolved_once(desk: Desk) -> None:
     class Circular:
         asked: list[UUID] = []  # noqa: RUF012
 
-        def resolve_distribution_list(self, name: DistributionListName) -> Resolved:
+        def resolve_distribution_list(self, name: DistributionListName) -> ResolveResult:
             self.asked.append(name.guid)
-            return Resolved(Result.SUCCESS, contents[name.guid])
+            return ResolveResult(Result.SUCCESS, contents[name.guid])
 
     circular = Circular()
     events = DirectoryEvents(desk.manager, circular, desk.timers)  # type: ignore[arg-type]

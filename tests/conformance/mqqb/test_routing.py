@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names import ConnectorName, FormatName, PrivateName, PublicName, parse_format_name
-from msmqwire.qm.directory import Found
+from msmqwire.qm.directory import ReadResult
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.address import Address, address_text, parse_address
 from msmqwire.qm.model.directory_objects import RoutingLink, Site
@@ -110,9 +110,9 @@ def test_a_queue_that_the_directory_does_not_have(name: FormatName) -> None:
     asked = []
 
     class Empty:
-        def read_directory(self, *args: Any) -> Found:
+        def read_directory(self, *args: Any) -> ReadResult:
             asked.append(args)
-            return Found(Result.OBJECT_NOT_FOUND)
+            return ReadResult(Result.OBJECT_NOT_FOUND)
 
     manager, timers = QueueManager(HERE), Timers()
     events = DirectoryEvents(manager, Empty(), timers)  # type: ignore[arg-type]

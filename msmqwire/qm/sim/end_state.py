@@ -1,0 +1,132 @@
+"""The end of a run: work that is still pending, and the invariants once everything is at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionState
+from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, Ledger
+from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.plan import SMALL, SMALL_TRANSACTIONAL, TRANSACTIONAL
+from msmqwire.qm.sim.store_contents import StoreContents
+from msmqwire.qm.sim.tracked import SendState, Tracked
+from msmqwire.qm.sim.violation import Invariant, Violation
+
+
+def pending_work(nodes: Iterable[Node], *, drained: bool) -> str | None:
+    """Describe something that is not at rest; return None if everything is.
+
+    Args:
+        nodes: all of the run.
+        drained: whether all queues were read, so that no final acknowledgement may be missing.
+    """
+    cores: list[tuple[Node, Core]] = []
+    for node in nodes:
+        core = node.core
+        if core is None or node.busy:
+            return f"{node} is down or writes"
+        cores.append((node, core))
+        for transfer in core.engine.transfers.values():
+            if transfer.table:
+                first = next(iter(transfer.table.values()))
+                description = f"{transfer.queue.destination} {first.state.value}"
+                return f"{node} has {len(transfer.table)} messages to {description}"
+        for queue in core.queue_manager.queues.values():
+            if isinstance(queue, OutgoingQueue) and not queue.acknowledged_peer:
+                for position in queue.positions:
+                    if not _awaits_final_ack(core, queue, position.number):
+                        return f"{node} keeps {position} to {queue.destination} without sending it"
+    if drained:
+        for node, core in cores:
+            for transfer in core.engine.transfers.values():
+                if transfer.awaiting_final_ack:
+                    return f"{node} awaits final acknowledgements from {transfer.queue.destination}"
+    return None
+
+
+def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
+    transfer = core.engine.transfers.get(queue.number)
+    waiting = transfer.awaiting_final_ack.values() if transfer else ()
+    return any(outgoing.position.number == number for outgoing in waiting)
+
+
+def check(
+    environment: Environment, nodes: Mapping[str, Node], ledger: Ledger, contents: StoreContents
+) -> None:
+    """Check what became of every message, and that nothing is left over.
+
+    Raises:
+        Violation: an invariant does not hold.
+    """
+    for tracked in ledger.messages.values():
+        if tracked.state is SendState.COMMITTED and not tracked.is_express:
+            _check_fate(tracked, nodes[tracked.sender].utc, contents, lenient=environment.plan.short_history)
+    for node in nodes.values():
+        _check_node(node)
+
+
+def _check_node(node: Node) -> None:
+    core = node.core
+    assert core is not None, "all have come back"
+    for queue in core.queue_manager.queues.values():
+        size = sum(position.size for position in queue.positions)
+        if queue.total_bytes != size:
+            raise Violation(Invariant.BOUNDED, f"{queue.pathname} counts {queue.total_bytes} bytes of {size}")
+        for position in queue.positions:
+            if position.state is not PositionState.AVAILABLE:
+                raise Violation(Invariant.HANGS, f"{position} of {queue.pathname} at {node}")
+    if core.queue_manager.transactions or list(node.store.rows(Table.TRANSACTION)):
+        raise Violation(Invariant.BOUNDED, f"{node} has transactions that have ended")
+    if transfers := list(node.store.rows(Table.OUTGOING)):
+        raise Violation(
+            Invariant.BOUNDED, f"{node} has stored how {len(transfers)} transfers stand, which have ended"
+        )
+    if len(core.dispatch):
+        raise Violation(Invariant.BOUNDED, f"{node} has messages to dispatch which are gone")
+
+
+def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, lenient: bool) -> None:
+    """Check what became of a message that survives crashes.
+
+    Args:
+        tracked: the message.
+        sender_utc: the time now, by the clock of its sender.
+        contents: of all stores.
+        lenient: whether messages may repeat, so that some are missing elsewhere.
+    """
+    # One that is given up in the step in which it was sent is never in a store.
+    unsent = not tracked.arrivals and tracked.sender not in tracked.transmitted_by
+    given_up = tracked.expired_at or (unsent and tracked.has_expired(sender_utc))
+    if tracked.arrivals:
+        in_queue = contents.has_in_user_queue(tracked.destination, tracked)
+        if not (tracked.received or tracked.failed or in_queue):
+            raise Violation(Invariant.HELD, f"{tracked} has come, and is not there")
+    elif not (tracked.deadlettered or tracked.refusal or given_up or _may_be_refused(tracked)):
+        lost = Invariant.TRANSACTIONS_LOST if tracked.is_transactional else Invariant.RECOVERABLE
+        raise Violation(lost, f"{tracked} has not come")
+    is_remote = tracked.destination != tracked.sender
+    if is_remote and tracked.is_transactional:
+        arrived = bool(tracked.received)
+    else:
+        arrived = bool(tracked.arrivals) and not (is_remote and _may_be_refused(tracked))
+    if not lenient and tracked.options.get("journal") and arrived and not tracked.journaled:
+        raise Violation(Invariant.JOURNALED_ONCE, f"{tracked} is not in the journal")
+    failed = tracked.is_transactional and (tracked.refusal or tracked.failed or given_up)
+    if is_remote and failed and tracked.options.get("deadletter") and not tracked.deadlettered:
+        raise Violation(Invariant.JOURNALED_ONCE, f"{tracked} is not in the dead-letter queue")
+    requested = tracked.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_RECEIVE
+    acknowledged = any(message_class & ABOUT_RECEIVING for message_class, _ in tracked.acknowledgements)
+    if tracked.received and requested and not (lenient or acknowledged):
+        raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} was received, which was not told")
+
+
+def _may_be_refused(tracked: Tracked) -> bool:
+    """Whether its destination may have refused it silently: it must report only transactional ones."""
+    if tracked.is_transactional:
+        return False
+    transactional_queue = tracked.queue in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
+    return transactional_queue or tracked.queue == SMALL or tracked.reach_s is not None
