@@ -7,10 +7,44 @@ it (36 in [MS-MQQB] 4.1.8); `packet_length` knows both.
 from __future__ import annotations
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.headers.base import (
+    BASE_HEADER_SIZE,
+    PACKET_SIZE_MAX,
+    PREFIX_SIZE,
+    SIGNATURE_BYTES,
+    SIGNATURE_END,
+    SIGNATURE_OFFSET,
+    VERSION,
+)
 from msmqwire.packets import packet_length
 
-_JUDGED = 12  # bytes of a BaseHeader up to the end of PacketSize: enough to judge it
+
+def begins_packet(data: bytes | bytearray) -> bool:
+    """Return whether bytes could begin a packet, as far as they go. There must be at least one."""
+    signature = SIGNATURE_BYTES[: max(0, len(data) - SIGNATURE_OFFSET)]
+    if data[0] != VERSION or data[SIGNATURE_OFFSET:SIGNATURE_END] != signature:
+        return False
+    if len(data) < PREFIX_SIZE:
+        return True
+    try:
+        packet_length(data)
+    except MalformedPacket:
+        return False
+    return True
+
+
+def find_header(data: bytes | bytearray, start: int = 0) -> int:
+    """Return the next offset from `start` whose bytes could begin a packet; -1 for none.
+
+    A prefix that is cut off at the end of the bytes counts once its signature is complete.
+    """
+    at = data.find(SIGNATURE_BYTES, start + SIGNATURE_OFFSET)
+    while at >= 0:
+        header = at - SIGNATURE_OFFSET
+        if begins_packet(data[header : header + PREFIX_SIZE]):
+            return header
+        at = data.find(SIGNATURE_BYTES, at + 1)
+    return -1
 
 
 class Framer:
@@ -49,7 +83,7 @@ class Framer:
         packets: list[bytes] = []
         start = 0
         try:
-            while len(buffer) - start >= _JUDGED:
+            while len(buffer) - start >= PREFIX_SIZE:
                 end = start + packet_length(buffer, start, self._packet_size_max)
                 if end > len(buffer):
                     break
@@ -67,6 +101,6 @@ class Framer:
         """The stream has ended. Raises MalformedPacket when it ends inside a packet."""
         if self._buffer and self.error is None:
             count = len(self._buffer)
-            awaited = packet_length(self._buffer) if count >= _JUDGED else 16
+            awaited = packet_length(self._buffer) if count >= PREFIX_SIZE else BASE_HEADER_SIZE
             why = f"the stream ends after {count} of {awaited} bytes"
             raise MalformedPacket(why, path="BaseHeader", offset=count)

@@ -40,6 +40,7 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
+    field_offset,
     fixed_size,
     least_size,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "align",
     "bit",
     "choice",
+    "field_offset",
     "fixed_size",
     "flags",
     "from_json",

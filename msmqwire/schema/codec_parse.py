@@ -87,7 +87,7 @@ def referenced(scopes: Sequence[Scope], path: str) -> tuple[str, Bits | None]:
             return raw, None
         part = found.header.part(names[0])
         assert isinstance(part, Flags)
-        return raw, next(p for p in part.parts if p.name == names[1])
+        return raw, part.part(names[1])
     raise KeyError(path)
 
 

@@ -11,7 +11,7 @@ References are paths of names, resolved from the innermost structure outwards: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -137,6 +137,13 @@ class Flags(Node):
         for part in self.parts:
             value |= part.default << part.shift
         return value
+
+    def part(self, name: str) -> Bits:
+        """Return the bits of that name. Raises KeyError."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +354,14 @@ class Header:
                 return part
         raise KeyError(name)
 
+    def bits(self, path: str) -> Bits:
+        """Return the bits of a flag word, named as ``Flags.IN``. Raises KeyError."""
+        word, _, name = path.partition(".")
+        part = self.part(word)
+        if not isinstance(part, Flags):
+            raise KeyError(path)
+        return part.part(name)
+
     @cached_property
     def record(self) -> type[Record]:
         """The class of its parsed values."""
@@ -408,9 +423,24 @@ SCHEMAS: Final[dict[str, Header]] = {}
 
 
 def fixed_size(header: Header) -> int | None:
-    """The size of a structure in bytes when no field decides it, else None."""
+    """Return the size of a structure in bytes; None if a field decides it."""
+    return _fixed_size(header.parts)
+
+
+def field_offset(header: Header, name: str) -> int:
+    """Return the offset of a part in bytes from the start of its structure.
+
+    Raises KeyError if the structure has no such part, ValueError if parts of variable size precede it.
+    """
+    offset = _fixed_size(header.parts[: header.parts.index(header.part(name))])
+    if offset is None:
+        raise ValueError(f"{header.name}.{name} has no fixed offset")
+    return offset
+
+
+def _fixed_size(parts: Sequence[Part]) -> int | None:
     total = 0
-    for part in header.parts:
+    for part in parts:
         match part:
             case UInt() | Flags() | Guid():
                 total += part.size

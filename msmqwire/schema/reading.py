@@ -92,7 +92,7 @@ class Reading(io.BytesIO):
             if len(names) > 1:
                 part = found.header.part(names[0])
                 assert isinstance(part, Flags)
-                bits = next(p for p in part.parts if p.name == names[1])
+                bits = part.part(names[1])
                 value = (value & bits.mask) >> bits.shift
             return int(value), full, offset
         raise KeyError(path)
