@@ -6,10 +6,7 @@ attributes, never on the texts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Self
 
 
 class MsmqError(Exception):

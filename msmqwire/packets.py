@@ -41,17 +41,26 @@ from msmqwire.headers.acknowledgements import (
 from msmqwire.headers.base import (
     BASE_HEADER_SIZE,
     FLAGS_OFFSET,
+    INTERNAL_BIT,
     PACKET_SIZE_MAX,
     PACKET_SIZE_MIN,
     PACKET_SIZE_OFFSET,
     PREFIX,
+    SESSION_HEADER_BIT,
     SIGNATURE,
     SIGNATURE_BYTES,
     SIGNATURE_END,
     SIGNATURE_OFFSET,
     VERSION,
 )
-from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
+from msmqwire.headers.internal import (
+    INTERNAL_HEADER_SIZE,
+    PT_CONNECTION_PARAMETERS,
+    PT_ESTABLISH_CONNECTION,
+    PT_MASK,
+    PT_OFFSET,
+    PT_SESSION_ACK,
+)
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ping import PING
@@ -62,8 +71,6 @@ from msmqwire.schema import (
     Packet,
     Record,
     View,
-    field_offset,
-    fixed_size,
     jsonform,
     maybe,
     sub,
@@ -177,12 +184,8 @@ _INTERNAL_PACKETS: Final = {
     PT_CONNECTION_PARAMETERS: CONNECTION_PARAMETERS,
 }
 
-# Both bits are in the first byte of the little-endian flags.
-_IN: Final = BASE_HEADER.bits("Flags.IN").mask
-_SH: Final = BASE_HEADER.bits("Flags.SH").mask
-_PT: Final = INTERNAL_HEADER.bits("Flags.PT").mask
-_PT_OFFSET: Final = BASE_HEADER_SIZE + field_offset(INTERNAL_HEADER, "Flags")
-_INTERNAL_SIZE: Final = BASE_HEADER_SIZE + (fixed_size(INTERNAL_HEADER) or 0)
+_SESSION_BITS: Final = INTERNAL_BIT | SESSION_HEADER_BIT
+_INTERNAL_SIZE: Final = BASE_HEADER_SIZE + INTERNAL_HEADER_SIZE
 
 
 def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int = PACKET_SIZE_MAX) -> int:
@@ -200,7 +203,7 @@ def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int
     if not PACKET_SIZE_MIN <= size <= packet_size_max:
         why = f"{size} is not in {PACKET_SIZE_MIN}..{packet_size_max}"
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
-    return size + SESSION_HEADER_SIZE if flags & (_IN | _SH) == _SH else size  # type: ignore[no-any-return]
+    return size + SESSION_HEADER_SIZE if flags & _SESSION_BITS == SESSION_HEADER_BIT else size  # type: ignore[no-any-return]
 
 
 def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
@@ -219,7 +222,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     if protocol != "session":
         raise ValueError(f"{protocol!r} is not session, ping or remote_read")
     _check_base(data)
-    if not data[FLAGS_OFFSET] & _IN:
+    if not data[FLAGS_OFFSET] & INTERNAL_BIT:
         packet, end = USER_MESSAGE.read(data)
         schema = _acknowledgement_schema(packet)
         if schema is not None:
@@ -235,7 +238,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
 def well_formed(data: bytes, start: int, end: int) -> bool:
     """Whether these bytes are exactly one session packet; quick, without telling why not."""
     try:
-        internal = data[start + FLAGS_OFFSET] & _IN
+        internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
         return bool(schema.codec.read_trusted(data, start, end)[1] == end)
     except (Refused, MalformedPacket):
@@ -261,10 +264,10 @@ def _bad_version(version: int) -> MalformedPacket:
 def _internal_schema(data: bytes) -> Packet:
     if len(data) < _INTERNAL_SIZE:
         SESSION_ACK.read(data)  # names the field that is cut off
-    kind = data[_PT_OFFSET] & _PT
+    kind = data[PT_OFFSET] & PT_MASK
     if kind not in _INTERNAL_PACKETS:
-        raise MalformedPacket(f"{kind} is not 1, 2 or 3", path="InternalHeader.Flags.PT", offset=_PT_OFFSET)
-    if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & _SH:
+        raise MalformedPacket(f"{kind} is not 1, 2 or 3", path="InternalHeader.Flags.PT", offset=PT_OFFSET)
+    if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:
         raise MalformedPacket("not set in a SessionAck", path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)
     return _INTERNAL_PACKETS[kind]
 

@@ -39,7 +39,7 @@ from msmqwire.schema import (
     fixed_size,
     least_size,
 )
-from msmqwire.schema.nodes import references
+from msmqwire.schema.nodes import inner_headers, references
 
 DECLARING: Final = ("msmqwire.headers", "msmqwire.packets", "msmqwire.ping")
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
@@ -74,23 +74,7 @@ def _order(header: Header) -> tuple[str, list[int], str]:
 
 def nested(header: Header) -> list[Header]:
     """The structures that a structure is made of, each once."""
-    return list(dict.fromkeys(inner for part in header.parts for inner in _inside(part)))
-
-
-def _inside(part: Part) -> list[Header]:
-    match part:
-        case Sub() | View():
-            return [part.header]
-        case Maybe():
-            return _inside(part.node)
-        case Choice():
-            return [arm for arm in part.arms.values() if arm]
-        case Repeat():
-            return [part.item]
-        case Each():
-            return [arm for _, arm, _ in part.arms.values()]
-        case _:
-            return []
+    return list(dict.fromkeys(inner for part in header.parts for inner in inner_headers(part)))
 
 
 # -- copies ----------------------------------------------------------------------------------------
@@ -116,7 +100,7 @@ def _look(header: Header) -> tuple[object, ...]:
     """What a page shows of a structure and of the structures right inside it."""
     arms: list[object] = []
     for part in header.parts:
-        for inner in _inside(part):
+        for inner in inner_headers(part):
             arms.append((inner.name, [_shallow(deeper) for deeper in inner.parts]))
         if isinstance(part, Choice | Each):
             arms.append(sorted(part.arms))
@@ -148,7 +132,7 @@ def decided(headers: Mapping[str, Header]) -> set[tuple[str, str]]:
         for scope in reversed(scopes):
             if head in scope.fields:
                 owner, names = scope, [head, *rest]
-                while len(names) > 1 and (inner := _inside(owner.part(names[0]))):
+                while len(names) > 1 and (inner := inner_headers(owner.part(names[0]))):
                     owner, names = inner[0], names[1:]
                 found.add((owner.key, ".".join(names)))
                 return
@@ -290,7 +274,7 @@ def size_of_structure(header: Header) -> str:
             case Each():
                 why.append(f"each of {part.of}")
             case Sub(within=None) | Maybe(node=Sub(within=None)) | Repeat():
-                why += [inner.name for inner in _inside(part) if fixed_size(inner) is None]
+                why += [inner.name for inner in inner_headers(part) if fixed_size(inner) is None]
             case _:
                 pass
     return f"{extent(header)}, decided by " + ", ".join(dict.fromkeys(why))

@@ -60,6 +60,9 @@ BASE_HEADER: Final = Header(
 )
 
 FLAGS_OFFSET: Final = field_offset(BASE_HEADER, "Flags")
+# Both bits are in the first byte of the little-endian Flags.
+INTERNAL_BIT: Final = BASE_HEADER.bits("Flags.IN").mask
+SESSION_HEADER_BIT: Final = BASE_HEADER.bits("Flags.SH").mask
 SIGNATURE_OFFSET: Final = field_offset(BASE_HEADER, "Signature")
 SIGNATURE_BYTES: Final = SIGNATURE.to_bytes(4, "little")
 SIGNATURE_END: Final = SIGNATURE_OFFSET + len(SIGNATURE_BYTES)

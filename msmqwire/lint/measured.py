@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint.registry import MESSAGES, SENT, Places, Problem, rule
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
@@ -25,7 +26,7 @@ def _packet_size(packet: Any) -> Problem:
     if told > PACKET_SIZE_MAX:
         return None  # MQMQ-2.2.19.1-21 tells
     full = Places(packet).measure()
-    size = full - (16 if packet.SessionHeader is not None else 0)
+    size = full - (SESSION_HEADER_SIZE if packet.SessionHeader is not None else 0)
     if packet.schema.name == "RemoteReadMessage":
         return None if told <= full else f"{told}, but the packet has {full} bytes"
     counted = packet.SessionHeader is not None and told == full  # the next rule tells

@@ -42,6 +42,7 @@ from msmqwire.schema.nodes import (
     View,
     field_offset,
     fixed_size,
+    head_size,
     least_size,
 )
 from msmqwire.schema.record import FlagsValue, OddPadding, Record, plain
@@ -82,6 +83,7 @@ __all__ = [
     "flags",
     "from_json",
     "guid",
+    "head_size",
     "least_size",
     "maybe",
     "plain",

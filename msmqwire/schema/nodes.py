@@ -438,6 +438,12 @@ def field_offset(header: Header, name: str) -> int:
     return offset
 
 
+def head_size(header: Header) -> int:
+    """Return the size in bytes of the fixed part that a structure begins with."""
+    counts = range(len(header.parts), -1, -1)
+    return next(size for count in counts if (size := _fixed_size(header.parts[:count])) is not None)
+
+
 def _fixed_size(parts: Sequence[Part]) -> int | None:
     total = 0
     for part in parts:

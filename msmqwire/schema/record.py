@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, Packet
-
-if TYPE_CHECKING:
-    from typing import Self
-
-_R = TypeVar("_R", bound="Record")
 
 
 class OddPadding(bytes):
