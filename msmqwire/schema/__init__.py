@@ -1,4 +1,4 @@
-"""Schemas: the vocabulary that wire structures are declared in, and what reads them."""
+"""Schemas: the vocabulary in which wire structures are declared, and their readers."""
 
 from msmqwire.schema.declare import (
     align,
