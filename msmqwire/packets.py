@@ -1,4 +1,4 @@
-"""Packets: which headers make which, how one is identified, and the whole of it read and built.
+"""Packets: the headers they consist of, their identification, reading and building.
 
 [MS-MQQB] 2.2 and 3.1.5.1.1, [MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.
 """
@@ -189,10 +189,10 @@ _INTERNAL_SIZE: Final = BASE_HEADER_SIZE + INTERNAL_HEADER_SIZE
 
 
 def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int = PACKET_SIZE_MAX) -> int:
-    """The bytes that the packet at `offset` takes on the stream; its BaseHeader must be there.
+    """Return the bytes that the packet at `offset` takes on the stream; its `PREFIX` must be complete.
 
-    A SessionHeader at the end of a message comes on top of PacketSize: MQMQ-2.2.19.1-20.
-    Raises MalformedPacket for a version, signature or size that can't be.
+    A SessionHeader at the end of a message is not counted by PacketSize: MQMQ-2.2.19.1-20.
+    Raises MalformedPacket for an invalid version, signature or size.
     """
     version, _, flags, signature, size = PREFIX.unpack_from(data, offset)
     if version != VERSION:
@@ -207,11 +207,12 @@ def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int
 
 
 def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
-    """One packet, whole: EstablishConnection, ConnectionParameters, SessionAck, UserMessage,
-    OrderAck or FinalAck; with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet
-    of [MS-MQRR] 2.2.5.
+    """Parse exactly one packet.
 
-    Raises MalformedPacket with the path and offset of what is not as it should be.
+    By default an EstablishConnection, ConnectionParameters, SessionAck, UserMessage, OrderAck or FinalAck;
+    with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet of [MS-MQRR] 2.2.5.
+
+    Raises MalformedPacket with the path and offset of the invalid field.
     """
     data = bytes(data)
     if protocol == "ping":
@@ -236,7 +237,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
 
 
 def well_formed(data: bytes, start: int, end: int) -> bool:
-    """Whether these bytes are exactly one session packet; quick, without telling why not."""
+    """Return whether these bytes are exactly one session packet; fast, without a reason if not."""
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
@@ -246,7 +247,7 @@ def well_formed(data: bytes, start: int, end: int) -> bool:
 
 
 def _check_base(data: bytes) -> None:
-    """Version, signature and size, as far as they are there: MQQB-3.1.5.1.2-02."""
+    """Check version, signature and size as far as the bytes go: MQQB-3.1.5.1.2-02."""
     if len(data) >= BASE_HEADER_SIZE:
         packet_length(data)
         return
@@ -273,7 +274,7 @@ def _internal_schema(data: bytes) -> Packet:
 
 
 def _acknowledgement_schema(packet: Record) -> Packet | None:
-    """OrderAck or FinalAck, told from other messages by [MS-MQQB] 3.1.5.1.1."""
+    """Return the schema of an OrderAck or FinalAck, identified by [MS-MQQB] 3.1.5.1.1; None for others."""
     properties = packet.MessagePropertiesHeader
     if int(packet.BaseHeader.Flags) or properties.Label != ACK_LABEL:
         return None
@@ -295,19 +296,19 @@ def _is_order_queue(user: Record) -> bool:
 
 
 def build(packet: Record | Mapping[str, Any]) -> bytes:
-    """The bytes of a packet: a record, or an object as `to_json` gives it.
+    """Return the bytes of a packet: a record, or an object as `to_json` returns it.
 
-    What can be computed may be left out; what is given is respected, even if wrong.
+    Computable fields may be omitted; given values are respected, even wrong ones.
     Raises InvalidValue with path and offset.
     """
     return packet.to_bytes() if isinstance(packet, Record) else from_json(packet).to_bytes()
 
 
 def to_json(packet: Record) -> dict[str, Any]:
-    """A packet as an object of contract section 1: ``{"packet", "size", "fields"}``."""
+    """Return a packet as an object of contract section 1: ``{"packet", "size", "fields"}``."""
     return packet.to_json()
 
 
 def from_json(data: Mapping[str, Any]) -> Record:
-    """The packet of such an object; what can be computed may be left out. Raises InvalidValue."""
+    """Return the packet of such an object; computable fields may be omitted. Raises InvalidValue."""
     return jsonform.from_json(data)
