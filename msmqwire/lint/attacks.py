@@ -1,10 +1,10 @@
-"""Bytes that are no packet: which sizes lie, and which shapes of known attacks they have.
+"""Checks of malformed bytes: false sizes, and patterns of known attacks.
 
-Parsing stops at the first field that can't be. An analyst wants them all, so this reads on where it can: every
-size that stands in front of the data it counts is judged by itself, lists are stepped through by their sizes,
-and the end of a text whose length lies is looked for. Nothing here raises on any bytes.
+Parsing stops at the first invalid field. An analyst wants them all, so this continues where it can: every
+size in front of the data it counts is checked by itself, lists are traversed by their sizes, and the end of
+a text with a false length is searched for. No bytes make this raise.
 
-| id | shape |
+| id | pattern |
 | --- | --- |
 | ATTACK-SRMP-LENGTH | SRMPEnvelopeHeader.DataLength reaches past the packet, or wraps 32 bits when doubled and rounded up (QueueJumper, CVE-2023-21554) |
 | ATTACK-HTTP-BODY-SIZE | CompoundMessageHeader.HTTPBodySize reaches past the packet, or wraps 32 bits when rounded up |
@@ -188,7 +188,7 @@ _SIZES: Final = (
     _sized(EXTENSION_HEADER, "RemainingHeadersSize", "MQRR-2.2.5.2-02"),
 )
 
-# What else makes a packet malformed, by the path that the parser blames.
+# Other requirements whose breach makes a packet malformed, by the path that the parser blames.
 _BLAMED: Final = {
     "UserHeader.Flags.DQ": "MQMQ-2.2.19.2-22",
     "UserHeader.Flags.AQ": "MQMQ-2.2.19.2-24",
@@ -206,25 +206,25 @@ _BLAMED: Final = {
 def lint_malformed(
     data: bytes, error: MalformedPacket | None = None, protocol: Protocol = "session"
 ) -> list[Finding]:
-    """What is wrong with bytes that could not be parsed, in the order of the bytes.
+    """Return the findings for bytes that could not be parsed, by offset.
 
     Args:
-        data: all of the packet that is there.
+        data: the packet as far as it was captured.
         error: why parsing refused it.
-        protocol: what it was parsed as.
+        protocol: the protocol it was parsed as.
     """
     data = bytes(data)
-    look = _PingLook(data) if protocol == "ping" else _Look(data, error, remote=protocol == "remote_read")
+    scan = _PingScan(data) if protocol == "ping" else _Scan(data, error, remote=protocol == "remote_read")
     once: dict[tuple[str, str], Finding] = {}
-    for finding in look.findings():
+    for finding in scan.findings():
         once.setdefault((finding.id, finding.path), finding)
-    found = sorted(once.values(), key=lambda finding: finding.offset)
-    if not found and look.error is not None:
-        found.append(NOT_CONFORMING.at(look.error.path, look.error.offset or 0, look.error.why))
-    return found
+    findings = sorted(once.values(), key=lambda finding: finding.offset)
+    if not findings and scan.error is not None:
+        findings.append(NOT_CONFORMING.at(scan.error.path, scan.error.offset or 0, scan.error.why))
+    return findings
 
 
-class _PingLook:
+class _PingScan:
     error = None
 
     def __init__(self, data: bytes) -> None:
@@ -242,17 +242,17 @@ class _PingLook:
             yield _RULES["MQQB-2.2.7-08"].at("Signature", _PING_SIGNATURE_AT, why)
 
 
-class _Look:
-    """One look at the bytes of a session packet or remotely read message."""
+class _Scan:
+    """The bytes of a malformed session packet or remotely read message."""
 
     def __init__(self, data: bytes, error: MalformedPacket | None, *, remote: bool) -> None:
         self.data, self.error, self.remote = data, error, remote
         flags = data[FLAGS_OFFSET] if len(data) > FLAGS_OFFSET else 0
         self.internal = bool(flags & INTERNAL_BIT) and not remote
-        told = self.number(PACKET_SIZE_OFFSET, 4) if len(data) >= BASE_HEADER_SIZE else None
-        self.told = told
-        self.sane = told is not None and PACKET_SIZE_MIN <= told <= PACKET_SIZE_MAX
-        self.end = told if told is not None and self.sane and not remote else len(data)
+        announced = self.number(PACKET_SIZE_OFFSET, 4) if len(data) >= BASE_HEADER_SIZE else None
+        self.announced = announced
+        self.size_valid = announced is not None and PACKET_SIZE_MIN <= announced <= PACKET_SIZE_MAX
+        self.end = announced if announced is not None and self.size_valid and not remote else len(data)
         self.seen: dict[str, tuple[int, Any]] = {}
         self.several: int | None = None
         schema = self._schema()
@@ -273,17 +273,17 @@ class _Look:
         return _INTERNAL.get(kind)
 
     def number(self, at: int, width: int) -> int | None:
-        """An integer of the data, None when it is not all there."""
+        """Return an integer of the data; None if it is truncated."""
         if at < 0 or at + width > len(self.data):
             return None
         return int.from_bytes(self.data[at : at + width], "little")
 
     def sized(self, start: int, sized: _Sized) -> int | None:
-        """The value of a size whose header starts at `start`."""
+        """Return the value of a size whose header starts at `start`; None if it is truncated."""
         return self.number(start + sized.at, sized.width)
 
     def start(self, path: str) -> int | None:
-        """Where a header starts, if reading came that far."""
+        """Return the offset of a header, if reading reached it."""
         return next((at for name, (at, _) in self.seen.items() if name.startswith(path + ".")), None)
 
     def findings(self) -> Iterator[Finding]:
@@ -314,48 +314,50 @@ class _Look:
 
     def _packet_size(self) -> Iterator[Finding]:
         path, size = "BaseHeader.PacketSize", len(self.data)
-        if self.told is None:
+        if self.announced is None:
             yield TRUNCATED.at(path, size, f"a BaseHeader has 16 bytes, {size} are there")
             return
-        if not self.sane:
-            big = self.told > PACKET_SIZE_MAX
-            why = f"{self.told} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
+        if not self.size_valid:
+            big = self.announced > PACKET_SIZE_MAX
+            why = f"{self.announced} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
             yield PACKET_SIZE.at(path, PACKET_SIZE_OFFSET, why)
             req = "MQMQ-2.2.19.1-21" if big else "MQMQ-2.2.19.1-19"
             yield _RULES[req].at(path, PACKET_SIZE_OFFSET, why)
             return
         bits = self.data[FLAGS_OFFSET] & (INTERNAL_BIT | SESSION_HEADER_BIT)
-        full = self.told + (SESSION_HEADER_SIZE if bits == SESSION_HEADER_BIT else 0)
+        full = self.announced + (SESSION_HEADER_SIZE if bits == SESSION_HEADER_BIT else 0)
         if size < full:
             yield TRUNCATED.at(path, PACKET_SIZE_OFFSET, f"{full} bytes are announced, {size} are there")
         elif (size > full and not self.remote) or (self.error is not None and self.error.path == path):
-            why = f"{self.told}, against the {size} bytes that are there and what is in them"
+            why = f"{self.announced}, against the {size} bytes that are there and what is in them"
             yield PACKET_SIZE.at(path, PACKET_SIZE_OFFSET, why)
             yield _RULES["MQMQ-2.2.19.1-19"].at(path, PACKET_SIZE_OFFSET, why)
 
     # -- sizes in front of their data ----------------------------------------------------------
 
-    def _past(self, check: Check, path: str, at: int, told: int, start: int, need: int) -> Iterator[Finding]:
-        """The findings for a size whose data would end past the packet."""
+    def _past(
+        self, check: Check, path: str, at: int, announced: int, start: int, need: int
+    ) -> Iterator[Finding]:
+        """Report a size whose data would end past the packet."""
         if start + need <= self.end:
             return
-        why = f"{told}: {need} bytes, and {max(0, self.end - start)} are left"
+        why = f"{announced}: {need} bytes, and {max(0, self.end - start)} are left"
         rounded = (need + 3) & ~3
         if rounded >= _FULL:
             why += f"; in 32 bits this wraps to {rounded % _FULL}"
         yield check.at(path, at, why)
 
-    def _broken(self, req: str, path: str, at: int, told: int) -> Iterator[Finding]:
+    def _broken(self, req: str, path: str, at: int, announced: int) -> Iterator[Finding]:
         check = _RULES.get(req)
         if check is not None:
-            yield check.at(path, at, f"{told} is more than the packet holds")
+            yield check.at(path, at, f"{announced} is more than the packet holds")
 
     def _size(
-        self, check: Check, req: str, path: str, at: int, told: int, start: int, need: int
+        self, check: Check, req: str, path: str, at: int, announced: int, start: int, need: int
     ) -> Iterator[Finding]:
-        for finding in self._past(check, path, at, told, start, need):
+        for finding in self._past(check, path, at, announced, start, need):
             yield finding
-            yield from self._broken(req, path, at, told)
+            yield from self._broken(req, path, at, announced)
 
     def _sizes(self) -> Iterator[Finding]:
         used: dict[str, int] = {}
@@ -363,23 +365,23 @@ class _Look:
             start = self.start(sized.header)
             if start is None:
                 continue
-            told = self.sized(start, sized)
-            if told is None:
+            announced = self.sized(start, sized)
+            if announced is None:
                 continue
             path, at, begin = f"{sized.header}.{sized.name}", start + sized.at, start + sized.head
-            if sized.name == "AllocationBodySize" and told <= (self.sized(start, _MESSAGE_SIZE) or 0):
+            if sized.name == "AllocationBodySize" and announced <= (self.sized(start, _MESSAGE_SIZE) or 0):
                 continue  # MessageSize decides
-            need = told * sized.times
-            alone = list(self._size(LENGTH, sized.req, path, at, told, begin, need))
-            yield from alone
-            if alone or sized.name in ("HeaderSize", "RemainingHeadersSize"):
+            need = announced * sized.times
+            own_findings = list(self._size(LENGTH, sized.req, path, at, announced, begin, need))
+            yield from own_findings
+            if own_findings or sized.name in ("HeaderSize", "RemainingHeadersSize"):
                 continue
-            # It fits by itself; does it behind those before it?
+            # It fits by itself; does it also fit after the preceding items?
             before = used.get(sized.header, 0)
             if sized.name == "MessageSize":
                 extension = self.sized(start, _EXTENSION_SIZE) or 0
                 before += extension if begin + before + extension <= self.end else 0
-            yield from self._size(LENGTH, sized.req, path, at, told, begin + before, need)
+            yield from self._size(LENGTH, sized.req, path, at, announced, begin + before, need)
             if sized.header == "SecurityHeader":
                 used[sized.header] = before + (need + 3 & ~3)
             elif sized.name == "LabelLength":
@@ -389,14 +391,14 @@ class _Look:
         for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
             path = f"UserHeader.{name}.Count"
             if path in self.seen:
-                at, told = self.seen[path]
-                yield from self._size(LENGTH, BAD_COUNT.id, path, at, told, at + 2, told)
+                at, announced = self.seen[path]
+                yield from self._size(LENGTH, BAD_COUNT.id, path, at, announced, at + 2, announced)
 
     def _soap(self) -> Iterator[Finding]:
         path = "SoapHeader.BodyDataLength"
         if path in self.seen:
-            at, told = self.seen[path]
-            yield from self._size(LENGTH, "MQMQ-2.2.20.7-07", path, at, told, at + 4, 2 * told)
+            at, announced = self.seen[path]
+            yield from self._size(LENGTH, "MQMQ-2.2.20.7-07", path, at, announced, at + 4, 2 * announced)
 
     # -- SRMPEnvelopeHeader and CompoundMessageHeader ------------------------------------------
 
@@ -408,12 +410,12 @@ class _Look:
             at = self.seen["UserHeader.Flags"][0]
             yield RULES["MQMQ-2.2.19.2-39"].at("UserHeader.Flags.AH", at, "set in a packet of a session")
         compound = self.start("CompoundMessageHeader")
-        told = self.sized(start, _DATA_LENGTH)
-        if told is not None:
+        announced = self.sized(start, _DATA_LENGTH)
+        if announced is not None:
             path, text = "SRMPEnvelopeHeader.DataLength", start + _DATA_LENGTH.head
-            need = told * _DATA_LENGTH.times
+            need = announced * _DATA_LENGTH.times
             yield from self._size(
-                DATA_PAST_PACKET, _DATA_LENGTH.req, path, start + _DATA_LENGTH.at, told, text, need
+                DATA_PAST_PACKET, _DATA_LENGTH.req, path, start + _DATA_LENGTH.at, announced, text, need
             )
             if compound is None:
                 compound = self._behind_text(text)
@@ -421,7 +423,7 @@ class _Look:
             yield from self._compound(compound)
 
     def _behind_text(self, at: int) -> int | None:
-        """The header behind a text whose length can't be trusted: behind its null, aligned."""
+        """Return the offset of the header after a text with an untrusted length: aligned, after its null."""
         null = find_null(self.data, at, len(self.data))
         return (null + 2 + 3) & ~3 if null >= 0 else None
 
@@ -458,7 +460,7 @@ class _Look:
             yield from self._signature(at)
 
     def _behind_the_others(self) -> int | None:
-        """Where the MultiQueueFormatHeader starts: behind all other headers, if they can be read."""
+        """Return the offset of the MultiQueueFormatHeader, after all others; None if they can't be read."""
         at = self.start("MessagePropertiesHeader")
         if at is None:
             return None
@@ -499,7 +501,7 @@ class _Look:
             yield ELEMENT_COUNT.at(f"{path}.ElementCount", count_at, why)
 
     def _ran_out(self, path: str, end: int) -> bool:
-        """Whether reading the names of a list came to its end before their count."""
+        """Return whether the names of a list ended before their count was reached."""
         error = self.error
         inside = error is not None and error.path.startswith(f"{path}.FormatNameList[")
         return inside and error is not None and error.offset is not None and error.offset >= end
@@ -528,15 +530,15 @@ class _Look:
         if req is None or offset >= len(self.data):
             return
         if path.endswith("ProviderInfoSize"):
-            told = self.seen.get(path, (0, 4))[1]
-            if not 0 < told < 4:
+            announced = self.seen.get(path, (0, 4))[1]
+            if not 0 < announced < 4:
                 return
         if path.endswith("MessageSize") and self._body_past_end():
             return
         yield _RULES[req].at(path, offset, error.why)
 
     def _body_past_end(self) -> bool:
-        """Whether MessageSize is refused for the packet's end, and not as that of an acknowledgement."""
+        """Return whether MessageSize reaches past the packet; else an acknowledgement has a wrong one."""
         start = self.start("MessagePropertiesHeader")
         size = self.sized(start, _MESSAGE_SIZE) if start is not None else None
         return start is None or size is None or start + _MESSAGE_SIZE.head + size > self.end
