@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: the pages that are generated while the site is built."""
+"""Hooks of mkdocs: pages generated during the build."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.schema_docs import pages  # noqa: E402
 
 
 def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
-    """Add the wire-format pages and their diagrams under `wire/`, in the order that a folder would have."""
+    """Add the wire-format pages and their diagrams under `wire/`, in the order of a folder's files."""
     generated = [File.generated(config, f"wire/{name}", content=content) for name, content in pages().items()]
     for file in sorted(generated, key=file_sort_key):
         files.append(file)

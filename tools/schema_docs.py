@@ -54,7 +54,7 @@ from tools.schema_words import (
     value_words,
 )
 
-WIDE: Final = "---\nhide:\n  - toc\n---\n\n"  # no table of contents: its room is for the tables
+WIDE: Final = "---\nhide:\n  - toc\n---\n\n"  # no table of contents: the tables need its space
 NARROW: Final = "<style>.md-typeset table:not([class]) th { min-width: 0 }</style>\n\n"
 FIELDS: Final = ["offset", "size", "kind", "name", "meaning", "unit", "default", "requirements"]
 BITS: Final = ["bits", "mask", "name", "default", "meaning", "requirements"]
@@ -103,19 +103,19 @@ class Pages:
         return files
 
     def shown(self) -> list[Header]:
-        """One of each group of copies."""
+        """Return one of each group of copies."""
         return [header for header in self.headers.values() if first_copy(header) is header]
 
     def in_packets(self) -> set[Header]:
-        """What packets are made of."""
-        found: set[Header] = set()
+        """Return the structures that packets consist of."""
+        members: set[Header] = set()
         waiting: list[Header] = [header for header in self.shown() if isinstance(header, Packet)]
         while waiting:
             for inner in nested(waiting.pop()):
-                if inner not in found:
-                    found.add(inner)
+                if inner not in members:
+                    members.add(inner)
                     waiting.append(inner)
-        return found
+        return members
 
     # -- the index -------------------------------------------------------------------------------
 
@@ -204,12 +204,12 @@ class Pages:
         before = ""
         for part in header.parts:
             size = size_in_bytes(part)
-            known = str(offset) if offset is not None else f"after {text(before)}"
-            if isinstance(part, View | Close):
-                known = "" if isinstance(part, View) else known
+            shown = str(offset) if offset is not None else f"after {text(before)}"
+            if isinstance(part, View):
+                shown = ""
             rows.append(
                 [
-                    known,
+                    shown,
                     text(size_words(part, header)),
                     kind(part),
                     code(part.name),
@@ -250,7 +250,7 @@ def _meaning(part: Part, header: Header) -> str:
 
 
 def _headers(packet: Packet) -> str:
-    """The headers that make a packet, and when each is there."""
+    """Return a table of the headers of a packet and their conditions."""
     rows = []
     for part in packet.parts:
         match part:
@@ -310,7 +310,7 @@ def _value(value: object) -> str:
 # -- pictures --------------------------------------------------------------------------------------
 
 Picture = Callable[..., str]
-"""Called with `file`, whether the SVG is to stand alone."""
+"""Called with `file`, whether the SVG is a file of its own."""
 
 
 def _figure(picture: Picture) -> str:
@@ -320,7 +320,7 @@ def _figure(picture: Picture) -> str:
 
 def _layout(header: Header) -> Picture:
     cells = [cell for part in header.parts if (cell := _cell(part, header))]
-    names = ", ".join(_spoken(cell) for cell in cells if isinstance(cell, Cell))
+    names = ", ".join(_described(cell) for cell in cells if isinstance(cell, Cell))
     return partial(
         diagram,
         cells,
@@ -331,7 +331,7 @@ def _layout(header: Header) -> Picture:
 
 
 def _bits(header: Header, word: Flags) -> Picture:
-    names = ", ".join(f"{_places(part)} {part.name}" for part in word.parts)
+    names = ", ".join(f"{_bit_range(part)} {part.name}" for part in word.parts)
     return partial(
         diagram,
         [Cell(part.name, "", part.width, faint=part.reserved) for part in word.parts],
@@ -343,7 +343,7 @@ def _bits(header: Header, word: Flags) -> Picture:
     )
 
 
-def _places(part: Bits) -> str:
+def _bit_range(part: Bits) -> str:
     return f"bit {part.shift}" if part.width == 1 else f"bits {part.shift} to {part.shift + part.width - 1}"
 
 
@@ -359,7 +359,7 @@ def _legend() -> Picture:
 
 
 def _cell(part: Part, header: Header) -> Cell | Mark | None:
-    """A part as it is drawn."""
+    """Return the drawing of a part; None for a view, which takes no bytes."""
     if isinstance(part, View):
         return None
     if isinstance(part, Close):
@@ -377,5 +377,5 @@ def _cell(part: Part, header: Header) -> Cell | Mark | None:
     )
 
 
-def _spoken(cell: Cell) -> str:
+def _described(cell: Cell) -> str:
     return f"{cell.name} ({cell.note})"
