@@ -15,7 +15,7 @@ WORKERS ?= auto
 
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test lint format types floors docs columns wire-docs state-docs conformance conformance-check unit nightly bench clean
+.PHONY: demo test lint format types floors docs columns state-docs conformance conformance-check unit nightly bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -45,9 +45,6 @@ conformance: $(VENV)/.installed-dev
 
 columns: $(VENV)/.installed-dev
 	$(BIN)/python tools/columnar_code.py
-
-wire-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/schema_docs.py
 
 state-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/state_diagrams.py

@@ -1,7 +1,7 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
-``parse`` and ``build`` turn bytes into packets and back, ``dissect`` finds and judges the packets of
-captures, ``connect`` sends to queues; the rest is reached by its module.
+``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
+captures, ``connect`` sends to queues; everything else is imported from its module.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is more than packets is imported when it is first asked for, so that those alone stay quick."""
+    """Import the larger parts on first use, so that `import msmqwire` stays fast."""
     if name == "read_capture":
         from msmqwire.columnar import read_capture
 

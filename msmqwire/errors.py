@@ -1,43 +1,39 @@
 """The exceptions of msmqwire: what was wrong, where, and whose fault it was.
 
-Nothing else leaves the library on account of its input. Callers act on the types and the
-attributes, never on the texts.
+The library raises nothing else because of its input. Callers rely on types and attributes, never on texts.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Self
 
 
 class MsmqError(Exception):
-    """The root of all exceptions that msmqwire raises on purpose."""
+    """The base of all exceptions that msmqwire raises on purpose."""
 
 
 class LocatedError(MsmqError, ValueError):
-    """An error with a place.
+    """An error with a location.
 
     Attributes:
-        why: the reason, one sentence without a place.
+        why: the reason, one sentence without the location.
         path: the field, in the specification's names (``UserHeader.DestinationQueue.Count``);
-            empty when no field can be named.
-        offset: the byte, counted from the start of the packet; None when there is none.
+            empty if no field can be named.
+        offset: the byte, counted from the start of the packet; None if unknown.
     """
 
     def __init__(self, why: str, *, path: str = "", offset: int | None = None) -> None:
-        place = ", ".join(filter(None, (path, "" if offset is None else f"byte {offset}")))
-        super().__init__(f"{place}: {why}" if place else why)
+        location = ", ".join(filter(None, (path, "" if offset is None else f"byte {offset}")))
+        super().__init__(f"{location}: {why}" if location else why)
         self.why, self.path, self.offset = why, path, offset
 
     def detached(self) -> Self:
-        """The error without the frames it was raised in, which keep the bytes alive: to be held on to."""
+        """Drop the traceback, whose frames keep the bytes alive, so that the error can be stored."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
 
     def to_json(self) -> dict[str, object]:
-        """The error as the command line prints it: ``{"error", "path", "offset"}``."""
+        """Return the error as the command line prints it: ``{"error", "path", "offset"}``."""
         return {"error": self.why, "path": self.path, "offset": self.offset}
 
 
@@ -45,8 +41,7 @@ class MalformedPacket(LocatedError):
     """The bytes are not the structure they should be: the peer's fault.
 
     A queue manager discards the packet and closes the session ([MS-MQQB] 3.1.5.1.3). For bytes
-    that end too early the offset is where they end; for a field whose value can't be, where that
-    field stands.
+    that end too early the offset is where they end; for an invalid value, that of its field.
     """
 
 
@@ -68,12 +63,12 @@ class InvalidName(LocatedError):
 
 
 class CaptureError(MsmqError):
-    """A capture file that can't be read on: what could be read before has been handed out.
+    """A capture file that can't be read further; everything before has been returned.
 
     Attributes:
         file: the name of the file.
         offset: the byte in the (uncompressed) file at which reading stopped.
-        cut: whether the file just ends too early, as one that still grows does; else it is damaged.
+        cut: whether the file only ends too early, as one still being written does; otherwise it is damaged.
     """
 
     def __init__(self, why: str, *, file: str, offset: int, cut: bool = False) -> None:
@@ -82,7 +77,7 @@ class CaptureError(MsmqError):
 
 
 class QueueError(MsmqError):
-    """A queue manager does not do what it was asked for.
+    """A request that a queue manager refuses.
 
     Attributes:
         why: the reason.
@@ -95,16 +90,16 @@ class QueueError(MsmqError):
 
 
 class Unreachable(MsmqError):
-    """A queue manager does not answer, or has gone."""
+    """A queue manager that does not answer or is gone."""
 
 
 class NotDelivered(MsmqError):
-    r"""A message that was sent did not come, or was not received, where it was to go.
+    r"""A sent message that did not reach its destination, or was not received there.
 
     Attributes:
         identifier: of the message, ``guid\number``.
         why: the reason.
-        message_class: the class of the negative acknowledgement; None when this side gave the message up.
+        message_class: the class of the negative acknowledgement; None if the sending side gave up.
     """
 
     def __init__(self, why: str, *, identifier: str, message_class: int | None = None) -> None:
@@ -113,7 +108,7 @@ class NotDelivered(MsmqError):
 
 
 class StoreError(MsmqError):
-    """A store of a queue manager can't be opened, read or written; the subclasses say what to do about it.
+    """A store of a queue manager that can't be opened, read or written; the subclasses tell cause and remedy.
 
     Attributes:
         file: the name of the file.
@@ -126,28 +121,28 @@ class StoreError(MsmqError):
 
 
 class StoreRefused(StoreError):
-    """The system refuses to read or write: a full disk, an error of input or output, missing permissions.
+    """The system refuses to read or write: a full disk, an I/O error, missing permissions.
 
-    Nothing that was durable is lost. The caller keeps the refused changes and tries again later; should the
-    process end before that, they are there as a whole or not at all.
+    Nothing durable is lost. The caller keeps the refused changes and retries later; if the process ends
+    before that, either all of them are stored or none.
     """
 
 
 class StoreDamaged(StoreError):
-    """The file is a store whose content is broken. It is left as it is."""
+    """The file is a store with broken content. It is left unchanged."""
 
 
 class StoreForeign(StoreError):
-    """The file is not a store of a queue manager. It is left as it is."""
+    """The file is not a store of a queue manager. It is left unchanged."""
 
 
 class StoreNewer(StoreError):
-    """The store was written by a later version of msmqwire. It is left as it is."""
+    """The store was written by a later version of msmqwire. It is left unchanged."""
 
 
 class StoreInUse(StoreError):
-    """Another process, or another object of this one, has the store open."""
+    """The store is open in another process, or in another object of this one."""
 
 
 class StoreMissing(StoreError):
-    """There is no store under this name, and none was to be made."""
+    """No store of this name exists, and none was to be created."""

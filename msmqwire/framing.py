@@ -1,31 +1,65 @@
-"""A byte stream cut into packets, without I/O: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
+"""Splitting a byte stream into packets, without I/O: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
 
-PacketSize of a UserMessage leaves its SessionHeader out, that of a stand-alone SessionAck counts
-it (36 in [MS-MQQB] 4.1.8); `packet_length` knows both.
+PacketSize of a UserMessage does not count its SessionHeader, that of a stand-alone SessionAck does
+(36 in [MS-MQQB] 4.1.8); `packet_length` handles both.
 """
 
 from __future__ import annotations
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.headers.base import (
+    BASE_HEADER_SIZE,
+    PACKET_SIZE_MAX,
+    PREFIX_SIZE,
+    SIGNATURE_BYTES,
+    SIGNATURE_END,
+    SIGNATURE_OFFSET,
+    VERSION,
+)
 from msmqwire.packets import packet_length
 
-_JUDGED = 12  # bytes of a BaseHeader up to the end of PacketSize: enough to judge it
+
+def begins_packet(data: bytes | bytearray) -> bool:
+    """Return whether bytes could begin a packet, as far as they go. There must be at least one."""
+    signature = SIGNATURE_BYTES[: max(0, len(data) - SIGNATURE_OFFSET)]
+    if data[0] != VERSION or data[SIGNATURE_OFFSET:SIGNATURE_END] != signature:
+        return False
+    if len(data) < PREFIX_SIZE:
+        return True
+    try:
+        packet_length(data)
+    except MalformedPacket:
+        return False
+    return True
+
+
+def find_header(data: bytes | bytearray, start: int = 0) -> int:
+    """Return the next offset from `start` at which a packet could begin; -1 for none.
+
+    A prefix truncated by the end of the bytes counts if its signature is complete.
+    """
+    at = data.find(SIGNATURE_BYTES, start + SIGNATURE_OFFSET)
+    while at >= 0:
+        header = at - SIGNATURE_OFFSET
+        if begins_packet(data[header : header + PREFIX_SIZE]):
+            return header
+        at = data.find(SIGNATURE_BYTES, at + 1)
+    return -1
 
 
 class Framer:
-    """Cuts the bytes of one direction of a live session into packets, fed any number at a time.
+    """Splits the bytes of one direction of a live session into packets, fed any number at a time.
 
-    A header whose version, signature or PacketSize can't be ends the stream: nothing behind it can
-    be found with certainty, and the session is to be closed.
+    A header with an invalid version, signature or PacketSize ends the stream: no later packet can be
+    found with certainty, and the session is to be closed.
 
     Attributes:
-        error: what ended the stream, or None.
-        offset: how many bytes the packets handed out so far took.
+        error: the error that ended the stream, or None.
+        offset: the bytes that the packets returned so far took.
     """
 
     def __init__(self, packet_size_max: int = PACKET_SIZE_MAX) -> None:
-        """A stream from its start; `packet_size_max` is the greatest PacketSize that is accepted."""
+        """Start at the beginning of a stream; `packet_size_max` is the greatest accepted PacketSize."""
         self._packet_size_max = packet_size_max
         self._buffer = bytearray()
         self.error: MalformedPacket | None = None
@@ -33,14 +67,14 @@ class Framer:
 
     @property
     def buffered(self) -> int:
-        """Bytes of a packet that has begun and is not complete; never more than 4 MiB + 16."""
+        """The bytes buffered of an incomplete packet; never more than 4 MiB + 16."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The packets that these bytes complete.
+        """Return the packets that these bytes complete.
 
-        When the stream ends on a bad header, the packets before it are returned and `error` is set;
-        feeding more raises that error. A size is judged before a byte of its packet is awaited.
+        On a bad header the packets before it are returned and `error` is set; feeding more raises that
+        error. PacketSize is checked before the rest of its packet is awaited.
         """
         if self.error is not None:
             raise self.error
@@ -49,7 +83,7 @@ class Framer:
         packets: list[bytes] = []
         start = 0
         try:
-            while len(buffer) - start >= _JUDGED:
+            while len(buffer) - start >= PREFIX_SIZE:
                 end = start + packet_length(buffer, start, self._packet_size_max)
                 if end > len(buffer):
                     break
@@ -64,9 +98,9 @@ class Framer:
         return packets
 
     def close(self) -> None:
-        """The stream has ended. Raises MalformedPacket when it ends inside a packet."""
+        """End the stream. Raises MalformedPacket if it ends inside a packet."""
         if self._buffer and self.error is None:
             count = len(self._buffer)
-            awaited = packet_length(self._buffer) if count >= _JUDGED else 16
-            why = f"the stream ends after {count} of {awaited} bytes"
+            length = packet_length(self._buffer) if count >= PREFIX_SIZE else BASE_HEADER_SIZE
+            why = f"the stream ends after {count} of {length} bytes"
             raise MalformedPacket(why, path="BaseHeader", offset=count)

@@ -1,4 +1,4 @@
-"""Packets: which headers make which, how one is identified, and the whole of it read and built.
+"""Packets: the headers they consist of, their identification, reading and building.
 
 [MS-MQQB] 2.2 and 3.1.5.1.1, [MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import (
     BASE_HEADER,
@@ -37,15 +38,50 @@ from msmqwire.headers.acknowledgements import (
     ORDER_QUEUE_IDENTIFIER,
     ORDER_QUEUE_NAME,
 )
-from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
-from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
+from msmqwire.headers.base import (
+    BASE_HEADER_SIZE,
+    FLAGS_OFFSET,
+    INTERNAL_BIT,
+    PACKET_SIZE_MAX,
+    PACKET_SIZE_MIN,
+    PACKET_SIZE_OFFSET,
+    PREFIX,
+    SESSION_HEADER_BIT,
+    SIGNATURE,
+    SIGNATURE_BYTES,
+    SIGNATURE_END,
+    SIGNATURE_OFFSET,
+    VERSION,
+)
+from msmqwire.headers.internal import (
+    INTERNAL_HEADER_SIZE,
+    PT_CONNECTION_PARAMETERS,
+    PT_ESTABLISH_CONNECTION,
+    PT_MASK,
+    PT_OFFSET,
+    PT_SESSION_ACK,
+)
+from msmqwire.headers.session import SESSION_HEADER_SIZE
+from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ping import PING
-from msmqwire.schema import MORE, Close, Header, Packet, Record, View, jsonform, maybe, sub
+from msmqwire.schema import (
+    MORE,
+    Close,
+    Header,
+    Packet,
+    Record,
+    View,
+    jsonform,
+    maybe,
+    sub,
+)
 from msmqwire.schema.codec import Refused
 
 Protocol: TypeAlias = Literal["session", "ping", "remote_read"]
 
 _INTERNAL: Final = {"BaseHeader.Flags.IN": 1}
+_ORDER_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK.value
+_FINAL_CLASS_MIN: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
 
 ESTABLISH_CONNECTION: Final = Packet(
     "EstablishConnection",
@@ -118,13 +154,13 @@ def _acknowledgement(name: str, section: str, body: Header, defaults: Mapping[st
 
 
 ORDER_ACK: Final = _acknowledgement(
-    "OrderAck", "[MS-MQQB] 2.2.4", ORDER_ACK_BODY, {"MessagePropertiesHeader.MessageClass": 0x00FF}
+    "OrderAck", "[MS-MQQB] 2.2.4", ORDER_ACK_BODY, {"MessagePropertiesHeader.MessageClass": _ORDER_CLASS}
 )
 FINAL_ACK: Final = _acknowledgement(
     "FinalAck",
     "[MS-MQQB] 2.2.5",
     FINAL_ACK_BODY,
-    {"MessagePropertiesHeader.MessageClass": 0x4000, "UserHeader.Flags.DM": 1},
+    {"MessagePropertiesHeader.MessageClass": _FINAL_CLASS_MIN, "UserHeader.Flags.DM": 1},
 )
 
 REMOTE_READ_MESSAGE: Final = Packet(
@@ -148,31 +184,35 @@ _INTERNAL_PACKETS: Final = {
     PT_CONNECTION_PARAMETERS: CONNECTION_PARAMETERS,
 }
 
+_SESSION_BITS: Final = INTERNAL_BIT | SESSION_HEADER_BIT
+_INTERNAL_SIZE: Final = BASE_HEADER_SIZE + INTERNAL_HEADER_SIZE
+
 
 def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int = PACKET_SIZE_MAX) -> int:
-    """The bytes that the packet at `offset` takes on the stream; its BaseHeader must be there.
+    """Return the bytes that the packet at `offset` takes on the stream; its `PREFIX` must be complete.
 
-    A SessionHeader at the end of a message comes on top of PacketSize: MQMQ-2.2.19.1-20.
-    Raises MalformedPacket for a version, signature or size that can't be.
+    A SessionHeader at the end of a message is not counted by PacketSize: MQMQ-2.2.19.1-20.
+    Raises MalformedPacket for an invalid version, signature or size.
     """
-    if data[offset] != VERSION:
-        raise MalformedPacket(f"{data[offset]:#04x} is not 0x10", path="BaseHeader.VersionNumber", offset=0)
-    if data[offset + 4 : offset + 8] != b"LIOR":
-        found = int.from_bytes(data[offset + 4 : offset + 8], "little")
-        raise MalformedPacket(f"{found:#010x} is not {SIGNATURE:#x}", path="BaseHeader.Signature", offset=4)
-    size = int.from_bytes(data[offset + 8 : offset + 12], "little")
+    version, _, flags, signature, size = PREFIX.unpack_from(data, offset)
+    if version != VERSION:
+        raise _bad_version(version)
+    if signature != SIGNATURE:
+        why = f"{signature:#010x} is not {SIGNATURE:#x}"
+        raise MalformedPacket(why, path="BaseHeader.Signature", offset=SIGNATURE_OFFSET)
     if not PACKET_SIZE_MIN <= size <= packet_size_max:
         why = f"{size} is not in {PACKET_SIZE_MIN}..{packet_size_max}"
-        raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=8)
-    return size + (16 if data[offset + 2] & 0x18 == 0x10 else 0)
+        raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
+    return size + SESSION_HEADER_SIZE if flags & _SESSION_BITS == SESSION_HEADER_BIT else size  # type: ignore[no-any-return]
 
 
 def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
-    """One packet, whole: EstablishConnection, ConnectionParameters, SessionAck, UserMessage,
-    OrderAck or FinalAck; with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet
-    of [MS-MQRR] 2.2.5.
+    """Parse exactly one packet.
 
-    Raises MalformedPacket with the path and offset of what is not as it should be.
+    By default an EstablishConnection, ConnectionParameters, SessionAck, UserMessage, OrderAck or FinalAck;
+    with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet of [MS-MQRR] 2.2.5.
+
+    Raises MalformedPacket with the path and offset of the invalid field.
     """
     data = bytes(data)
     if protocol == "ping":
@@ -183,7 +223,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     if protocol != "session":
         raise ValueError(f"{protocol!r} is not session, ping or remote_read")
     _check_base(data)
-    if not data[2] & 0x08:
+    if not data[FLAGS_OFFSET] & INTERNAL_BIT:
         packet, end = USER_MESSAGE.read(data)
         schema = _acknowledgement_schema(packet)
         if schema is not None:
@@ -192,78 +232,83 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
         packet, end = _internal_schema(data).read(data)
     if end != len(data):
         why = f"the packet takes {end} bytes, {len(data)} are there"
-        raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=8)
+        raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     return packet  # type: ignore[no-any-return]
 
 
 def well_formed(data: bytes, start: int, end: int) -> bool:
-    """Whether these bytes are exactly one session packet; quick, without telling why not."""
+    """Return whether these bytes are exactly one session packet; fast, without a reason if not."""
     try:
-        schema = _internal_schema(data[start : start + 20]) if data[start + 2] & 0x08 else USER_MESSAGE
+        internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
+        schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
         return bool(schema.codec.read_trusted(data, start, end)[1] == end)
     except (Refused, MalformedPacket):
         return False
 
 
 def _check_base(data: bytes) -> None:
-    """Version, signature and size, as far as they are there: MQQB-3.1.5.1.2-02."""
-    if len(data) >= 16:
+    """Check version, signature and size as far as the bytes go: MQQB-3.1.5.1.2-02."""
+    if len(data) >= BASE_HEADER_SIZE:
         packet_length(data)
         return
     if data and data[0] != VERSION:
-        raise MalformedPacket(f"{data[0]:#04x} is not 0x10", path="BaseHeader.VersionNumber", offset=0)
-    if len(data) >= 8 and data[4:8] != b"LIOR":
-        packet_length(data.ljust(16, b"\0"))
+        raise _bad_version(data[0])
+    if len(data) >= SIGNATURE_END and data[SIGNATURE_OFFSET:SIGNATURE_END] != SIGNATURE_BYTES:
+        packet_length(data.ljust(BASE_HEADER_SIZE, b"\0"))
     BASE_HEADER.read(data)
 
 
+def _bad_version(version: int) -> MalformedPacket:
+    return MalformedPacket(f"{version:#04x} is not 0x10", path="BaseHeader.VersionNumber", offset=0)
+
+
 def _internal_schema(data: bytes) -> Packet:
-    if len(data) < 20:
-        SESSION_ACK.read(data)  # tells which field is cut off
-    kind = data[18] & 0x0F
+    if len(data) < _INTERNAL_SIZE:
+        SESSION_ACK.read(data)  # names the field that is cut off
+    kind = data[PT_OFFSET] & PT_MASK
     if kind not in _INTERNAL_PACKETS:
-        raise MalformedPacket(f"{kind} is not 1, 2 or 3", path="InternalHeader.Flags.PT", offset=18)
-    if kind == PT_SESSION_ACK and not data[2] & 0x10:
-        raise MalformedPacket("not set in a SessionAck", path="BaseHeader.Flags.SH", offset=2)
+        raise MalformedPacket(f"{kind} is not 1, 2 or 3", path="InternalHeader.Flags.PT", offset=PT_OFFSET)
+    if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:
+        raise MalformedPacket("not set in a SessionAck", path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)
     return _INTERNAL_PACKETS[kind]
 
 
 def _acknowledgement_schema(packet: Record) -> Packet | None:
-    """OrderAck or FinalAck, told from other messages by [MS-MQQB] 3.1.5.1.1."""
+    """Return the schema of an OrderAck or FinalAck, identified by [MS-MQQB] 3.1.5.1.1; None for others."""
     properties = packet.MessagePropertiesHeader
     if int(packet.BaseHeader.Flags) or properties.Label != ACK_LABEL:
         return None
     if not _is_order_queue(packet.UserHeader):
         return None
-    if properties.MessageClass >= 0x4000:
+    if properties.MessageClass >= _FINAL_CLASS_MIN:
         return FINAL_ACK
-    if properties.MessageClass == 0x00FF and properties.MessageSize == ACK_BODY_SIZE:
+    if properties.MessageClass == _ORDER_CLASS and properties.MessageSize == ACK_BODY_SIZE:
         return ORDER_ACK
     return None
 
 
 def _is_order_queue(user: Record) -> bool:
     queue, kind = user.DestinationQueue, user.Flags.DQ
-    if kind == 3:
+    if kind == AT_DESTINATION:
         return bool(queue.PrivateQueueIdentifier == ORDER_QUEUE_IDENTIFIER)
-    name = queue.DirectFormatName if kind == 7 else None
+    name = queue.DirectFormatName if kind == DIRECT else None
     return isinstance(name, str) and name.lower().endswith(f"\\private$\\{ORDER_QUEUE_NAME}")
 
 
 def build(packet: Record | Mapping[str, Any]) -> bytes:
-    """The bytes of a packet: a record, or an object as `to_json` gives it.
+    """Return the bytes of a packet: a record, or an object as `to_json` returns it.
 
-    What can be computed may be left out; what is given is respected, even if wrong.
+    Computable fields may be omitted; given values are respected, even wrong ones.
     Raises InvalidValue with path and offset.
     """
     return packet.to_bytes() if isinstance(packet, Record) else from_json(packet).to_bytes()
 
 
 def to_json(packet: Record) -> dict[str, Any]:
-    """A packet as an object of contract section 1: ``{"packet", "size", "fields"}``."""
+    """Return a packet as an object of contract section 1: ``{"packet", "size", "fields"}``."""
     return packet.to_json()
 
 
 def from_json(data: Mapping[str, Any]) -> Record:
-    """The packet of such an object; what can be computed may be left out. Raises InvalidValue."""
+    """Return the packet of such an object; computable fields may be omitted. Raises InvalidValue."""
     return jsonform.from_json(data)

@@ -29,7 +29,7 @@ from msmqwire.packets import (  # noqa: E402
     USER_MESSAGE,
 )
 from msmqwire.ping import PING  # noqa: E402
-from msmqwire.schema.codec_parse import Place, Scope, referenced  # noqa: E402
+from msmqwire.schema.codec_parse import Position, Scope, referenced  # noqa: E402
 from msmqwire.schema.nodes import (  # noqa: E402
     REST,
     Align,
@@ -100,10 +100,10 @@ class Source:
         self.lines: list[str] = []
         self.depth = 1
         self.count = 0
-        self.here, self.end = Place("p0"), "e0"
+        self.here, self.end = Position("p0"), "e0"
         self.scopes: list[Scope] = []
         self.regions: list[tuple[str, Scope | None, str]] = []
-        self.run: list[tuple[str, Part, Place]] = []
+        self.run: list[tuple[str, Part, Position]] = []
         self.path: list[str] = []
         self.slots: dict[str, int] = {"p0": 0}
         self.places: dict[str, tuple[int, ...]] = {}
@@ -146,7 +146,7 @@ class Source:
     def move(self, expression: str) -> None:
         var = self.new("p")
         self.emit(f"{var} = {expression}")
-        self.here = Place(var)
+        self.here = Position(var)
 
     def slot(self, base: str) -> int:
         """The slot of a variable; notes it where that is done for the first time."""
@@ -159,7 +159,7 @@ class Source:
         """What follows is there only sometimes: it gets a variable of its own."""
         self.move(str(self.here))
 
-    def note(self, name: str, place: Place, size: int) -> None:
+    def note(self, name: str, place: Position, size: int) -> None:
         """A field of fixed size: slot, distance, size."""
         wanted = ".".join([*self.path, name])
         if any(other == wanted or other.startswith(f"{wanted}.") for other in WANTED):
@@ -223,7 +223,7 @@ class Source:
 
     def note_in_run(self, name: str, size: int) -> None:
         self.note(name, self.here, size)
-        self.here = self.here.ahead(size)
+        self.here = self.here.advanced(size)
 
     def flush(self) -> None:
         """Emits the check of the fixed run, then its integers and their own checks."""
@@ -271,7 +271,7 @@ class Source:
         self.emit("    if not trusted:")
         self.emit("        return UNSURE")
         self.emit(f"    {after} = {self.end}")
-        self.here = Place(after)
+        self.here = Position(after)
 
     def condition(self, part: Maybe) -> str:
         assert isinstance(part.when, str)
@@ -319,7 +319,7 @@ class Source:
         if start.base == here.base:
             count = -(here.plus - start.plus) % to
             if count:
-                self.move(f"min({here.ahead(count)}, {self.end})")
+                self.move(f"min({here.advanced(count)}, {self.end})")
             return
         self.move(f"min({here} + ({start} - ({here})) % {to}, {self.end})")
 
@@ -348,7 +348,7 @@ class Source:
         self.flush()
         self.emit(f"{after} = {self.here}")
         self.depth -= 1
-        self.here = Place(after)
+        self.here = Position(after)
 
     def choice(self, part: Choice) -> None:
         by, after, before = self.lookup(part.by), self.new("q"), self.here
@@ -371,7 +371,7 @@ class Source:
             self.depth -= 1
         self.emit("else:")
         self.emit("    return MALFORMED")
-        self.here = Place(after)
+        self.here = Position(after)
 
 
 def _judged(part: Part) -> bool:

@@ -1,11 +1,11 @@
 """Writes the conformance pages: which requirement is proved by which test.
 
     python tools/conformance.py            writes docs/conformance/*.md
-    python tools/conformance.py --check    fails if they are not what the tables and the markers say
+    python tools/conformance.py --check    fails if the pages are out of date
 
-The requirements are the rows of docs/conformance/*.tsv; the tests name those they prove with the marker
-``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv says why rows are
-left out.
+The requirements are the rows of docs/conformance/*.tsv; tests name those they prove with the marker
+``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons for
+rows without a test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTE = "<!-- Written by tools/conformance.py (make conformance); changes by hand
 
 
 class ConformanceError(Exception):
-    """Tables or markers that can't be used; the text says which and why."""
+    """Invalid tables or markers; the text has the details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _rows(path: Path, columns: list[str]) -> Iterator[list[str]]:
 
 
 def read_tables(folder: Path = FOLDER) -> dict[str, Table]:
-    """The requirement tables by the name of their file, each by id in the order of the file."""
+    """Return the requirement tables by file name, each by id in file order."""
     tables: dict[str, Table] = {}
     for path in sorted(folder.glob("*.tsv")):
         if path.name == NOT_PROVED:
@@ -95,7 +95,7 @@ def read_tables(folder: Path = FOLDER) -> dict[str, Table]:
 
 
 def read_not_proved(folder: Path = FOLDER) -> dict[str, str]:
-    """The reasons for requirements that no test proves, by id."""
+    """Return the reasons for requirements without a test, by id."""
     path = folder / NOT_PROVED
     reasons: dict[str, str] = {}
     for id_, reason in _rows(path, ["id", "reason"]) if path.exists() else ():
@@ -108,7 +108,7 @@ def read_not_proved(folder: Path = FOLDER) -> dict[str, str]:
 
 
 def collect_markers() -> dict[str, list[str]]:
-    """The tests by the requirement ids that their markers name, from a collection by pytest."""
+    """Return the tests by the requirement ids of their markers, as collected by pytest."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     with tempfile.TemporaryDirectory() as folder:
         dump = Path(folder, "requirements.json")
@@ -126,7 +126,7 @@ def collect_markers() -> dict[str, list[str]]:
 def problems(
     tables: Mapping[str, Table], tests: Mapping[str, list[str]], reasons: Mapping[str, str]
 ) -> list[str]:
-    """What must be mended before pages can be written."""
+    """Return the contradictions between tables, markers and reasons, which prevent writing pages."""
     known = {id_ for table in tables.values() for id_ in table}
     return [
         *(f"{', '.join(tests[id_])}: no table has {id_}" for id_ in sorted(tests.keys() - known)),
@@ -153,14 +153,14 @@ class Count:
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages as text, made from the tables, the tests by id and the reasons by id."""
+    """The pages as text, from the tables, the tests by id and the reasons by id."""
 
     tables: Mapping[str, Table]
     tests: Mapping[str, list[str]]
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def render(self) -> dict[str, str]:
-        """All pages by file name."""
+        """Return all pages by file name."""
         return {"index.md": self.index()} | {f"{spec}.md": self.specification(spec) for spec in self.tables}
 
     def index(self) -> str:
@@ -257,7 +257,7 @@ def _test(node: str) -> str:
 
 
 def differences(pages: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """For each page that is not as it should be, a line and the start of a diff."""
+    """Yield a line and the start of a diff for each page that is out of date."""
     for name in sorted({*pages, *(path.name for path in folder.glob("*.md"))}):
         path = folder / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -277,17 +277,17 @@ def main(arguments: list[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
     try:
         tables, reasons, tests = read_tables(), read_not_proved(), collect_markers()
-        if found := problems(tables, tests, reasons):
-            raise ConformanceError("\n".join(found))
+        if contradictions := problems(tables, tests, reasons):
+            raise ConformanceError("\n".join(contradictions))
     except ConformanceError as exc:
         print(exc, file=sys.stderr)
         return 1
     pages = Pages(tables, tests, reasons).render()
     if check:
-        found = list(differences(pages, FOLDER))
-        if found:
-            print(*found, "Run `make conformance` and commit the pages.", sep="\n", file=sys.stderr)
-        return 1 if found else 0
+        outdated = list(differences(pages, FOLDER))
+        if outdated:
+            print(*outdated, "Run `make conformance` and commit the pages.", sep="\n", file=sys.stderr)
+        return 1 if outdated else 0
     for path in FOLDER.glob("*.md"):
         if path.name not in pages:
             path.unlink()

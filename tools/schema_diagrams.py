@@ -1,8 +1,7 @@
 """Packet diagrams as SVG: 32 bits a row, bit 0 on the left, as in RFCs and the specifications.
 
-Solid sides: a fixed size. Wavy sides: a size that something decides. Dashed: may be missing. Dotted sides:
-drawn with fewer rows than it has. All colours are `currentColor`, so that an inline diagram is right in
-light and dark mode.
+Solid sides: a fixed size. Wavy sides: a variable size. Dashed: optional. Dotted sides: drawn with fewer
+rows than it has. All colours are `currentColor`, so that an inline diagram suits light and dark mode.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ ROW: Final = 30
 GUTTER: Final = 38  # left of the boxes, for offsets
 RULER: Final = 32  # above them, for bit numbers
 MARGIN: Final = 8
-ROWS_MAX: Final = 5  # what has more whole rows is drawn with 3
+ROWS_MAX: Final = 5  # more whole rows are drawn as 3
 MONO: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 SANS: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FILE_STYLE: Final = (
@@ -29,7 +28,7 @@ FILE_STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A field to draw. `bits` is None when its size varies; a `faint` one is reserved or padding."""
+    """A field to draw. `bits` is None if its size varies; a `faint` one is reserved or padding."""
 
     name: str
     note: str = ""
@@ -40,36 +39,36 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A line between two fields, with what ends there."""
+    """A line between two fields, labelled with what ends there."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Where a cell is: what it has of its first row, whole rows, what it has of its last row."""
+    """The position of a cell: part of a first row, whole rows, part of a last row."""
 
     cell: Cell
     top: float
     first: int  # its first column
-    last: int  # behind its last column; 0 if it ends with a row
+    last: int  # after its last column; 0 if it ends with a row
     whole: float = 0  # the height of its whole rows
-    inside: bool = False  # it is in one row alone
+    inside: bool = False  # it lies within one row
     shortened: bool = False
 
     @property
     def head(self) -> float:
-        """Where the whole rows begin."""
+        """The top of the whole rows."""
         return self.top + (ROW if self.first else 0)
 
     @property
     def foot(self) -> float:
-        """Where the whole rows end."""
+        """The bottom of the whole rows."""
         return self.head + self.whole
 
     @property
     def label_box(self) -> tuple[float, float, float, float]:
-        """x, y, width and height of the part with most room."""
+        """x, y, width and height of the part with the most space."""
         if self.inside:
             return self.first * COLUMN, self.top, (self.last - self.first) * COLUMN, ROW
         if self.whole:
@@ -81,7 +80,7 @@ class _Shape:
 
 @dataclass(slots=True)
 class _Layout:
-    """Puts cells one behind the other."""
+    """Places cells one after the other."""
 
     y: float = 0
     column: int = 0
@@ -131,7 +130,7 @@ class _Layout:
         return _Shape(cell, self.y, self.column, end % BITS, height, shortened=shortened)
 
     def number(self) -> None:
-        """The offset, left of the row that begins here."""
+        """Draw the offset, left of the row that begins here."""
         if self.offset is not None and not self.column:
             self.drawn.append(
                 f'<text x="-8" y="{self.y + ROW / 2:g}" font-size="11" text-anchor="end" '
@@ -149,7 +148,7 @@ def diagram(
     offsets: bool = True,
     file: bool = False,
 ) -> str:
-    """An SVG, to stand inline in a page or, with `file`, alone. `name` makes its ids unique in the page."""
+    """Return an SVG for a page or, with `file`, for a file of its own; `name` makes its ids unique."""
     layout = _Layout(offset=0 if offsets else None)
     for cell in cells:
         if isinstance(cell, Mark):
@@ -223,7 +222,7 @@ def _outline(shape: _Shape) -> str:
 
 
 def _wave(height: float) -> str:
-    """A wavy line down, or up when `height` is negative, with its waves in the same places."""
+    """Return a wavy line down, or up if `height` is negative, with its waves at the same positions."""
     step = height / 4
     signs = (1, -1, 1, -1) if height > 0 else (-1, 1, -1, 1)
     return "".join(f"q{5 * sign} {step / 2:g} 0 {step:g}" for sign in signs)

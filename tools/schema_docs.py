@@ -1,23 +1,16 @@
-"""Writes the pages of the wire format: every structure of `msmqwire.schema.SCHEMAS`, with its diagrams.
+"""The wire-format pages of the documentation: every structure of `msmqwire.schema.SCHEMAS`, with diagrams.
 
-python tools/schema_docs.py            writes docs/wire/*.md and docs/wire/*.svg
-python tools/schema_docs.py --check    fails if they are not what the schemas say
+`tools/mkdocs_hooks.py` adds them to the site while it is built; they are never written to disk.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from msmqwire.schema import (  # noqa: E402
+from msmqwire.schema import (
     Align,
     Bits,
     Choice,
@@ -33,8 +26,8 @@ from msmqwire.schema import (  # noqa: E402
     UInt,
     View,
 )
-from tools.schema_diagrams import Cell, Mark, diagram  # noqa: E402
-from tools.schema_words import (  # noqa: E402
+from tools.schema_diagrams import Cell, Mark, diagram
+from tools.schema_words import (
     TIMES,
     anchor,
     code,
@@ -61,10 +54,8 @@ from tools.schema_words import (  # noqa: E402
     value_words,
 )
 
-FOLDER: Final = ROOT / "docs" / "wire"
-WIDE: Final = "---\nhide:\n  - toc\n---\n\n"  # no table of contents: its room is for the tables
+WIDE: Final = "---\nhide:\n  - toc\n---\n\n"  # no table of contents: the tables need its space
 NARROW: Final = "<style>.md-typeset table:not([class]) th { min-width: 0 }</style>\n\n"
-NOTE: Final = "<!-- Written by tools/schema_docs.py; changes by hand are lost. -->\n\n"
 FIELDS: Final = ["offset", "size", "kind", "name", "meaning", "unit", "default", "requirements"]
 BITS: Final = ["bits", "mask", "name", "default", "meaning", "requirements"]
 INTRODUCTION: Final = """\
@@ -88,6 +79,12 @@ LEGEND: Final[list[Cell | Mark]] = [
 ]
 
 
+def pages() -> dict[str, str]:
+    """Return every page (`.md`) and picture (`.svg`) as text, by file name."""
+    headers = structures()
+    return Pages(headers, decided(headers)).render()
+
+
 @dataclass(frozen=True, slots=True)
 class Pages:
     """The pages and pictures as text, by file name."""
@@ -106,19 +103,19 @@ class Pages:
         return files
 
     def shown(self) -> list[Header]:
-        """One of each group of copies."""
+        """Return one of each group of copies."""
         return [header for header in self.headers.values() if first_copy(header) is header]
 
     def in_packets(self) -> set[Header]:
-        """What packets are made of."""
-        found: set[Header] = set()
+        """Return the structures that packets consist of."""
+        members: set[Header] = set()
         waiting: list[Header] = [header for header in self.shown() if isinstance(header, Packet)]
         while waiting:
             for inner in nested(waiting.pop()):
-                if inner not in found:
-                    found.add(inner)
+                if inner not in members:
+                    members.add(inner)
                     waiting.append(inner)
-        return found
+        return members
 
     # -- the index -------------------------------------------------------------------------------
 
@@ -126,7 +123,6 @@ class Pages:
         packets = [header for header in self.shown() if isinstance(header, Packet)]
         others = [header for header in self.shown() if not isinstance(header, Packet)]
         parts = [
-            NOTE,
             f"# Wire format\n\n{INTRODUCTION}\n",
             "## How to read the diagrams\n\n",
             _figure(_legend()),
@@ -165,7 +161,6 @@ class Pages:
             facts.append(f"- Requirements: {', '.join(header.req)}\n")
         parts = [
             WIDE,
-            NOTE,
             NARROW,
             f"# {text(title(header))}\n\n",
             f"{text(header.meaning)}\n\n",
@@ -209,12 +204,12 @@ class Pages:
         before = ""
         for part in header.parts:
             size = size_in_bytes(part)
-            known = str(offset) if offset is not None else f"after {text(before)}"
-            if isinstance(part, View | Close):
-                known = "" if isinstance(part, View) else known
+            shown = str(offset) if offset is not None else f"after {text(before)}"
+            if isinstance(part, View):
+                shown = ""
             rows.append(
                 [
-                    known,
+                    shown,
                     text(size_words(part, header)),
                     kind(part),
                     code(part.name),
@@ -255,7 +250,7 @@ def _meaning(part: Part, header: Header) -> str:
 
 
 def _headers(packet: Packet) -> str:
-    """The headers that make a packet, and when each is there."""
+    """Return a table of the headers of a packet and their conditions."""
     rows = []
     for part in packet.parts:
         match part:
@@ -315,7 +310,7 @@ def _value(value: object) -> str:
 # -- pictures --------------------------------------------------------------------------------------
 
 Picture = Callable[..., str]
-"""Called with `file`, whether the SVG is to stand alone."""
+"""Called with `file`, whether the SVG is a file of its own."""
 
 
 def _figure(picture: Picture) -> str:
@@ -325,7 +320,7 @@ def _figure(picture: Picture) -> str:
 
 def _layout(header: Header) -> Picture:
     cells = [cell for part in header.parts if (cell := _cell(part, header))]
-    names = ", ".join(_spoken(cell) for cell in cells if isinstance(cell, Cell))
+    names = ", ".join(_described(cell) for cell in cells if isinstance(cell, Cell))
     return partial(
         diagram,
         cells,
@@ -336,7 +331,7 @@ def _layout(header: Header) -> Picture:
 
 
 def _bits(header: Header, word: Flags) -> Picture:
-    names = ", ".join(f"{_places(part)} {part.name}" for part in word.parts)
+    names = ", ".join(f"{_bit_range(part)} {part.name}" for part in word.parts)
     return partial(
         diagram,
         [Cell(part.name, "", part.width, faint=part.reserved) for part in word.parts],
@@ -348,7 +343,7 @@ def _bits(header: Header, word: Flags) -> Picture:
     )
 
 
-def _places(part: Bits) -> str:
+def _bit_range(part: Bits) -> str:
     return f"bit {part.shift}" if part.width == 1 else f"bits {part.shift} to {part.shift + part.width - 1}"
 
 
@@ -364,7 +359,7 @@ def _legend() -> Picture:
 
 
 def _cell(part: Part, header: Header) -> Cell | Mark | None:
-    """A part as it is drawn."""
+    """Return the drawing of a part; None for a view, which takes no bytes."""
     if isinstance(part, View):
         return None
     if isinstance(part, Close):
@@ -382,56 +377,5 @@ def _cell(part: Part, header: Header) -> Cell | Mark | None:
     )
 
 
-def _spoken(cell: Cell) -> str:
+def _described(cell: Cell) -> str:
     return f"{cell.name} ({cell.note})"
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-def pages() -> dict[str, str]:
-    """All files by name."""
-    headers = structures()
-    return Pages(headers, decided(headers)).render()
-
-
-def differences(files: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """A line for each file that is not as it should be."""
-    for name in sorted({*files, *(path.name for path in _written(folder))}):
-        path = folder / name
-        if name not in files:
-            yield f"{path} is left over"
-        elif not path.exists():
-            yield f"{path} is missing"
-        elif path.read_text(encoding="utf-8") != files[name]:
-            yield f"{path} is out of date"
-
-
-def _written(folder: Path) -> list[Path]:
-    return [*folder.glob("*.md"), *folder.glob("*.svg")]
-
-
-def main(arguments: list[str] | None = None, folder: Path = FOLDER) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
-    check = parser.parse_args(arguments).check
-    files = pages()
-    if check:
-        found = list(differences(files, folder))
-        if found:
-            print(
-                *found, "Run `python tools/schema_docs.py` and commit the files.", sep="\n", file=sys.stderr
-            )
-        return 1 if found else 0
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in _written(folder):
-        if path.name not in files:
-            path.unlink()
-    for name, content in files.items():
-        (folder / name).write_text(content, encoding="utf-8", newline="\n")
-    print(f"{len(files)} files in {folder}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

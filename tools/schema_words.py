@@ -1,6 +1,6 @@
 """The structures of `msmqwire.schema.SCHEMAS` in words: sizes, lengths, conditions, kinds, defaults.
 
-Nothing of a layout is typed here: all is read off the declarations.
+No layout is repeated here: everything is read off the declarations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from msmqwire.schema import (
     fixed_size,
     least_size,
 )
-from msmqwire.schema.nodes import references
+from msmqwire.schema.nodes import inner_headers, references
 
 DECLARING: Final = ("msmqwire.headers", "msmqwire.packets", "msmqwire.ping")
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
@@ -48,15 +48,15 @@ MINUS: Final = "\N{MINUS SIGN}"
 
 
 def structures() -> dict[str, Header]:
-    """What msmqwire hands out and all that is made of, by key, in the order of the sections.
+    """Return the public structures and their parts, by key, in the order of the sections.
 
-    It is what `SCHEMAS` has in a fresh process; other modules, tests among them, may declare more.
+    They are those in `SCHEMAS` of a fresh process; other modules, such as tests, may declare more.
     """
-    found: dict[str, Header] = {}
+    collected: dict[str, Header] = {}
 
     def add(header: Header) -> None:
-        if header.key not in found:
-            found[header.key] = header
+        if header.key not in collected:
+            collected[header.key] = header
             for inner in nested(header):
                 add(inner)
 
@@ -64,7 +64,7 @@ def structures() -> dict[str, Header]:
         for value in vars(importlib.import_module(name)).values():
             if isinstance(value, Header) and SCHEMAS.get(value.key) is value:
                 add(value)
-    return {header.key: header for header in sorted(found.values(), key=_order)}
+    return {header.key: header for header in sorted(collected.values(), key=_order)}
 
 
 def _order(header: Header) -> tuple[str, list[int], str]:
@@ -73,24 +73,8 @@ def _order(header: Header) -> tuple[str, list[int], str]:
 
 
 def nested(header: Header) -> list[Header]:
-    """The structures that a structure is made of, each once."""
-    return list(dict.fromkeys(inner for part in header.parts for inner in _inside(part)))
-
-
-def _inside(part: Part) -> list[Header]:
-    match part:
-        case Sub() | View():
-            return [part.header]
-        case Maybe():
-            return _inside(part.node)
-        case Choice():
-            return [arm for arm in part.arms.values() if arm]
-        case Repeat():
-            return [part.item]
-        case Each():
-            return [arm for _, arm, _ in part.arms.values()]
-        case _:
-            return []
+    """Return the structures that a structure consists of, each once."""
+    return list(dict.fromkeys(inner for part in header.parts for inner in inner_headers(part)))
 
 
 # -- copies ----------------------------------------------------------------------------------------
@@ -98,9 +82,9 @@ def _inside(part: Part) -> list[Header]:
 
 @cache
 def copies() -> dict[str, list[Header]]:
-    """By key, the structures that differ in their variant alone: nested values are unrolled into copies.
+    """Return groups of structures that differ only in their variant, by key of each member.
 
-    The first of them stands for all: it has the page.
+    Nested values are unrolled into such copies; the first of a group has the page of all.
     """
     alike: dict[tuple[object, ...], list[Header]] = defaultdict(list)
     for header in structures().values():
@@ -113,10 +97,10 @@ def first_copy(header: Header) -> Header:
 
 
 def _look(header: Header) -> tuple[object, ...]:
-    """What a page shows of a structure and of the structures right inside it."""
+    """Return what a page shows of a structure and of those directly inside it."""
     arms: list[object] = []
     for part in header.parts:
-        for inner in _inside(part):
+        for inner in inner_headers(part):
             arms.append((inner.name, [_shallow(deeper) for deeper in inner.parts]))
         if isinstance(part, Choice | Each):
             arms.append(sorted(part.arms))
@@ -124,40 +108,40 @@ def _look(header: Header) -> tuple[object, ...]:
 
 
 def _shallow(part: Any) -> tuple[object, ...]:
-    found: list[object] = [type(part).__name__]
+    shown: list[object] = [type(part).__name__]
     for field in fields(part):
         value = getattr(part, field.name)
         if field.name == "node":
-            found.append(_shallow(value))
+            shown.append(_shallow(value))
         elif isinstance(value, Header):
-            found.append(value.name)
+            shown.append(value.name)
         elif field.name != "arms":
-            found.append(value)
-    return tuple(found)
+            shown.append(value)
+    return tuple(shown)
 
 
-# -- which fields decide about others --------------------------------------------------------------
+# -- fields that decide others ---------------------------------------------------------------------
 
 
 def decided(headers: Mapping[str, Header]) -> set[tuple[str, str]]:
-    """The fields and bits, as (key of the structure, path in it), that building can compute."""
-    found: set[tuple[str, str]] = set()
+    """Return the fields and bits that building can compute, as (key of the structure, path in it)."""
+    computed: set[tuple[str, str]] = set()
 
     def resolve(path: str, scopes: list[Header]) -> None:
         head, *rest = path.split(".")
         for scope in reversed(scopes):
             if head in scope.fields:
                 owner, names = scope, [head, *rest]
-                while len(names) > 1 and (inner := _inside(owner.part(names[0]))):
+                while len(names) > 1 and (inner := inner_headers(owner.part(names[0]))):
                     owner, names = inner[0], names[1:]
-                found.add((owner.key, ".".join(names)))
+                computed.add((owner.key, ".".join(names)))
                 return
 
-    def walk(header: Header, scopes: list[Header]) -> None:
+    def visit(header: Header, scopes: list[Header]) -> None:
         scopes = [*scopes, header]
         for part in header.parts:
             if isinstance(part, UInt) and (part.size_of or part.same_as):
-                found.add((header.key, part.name))
+                computed.add((header.key, part.name))
             if isinstance(part, Raw) and part.marks:
                 resolve(part.marks, scopes)
             over = part.length.over if isinstance(part, Raw) and isinstance(part.length, Ref) else None
@@ -165,11 +149,11 @@ def decided(headers: Mapping[str, Header]) -> set[tuple[str, str]]:
                 if path != over:
                     resolve(path, scopes)
         for inner in nested(header):
-            walk(inner, scopes)
+            visit(inner, scopes)
 
     for header in headers.values():
-        walk(header, [])
-    return found
+        visit(header, [])
+    return computed
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -200,14 +184,14 @@ def length_words(length: Any) -> str:
 
 
 def condition(part: Maybe) -> str:
-    """When an optional part is there."""
+    """Return the condition of an optional part."""
     if not isinstance(part.when, str):
         return "if bytes are left"
     return f"if {part.when} is not 0" if part.equals is None else f"if {part.when} is {part.equals}"
 
 
 def size_words(part: Part, header: Header) -> str:
-    """The size of a part, or what decides it."""
+    """Return the size of a part, or what decides it."""
     match part:
         case UInt() | Flags() | Guid():
             return number_of_bytes(part.size)
@@ -246,7 +230,7 @@ def size_words(part: Part, header: Header) -> str:
 
 
 def size_in_bytes(part: Part) -> int | None:
-    """The size of a part when nothing decides it."""
+    """Return the size of a part; None if a field decides it."""
     match part:
         case UInt() | Flags() | Guid():
             return part.size
@@ -259,7 +243,7 @@ def size_in_bytes(part: Part) -> int | None:
 
 
 def extent(header: Header) -> str:
-    """The bytes that a structure takes, in short."""
+    """Return the size of a structure, in short."""
     size = fixed_size(header)
     if size is not None:
         return number_of_bytes(size)
@@ -268,7 +252,7 @@ def extent(header: Header) -> str:
 
 
 def size_of_structure(header: Header) -> str:
-    """The size of a structure, and what decides it unless it is fixed."""
+    """Return the size of a structure, and what decides it unless it is fixed."""
     if fixed_size(header) is not None:
         return f"{extent(header)}, fixed"
     if isinstance(header, Packet):
@@ -290,7 +274,7 @@ def size_of_structure(header: Header) -> str:
             case Each():
                 why.append(f"each of {part.of}")
             case Sub(within=None) | Maybe(node=Sub(within=None)) | Repeat():
-                why += [inner.name for inner in _inside(part) if fixed_size(inner) is None]
+                why += [inner.name for inner in inner_headers(part) if fixed_size(inner) is None]
             case _:
                 pass
     return f"{extent(header)}, decided by " + ", ".join(dict.fromkeys(why))
@@ -301,7 +285,7 @@ def _size_field(header: Header) -> str:
 
 
 def counting(header: Header) -> str:
-    """The field that counts the bytes of a structure; that of a packet is in one of its headers."""
+    """Return the field that counts the bytes of a structure; that of a packet is in one of its headers."""
     if not isinstance(header, Packet):
         return _size_field(header)
     for part in header.parts:
@@ -322,7 +306,7 @@ def _packet_size(packet: Packet) -> str:
 
 
 def kind(part: Part) -> str:
-    """What a part is, with a link to the structure it is made of."""
+    """Return the kind of a part, with a link to its structure."""
     match part:
         case UInt():
             return f"{'int' if part.signed else 'uint'}{part.bits}"
@@ -353,7 +337,7 @@ def kind(part: Part) -> str:
 
 
 def meaning(part: Part, header: Header) -> str:
-    """The meaning, and what parsing and building do about it."""
+    """Return the meaning of a part, and how parsing and building treat it."""
     words = [part.meaning]
     match part:
         case UInt(same_as=same) if same:
@@ -377,7 +361,7 @@ def meaning(part: Part, header: Header) -> str:
 
 
 def default(part: Part, computed: bool) -> str:
-    """What building takes for a field that is left out."""
+    """Return the value that building gives an omitted field."""
     if computed:
         return "computed"
     match part:
@@ -410,7 +394,7 @@ def row(*cells: str) -> str:
 
 
 def table(names: list[str], rows: list[list[str]], *, keep: int = 2) -> str:
-    """A table; columns beyond the first `keep` that are empty in all rows are left out."""
+    """Return a table; columns beyond the first `keep` that are empty in all rows are omitted."""
     used = [i for i in range(len(names)) if i < keep or any(cells[i] for cells in rows)]
     lines = [[names[i] for i in used], ["---"] * len(used), *([cells[i] for i in used] for cells in rows)]
     return "".join(row(*cells) for cells in lines)
@@ -421,12 +405,12 @@ def ids(req: tuple[str, ...]) -> str:
 
 
 def code(name: str) -> str:
-    """A name that is not broken over lines."""
+    """Return a name as code without line breaks."""
     return f"<code style='white-space:nowrap'>{html.escape(name)}</code>" if name else ""
 
 
 def page_name(header: Header) -> str:
-    """The name of its page and pictures, which its copies share."""
+    """Return the name of its page and pictures, which its copies share."""
     return first_copy(header).key.replace(" ", "-")
 
 
@@ -439,5 +423,5 @@ def link(header: Header) -> str:
 
 
 def anchor(name: str) -> str:
-    """The id that the toc extension gives to a heading."""
+    """Return the id that the toc extension gives a heading."""
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", name).strip().lower())

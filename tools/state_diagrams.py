@@ -1,7 +1,7 @@
-"""Writes `docs/qm-states.md`: the state diagrams of the queue manager, made from the tables of its engine.
+"""Writes `docs/qm-states.md`: the state diagrams of the queue manager, from the tables of its engine.
 
-python tools/state_diagrams.py            writes it
-python tools/state_diagrams.py --check    fails if it is not what the tables say
+python tools/state_diagrams.py            writes the page
+python tools/state_diagrams.py --check    fails if the page is out of date
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from msmqwire.qm.protocols.binary.states import (  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "qm-states.md"
 Row = tuple[Enum, str, Enum]
-"""A state, what happens in it, and the state that follows."""
+"""A state, an event and the next state."""
 
 HEAD: Final = """\
 # States of the queue manager
@@ -39,7 +39,7 @@ What a table does not have is not allowed: a packet that comes in another state 
 
 
 def diagram(rows: Iterable[Row], first: Enum, last: Iterable[Enum]) -> str:
-    """A state diagram for mermaid. Several events that lead the same way share an arrow."""
+    """Return a state diagram for mermaid. Events with the same transition share an arrow."""
     arrows: dict[tuple[Enum, Enum], list[str]] = {}
     for state, event, following in rows:
         arrows.setdefault((state, following), []).append(event)
@@ -54,7 +54,7 @@ def diagram(rows: Iterable[Row], first: Enum, last: Iterable[Enum]) -> str:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The same as a table."""
+    """Return the transitions as a table."""
     lines = ["| state | event | next state |", "| --- | --- | --- |"]
     lines += [f"| {state.value} | {event} | {following.value} |" for state, event, following in rows]
     return "\n".join([*lines, ""])
@@ -64,20 +64,20 @@ def part(title: str, section: str, rows: list[Row], first: Enum, last: Iterable[
     return "\n".join([f"## {title}\n", f"{section}\n", diagram(rows, first, last), table(rows)])
 
 
-def of(transitions: Mapping[tuple[Enum, Enum], Enum]) -> list[Row]:
-    """The rows of a table by state and event."""
+def rows_of(transitions: Mapping[tuple[Enum, Enum], Enum]) -> list[Row]:
+    """Return the rows of a table by state and event."""
     return [(state, str(event.value), following) for (state, event), following in transitions.items()]
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     parts = [HEAD]
     for role, figure in ((Role.INITIATOR, 1), (Role.ACCEPTOR, 2)):
         its = {(state, event): to for (who, state, event), to in SESSION.items() if who is role}
         reached = {SessionState.CLOSED, *its.values()}
         rows = [
             row
-            for row in of(its)
+            for row in rows_of(its)
             if (row[0] in reached and row[0] is not row[2]) or row[0] is SessionState.OPEN
         ]
         section = f"[MS-MQQB] 3.1.1.1.1.{figure}. CLOSED is also where a session begins."
@@ -88,7 +88,7 @@ def page() -> str:
         merged.setdefault(id(its_messages), []).append(kind)
     for kinds in merged.values():
         sections = " and ".join(f"3.1.1.1.1.{_SECTIONS[kind]}" for kind in kinds)
-        rows = of(MESSAGES[kinds[0]])
+        rows = rows_of(MESSAGES[kinds[0]])
         title = f"Message, {' or '.join(kind.lower() for kind in kinds)}, at its sender"
         parts.append(
             part(title, f"[MS-MQQB] {sections}.", rows, MessageState.WAITING_TO_SEND, [MessageState.DONE])

@@ -1,8 +1,8 @@
-"""Message bodies read for people and programs.
+"""Decoding of message bodies.
 
 The protocols carry a body as bytes with a type, MessagePropertiesHeader.BodyType, that only applications
-look at ([MS-MQDMPR] 3.1.1.12). `decode_body` reads it as its type says, and by its content where the type
-says bytes or nothing. The bytes are always there too, and nothing is ever run or deserialized.
+interpret ([MS-MQDMPR] 3.1.1.12). `decode_body` decodes it by that type, and by its content if the type is
+bytes or unknown. The bytes are always returned too, and nothing is ever executed or deserialized.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ __all__ = ["Body", "NmfMessage", "decode_body", "read_nmf"]
 
 
 def decode_body(body: bytes, body_type: int = 0) -> Body:
-    """Read a message body.
+    """Decode a message body.
 
     Args:
         body: MessagePropertiesHeader.MessageBody, decrypted.
-        body_type: MessagePropertiesHeader.BodyType, 0 when it is not known.
+        body_type: MessagePropertiesHeader.BodyType, 0 if unknown.
 
     Returns:
-        What the bytes say. A body that is not what its type says is read by its content, and `note` tells
-        why. Nothing is raised, whatever the bytes.
+        The decoded body. One that does not match its type is decoded by its content, and `note` has the
+        reason. No bytes make this raise.
     """
     body = bytes(body)
     if body_type in BYTES_TYPES:

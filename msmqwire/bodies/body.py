@@ -1,4 +1,4 @@
-"""What comes of reading a message body."""
+"""The result of decoding a message body."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A message body, read.
+    """A decoded message body.
 
     Attributes:
-        kind: what it was read as: the name of its type (``VT_BSTR``, ``VT_I4 | VT_VECTOR``) or, by content,
+        kind: its format: the name of its type (``VT_BSTR``, ``VT_I4 | VT_VECTOR``) or, by content,
             ``xml``, ``utf-16 text``, ``utf-8 text``, ``binaryformatter``, ``nmf``, ``bytes`` or ``empty``.
         value: the value: int, float, bool, Decimal, datetime, str, UUID, a list of those, an NmfMessage, the
             value of an XML document with one simple element, bytes for the rest, None for no value.
-        text: the value for people, None when there is no good text for it.
+        text: the value as readable text, None if it has none.
         raw: the bytes of the body, always.
-        note: why the value is not all that the type or the content promised, or None.
+        note: why the value is less than the type or content announced, or None.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Bodies by their content, where the type says no more than bytes: what .NET programs send, and text."""
+"""Bodies decoded by content, where the type says no more than bytes: .NET formats and text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from msmqwire.bodies.xml import read_xml
 # [MS-NRBF] 2.6.1: RecordTypeEnum 0, RootId, HeaderId, MajorVersion 1, MinorVersion 0, and the next record.
 _BINARY_FORMATTER: Final = re.compile(rb"\x00.{8}\x01\x00\x00\x00\x00\x00\x00\x00[\x01-\x16]", re.DOTALL)
 
-# Control characters, those of C1 included, private use and what is no character; tab, line ends and
-# form feed belong to text.
+# Control characters including C1, private use and noncharacters; tab, line ends and form feed belong to
+# text.
 _NOT_TEXT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\uf8ff\ufff9-\uffff]")
 
 _LATIN_SHARE: Final = 0.75
-"""The share of code units below 0x100 from which bytes without a mark count as UTF-16."""
+"""The share of code units below 0x100 from which bytes without a byte order mark count as UTF-16."""
 
 
 def read_content(body: bytes) -> Body:
-    """Read bytes by what they look like; never raises."""
+    """Decode bytes by what they look like; never raises."""
     if _BINARY_FORMATTER.match(body):
         return Body(
             "binaryformatter", body, None, body, "an object of .NET; such objects are not deserialized"

@@ -1,6 +1,6 @@
 """Bodies of WCF's net.msmq binding: [MC-NMF] framing, a preamble and then one message.
 
-Only the preamble is read: where the message was sent and how it is encoded. The message itself stays bytes.
+Only the preamble is decoded: the destination and the encoding of the message. The message itself stays bytes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class NmfMessage:
         return f"{self.via} ({encoding})"
 
 
-class _Broken(ValueError):
+class _InvalidRecord(ValueError):
     pass
 
 
@@ -74,28 +74,28 @@ class _Records:
 
     def byte(self) -> int:
         if self.at >= len(self.data):
-            raise _Broken
+            raise _InvalidRecord
         self.at += 1
         return self.data[self.at - 1]
 
     def text(self, most: int) -> str:
-        """A size in seven bits a byte, low ones first, and that much UTF-8."""
+        """Read UTF-8 text after its size, which has seven bits a byte, low ones first."""
         size = 0
-        for place in range(_SIZE_BYTES_MAX):
+        for index in range(_SIZE_BYTES_MAX):
             part = self.byte()
-            size |= (part & 0x7F) << (7 * place)
+            size |= (part & 0x7F) << (7 * index)
             if part < 0x80:
                 break
         else:
-            raise _Broken
+            raise _InvalidRecord
         if not 0 < size <= min(most, len(self.data) - self.at):
-            raise _Broken
+            raise _InvalidRecord
         self.at += size
         return self.data[self.at - size : self.at].decode("utf-8")
 
 
 def read_nmf(body: bytes) -> NmfMessage | None:
-    """The preamble of a framed message: version, mode, via and encoding records; None if it is not one."""
+    """Decode the preamble of a framed message: version, mode, via and encoding records; None if invalid."""
     try:
         return _read(_Records(body))
     except ValueError:
@@ -104,13 +104,13 @@ def read_nmf(body: bytes) -> NmfMessage | None:
 
 def _read(records: _Records) -> NmfMessage:
     if records.byte() != _VERSION:
-        raise _Broken
+        raise _InvalidRecord
     version = records.byte(), records.byte()
     if version[0] != 1 or records.byte() != _MODE:
-        raise _Broken
+        raise _InvalidRecord
     mode = records.byte()
     if mode not in MODES or records.byte() != _VIA:
-        raise _Broken
+        raise _InvalidRecord
     via = records.text(VIA_MAX)
     kind = records.byte()
     encoding, content_type = None, None
@@ -119,5 +119,5 @@ def _read(records: _Records) -> NmfMessage:
     elif kind == _EXTENSIBLE_ENCODING:
         content_type = records.text(CONTENT_TYPE_MAX)
     if content_type is None and encoding not in ENCODINGS:
-        raise _Broken
+        raise _InvalidRecord
     return NmfMessage(version, mode, via, encoding, content_type, records.data[records.at :])

@@ -1,7 +1,6 @@
-"""Bodies by their type: [MS-MQMQ] 2.2.12, and the types of [MS-OAUT] 2.2.7 that applications use too.
+"""Bodies decoded by type: [MS-MQMQ] 2.2.12, and the types of [MS-OAUT] 2.2.7 that applications also use.
 
-Numbers are little-endian and have no length before them, nor have texts; a vector is its elements one after
-the other.
+Numbers are little-endian; numbers and texts have no length prefix; a vector is its elements in sequence.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ BYTES_TYPES: Final = frozenset(
         VT_BINARY_OBJECT,
     }
 )
-"""Types that say no more than that there are bytes: the content decides."""
+"""Types that mean no more than bytes: the content decides."""
 
 OLE_EPOCH: Final = datetime(1899, 12, 30)
 FILETIME_EPOCH: Final = datetime(1601, 1, 1, tzinfo=UTC)
 _CURRENCY_PLACES = 4
 
-# Streams and stored objects are compound files and the like: whole, for other programs.
+# Streams and stored objects are compound files and the like, left to other programs.
 _OPAQUE: Final = frozenset(
     {
         VarEnum.VT_STREAM,
@@ -51,8 +50,8 @@ _OPAQUE: Final = frozenset(
 )
 
 
-class _NotSo(ValueError):
-    """The bytes are not what their type says."""
+class _TypeMismatch(ValueError):
+    """The bytes do not match their type."""
 
 
 def _number(form: str) -> Callable[[bytes], int | float]:
@@ -68,22 +67,22 @@ def _currency(data: bytes) -> Decimal:
 
 
 def _date(data: bytes) -> datetime:
-    """Days since 1899-12-30, without a zone. Before it the fraction still counts forward from midnight."""
+    """Decode days since 1899-12-30, without a zone; even before it the fraction counts from midnight."""
     (days,) = struct.unpack("<d", data)
     try:
         whole = int(days)
         return OLE_EPOCH + timedelta(days=whole) + timedelta(days=abs(days - whole))
     except (OverflowError, ValueError):
-        raise _NotSo(f"{days} days since 1899-12-30 is no date") from None
+        raise _TypeMismatch(f"{days} days since 1899-12-30 is no date") from None
 
 
 def _filetime(data: bytes) -> datetime:
-    """100 ns since 1601 in UTC, cut to microseconds."""
+    """Decode 100 ns units since 1601 in UTC, truncated to microseconds."""
     ticks = int.from_bytes(data, "little")
     try:
         return FILETIME_EPOCH + timedelta(microseconds=ticks // 10)
     except OverflowError:
-        raise _NotSo(f"{ticks} times 100 ns since 1601 is no date") from None
+        raise _TypeMismatch(f"{ticks} times 100 ns since 1601 is no date") from None
 
 
 def _guid(data: bytes) -> UUID:
@@ -112,15 +111,15 @@ _SCALARS: Final[Mapping[int, tuple[int, Callable[[bytes], object]]]] = MappingPr
         VarEnum.VT_CLSID: (16, _guid),
     }
 )
-"""By type: the bytes that a value takes, and how they are read."""
+"""By type: the size of a value in bytes, and its decoder."""
 
 
 def read_typed(body: bytes, body_type: int) -> Body:
-    """Read a body whose type says more than that it is bytes."""
+    """Decode a body whose type means more than bytes."""
     kind = variant_name(body_type)
     try:
         return _read(body, body_type, kind)
-    except _NotSo as exc:
+    except _TypeMismatch as exc:
         why = str(exc)
     if not body:
         return Body("empty", None, "", body, why)
@@ -131,7 +130,7 @@ def _read(body: bytes, body_type: int, kind: str) -> Body:
     if body_type in _SCALARS:
         size, read = _SCALARS[body_type]
         if len(body) != size:
-            raise _NotSo(f"{kind} takes {size} bytes, the body has {len(body)}")
+            raise _TypeMismatch(f"{kind} takes {size} bytes, the body has {len(body)}")
         value = read(body)
         return Body(kind, value, _shown(value, body_type), body, _scalar_note(body, body_type))
     if body_type in (VarEnum.VT_BSTR, VarEnum.VT_LPWSTR):
@@ -143,7 +142,7 @@ def _read(body: bytes, body_type: int, kind: str) -> Body:
     element = body_type ^ VarEnum.VT_VECTOR
     if body_type & VarEnum.VT_VECTOR and element in _SCALARS:
         return _vector(body, element, kind)
-    raise _NotSo(f"bodies of type {kind} are not read by their type")
+    raise _TypeMismatch(f"bodies of type {kind} are not read by their type")
 
 
 def _shown(value: object, element: int) -> str:
@@ -166,14 +165,14 @@ def _scalar_note(body: bytes, body_type: int) -> str | None:
 def _vector(body: bytes, element: int, kind: str) -> Body:
     size, read = _SCALARS[element]
     if len(body) % size:
-        raise _NotSo(f"{kind} has elements of {size} bytes, the body has {len(body)}")
+        raise _TypeMismatch(f"{kind} has elements of {size} bytes, the body has {len(body)}")
     values = [read(body[at : at + size]) for at in range(0, len(body), size)]
     return Body(kind, values, ", ".join(_shown(value, element) for value in values), body)
 
 
 def _utf16(body: bytes, kind: str, *, terminated: bool) -> Body:
     if len(body) % 2:
-        raise _NotSo(f"{kind} is UTF-16, the body has {len(body)} bytes")
+        raise _TypeMismatch(f"{kind} is UTF-16, the body has {len(body)} bytes")
     text = body.decode("utf-16-le", errors="replace")
     note = None
     try:
@@ -189,6 +188,6 @@ def _ansi(body: bytes, kind: str) -> Body:
     try:
         text, note = data.decode("utf-8"), None
     except UnicodeDecodeError:
-        # The code page of the sender is not in the message.
+        # The message does not have the code page of its sender.
         text, note = data.decode("cp1252", errors="replace"), "not UTF-8, read as Windows-1252"
     return Body(kind, text, text, body, note)

@@ -32,11 +32,11 @@ _DATE_TIME = re.compile(
 
 
 class _NotRead(ValueError):
-    """Why a text is not taken for XML."""
+    """Why a text is not decoded as XML."""
 
 
 def read_xml(text: str, body: bytes, *, otherwise: str) -> Body:
-    """Read text as XML if it looks like it, else give it as the kind of text it is."""
+    """Decode text as XML if it looks like it; otherwise return it as the kind of text it is."""
     if not text.lstrip().startswith("<"):
         return Body(otherwise, text, text, body)
     if len(text) > XML_BYTES_MAX:
@@ -51,7 +51,7 @@ def read_xml(text: str, body: bytes, *, otherwise: str) -> Body:
 
 
 def _has_doctype(text: str) -> bool:
-    """Whether a document type declaration stands before the root element."""
+    """Return whether a document type declaration precedes the root element."""
     at = 0
     while True:
         space = _SPACE.match(text, at)
@@ -69,7 +69,7 @@ def _has_doctype(text: str) -> bool:
 
 
 def _parse(text: str) -> Any:
-    """The root element; lxml has no types of its own."""
+    """Return the root element; lxml has no type annotations."""
     from lxml import etree
 
     # The declared encoding was that of the bytes, and the text has been decoded already.
@@ -96,7 +96,7 @@ def _parse(text: str) -> Any:
 
 
 def _value(root: Any, text: str, body: bytes) -> Body:
-    """The value of a document that is one element of a simple type, else the whole text."""
+    """Return the value of a document of one element of a simple type, else the whole text."""
     read = _TYPES.get(root.tag) if len(root) == 0 else None
     if read is None:
         return Body("xml", text, text, body)
@@ -143,7 +143,7 @@ def _float(text: str) -> float:
 
 
 def _date_time(text: str) -> datetime:
-    """A time with the zone that it has, or none; .NET's seventh decimal is cut off."""
+    """Parse a time with its zone, if any; .NET's seventh decimal is truncated."""
     parts = _DATE_TIME.fullmatch(text)
     if parts is None:
         raise ValueError(text)
@@ -175,4 +175,4 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
         "base64Binary": _base64,
     }
 )
-"""By the root element that XmlSerializer writes for a simple type: how its text is read."""
+"""By the root element that XmlSerializer writes for a simple type: the decoder of its text."""

@@ -1,4 +1,4 @@
-"""Rights on the objects of MSMQ, and the parts of a security descriptor.
+"""Access rights on the objects of MSMQ, and the parts of a security descriptor.
 
 Sections [MS-MQMQ] 2.2.3 and 2.2.23 to 2.2.27. Each mask holds the object-specific and standard rights
 of a 32-bit ACCESS_MASK ([MS-DTYP] 2.4.3).
@@ -19,7 +19,7 @@ class SECURITY_INFORMATION(IntFlag):
 
 
 class ACCESS_MASK(IntFlag):
-    """The rights that all objects have in common: [MS-DTYP] 2.4.3."""
+    """The rights common to all objects: [MS-DTYP] 2.4.3."""
 
     DELETE = 0x00010000
     READ_CONTROL = 0x00020000
@@ -30,7 +30,7 @@ class ACCESS_MASK(IntFlag):
     MAXIMUM_ALLOWED = 0x02000000
     GENERIC_ALL = 0x10000000
     GENERIC_EXECUTE = 0x20000000
-    GENERIC_WRITE = 0x40000000  # printed with one 0 too few
+    GENERIC_WRITE = 0x40000000  # misprinted in the specification, with one 0 too few
     GENERIC_READ = 0x80000000
 
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class AddressType(IntEnum):
-    """TA_ADDRESS.AddressType. IPV6_ADDRESS_TYPE occurs in messages read remotely only."""
+    """TA_ADDRESS.AddressType. IPV6_ADDRESS_TYPE occurs only in remotely read messages."""
 
     IP_ADDRESS_TYPE = 0x0001
     IP_RAS_ADDRESS_TYPE = 0x0002
@@ -21,4 +21,4 @@ ADDRESS_LENGTH = {
     AddressType.IPX_ADDRESS_TYPE: 10,
     AddressType.FOREIGN_ADDRESS_TYPE: 16,
 }
-"""The bytes of TA_ADDRESS.Address by type; IPv6 never stands in a TA_ADDRESS."""
+"""The size of TA_ADDRESS.Address in bytes by type; a TA_ADDRESS never holds IPv6."""

@@ -1,7 +1,7 @@
 """Numbers of algorithms, privacy levels and cryptographic providers: [MS-MQMQ] 2.2.1, 2.2.19.3, 2.2.20.6.
 
-The specification gives numbers with descriptions where the platform has names; the members bear the
-names of the platform's headers (wincrypt.h, mq.h).
+Where the specification has only numbers with descriptions, the members have the names of the platform's
+headers (wincrypt.h, mq.h).
 """
 
 from __future__ import annotations

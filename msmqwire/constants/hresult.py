@@ -14,7 +14,7 @@ _FAILURE = 0x8000_0000
 
 
 class HResult(IntEnum):
-    """The codes of facility 0x00E: remarks begin with 0x400E, errors with 0xC00E."""
+    """The codes of facility 0x00E: information codes begin with 0x400E, errors with 0xC00E."""
 
     MQ_INFORMATION_PROPERTY = 0x400E0001
     MQ_INFORMATION_ILLEGAL_PROPERTY = 0x400E0002
@@ -167,10 +167,10 @@ _NAMES = {MQ_OK: "MQ_OK", **{member.value: member.name for member in HResult}}
 
 
 def hresult_name(value: int) -> str:
-    """The name of a result, ``MQ_OK`` included, or ``0xC00E000A`` for one without a name."""
+    """Return the name of a result, ``MQ_OK`` included, or ``0xC00E000A`` for one without a name."""
     return _NAMES.get(value) or f"0x{value:08X}"
 
 
 def is_failure(value: int) -> bool:
-    """Whether the call failed (bit 31); a remark such as MQ_INFORMATION_OPERATION_PENDING is a success."""
+    """Return whether the call failed (bit 31); MQ_INFORMATION_OPERATION_PENDING, for one, is a success."""
     return bool(value & _FAILURE)

@@ -1,11 +1,11 @@
-"""What a message is: the values of MessagePropertiesHeader.MessageClass, [MS-MQMQ] 2.2.18.1.6."""
+"""Message classes, the values of MessagePropertiesHeader.MessageClass: [MS-MQMQ] 2.2.18.1.6."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
 LEGAL_CLASS_BITS = 0xE1FF
-"""The bits that a class may have, those of applications included."""
+"""The bits that a class may have, including those of applications."""
 
 _NEGATIVE, _RECEIVE = 0x8000, 0x4000
 
@@ -39,20 +39,20 @@ _NAMES = {member.value: member.name.removeprefix("MQMSG_CLASS_") for member in M
 
 
 def class_name(value: int) -> str:
-    """The name of a class without its prefix (``NACK_BAD_DST_Q``), or ``0x1234`` for one without a name."""
+    """Return the name of a class without its prefix (``NACK_BAD_DST_Q``), or ``0x1234`` if it has none."""
     return _NAMES.get(value) or f"0x{value:04X}"
 
 
 def is_legal_class(value: int) -> bool:
-    """Whether a message may have this class: a defined one or one that an application made up."""
+    """Return whether a message may have this class, defined by the specification or by an application."""
     return value >= 0 and not value & ~LEGAL_CLASS_BITS
 
 
 def is_negative(value: int) -> bool:
-    """Whether the class tells of a failure (bit 15)."""
+    """Return whether the class reports a failure (bit 15)."""
     return bool(value & _NEGATIVE)
 
 
 def is_about_receive(value: int) -> bool:
-    """Whether the class tells of the reading of a message, and not of its arrival (bit 14)."""
+    """Return whether the class reports the retrieval of a message, not its arrival (bit 14)."""
     return bool(value & _RECEIVE)

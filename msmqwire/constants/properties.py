@@ -1,7 +1,7 @@
 """Property identifiers of directory and management objects: [MS-MQMQ] 2.3.
 
-Numbers are unique for one type of object only. Each member is its number and knows in ``vt`` the type
-of its value::
+Numbers are unique for one type of object only. Each member is its number and has the type of its value
+in ``vt``::
 
     QueueProperty.PROPID_Q_JOURNAL.value    # 104
     QueueProperty.PROPID_Q_JOURNAL.vt       # VarEnum.VT_UI1

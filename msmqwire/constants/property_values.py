@@ -1,7 +1,7 @@
-"""Values that a property is limited to: [MS-MQMQ] 2.3.
+"""The allowed values of properties: [MS-MQMQ] 2.3.
 
-One enumeration a property, named after it. Where the specification gives numbers without names (service
-types, states of a connection), the numbers are here with what they mean.
+One enumeration for each property, named after it. Where the specification gives numbers without names
+(service types, states of a connection), a table maps the numbers to their meaning.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 QUEUE_FORMAT_FLAG_NOT_SYSTEM = 0x00
 QUEUE_FORMAT_FLAG_SYSTEM = 0x80
-"""In place in m_SuffixAndFlags: the name is that of a system queue."""
+"""The bit of m_SuffixAndFlags for the name of a system queue."""
 
 
 class QUEUE_FORMAT_TYPE(IntEnum):

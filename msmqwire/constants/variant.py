@@ -1,7 +1,7 @@
 """Types of property values and of message bodies: [MS-MQMQ] 2.2.12 and 2.2.14.
 
-The specification lists the types that properties have. Applications put more of them into
-MessagePropertiesHeader.BodyType; those are the members with the section [MS-OAUT] 2.2.7.
+The specification lists the types of properties. Applications use more in MessagePropertiesHeader.BodyType;
+those are the members of section [MS-OAUT] 2.2.7.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class VarEnum(IntEnum):
     VT_BLOB = 65
     VT_CLSID = 72
     VT_VECTOR = 0x1000
-    # [MS-OAUT] 2.2.7 and the property set constants of the platform, seen as body types.
+    # [MS-OAUT] 2.2.7 and the property set constants of the platform, as they occur as body types.
     VT_R4 = 4
     VT_R8 = 5
     VT_CY = 6
@@ -59,7 +59,7 @@ _MODIFIERS = (VarEnum.VT_VECTOR, VarEnum.VT_ARRAY)
 
 
 def variant_name(value: int) -> str:
-    """The name of a type, for instance ``VT_UI1 | VT_VECTOR``, or ``0x0300`` for one without a name."""
+    """Return the name of a type, for instance ``VT_UI1 | VT_VECTOR``, or ``0x0300`` if it has none."""
     parts = [modifier.name for modifier in _MODIFIERS if value & modifier]
     base = _NAMES.get(value & ~(VarEnum.VT_VECTOR | VarEnum.VT_ARRAY))
     return " | ".join([base, *parts]) if base else f"0x{value:04X}"

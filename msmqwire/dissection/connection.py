@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from msmqwire.capture import Data, End, Flow, Gap
-from msmqwire.dissection.finder import PacketFinder, ScanResult, begins_packet
+from msmqwire.dissection.finder import PacketFinder, ScanResult
+from msmqwire.framing import begins_packet, find_header
+from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import SessionLint
-
-_JUDGED: Final = 12  # up to the end of PacketSize
 
 _Side = tuple[str, int]
 
@@ -101,7 +100,7 @@ class Connection:
         if not self.known:
             if not self._recognised(event):
                 return []
-            inside = not self.pending.get(_side(event.flow)) and not begins_packet(event.data[:_JUDGED])
+            inside = not self.pending.get(_side(event.flow)) and not begins_packet(event.data[:PREFIX_SIZE])
         found = self._open(event.flow, inside=inside)
         finder = self.finders[_side(event.flow)]
         return found + finder.feed(event.data, event.frame, event.time_ns)
@@ -154,13 +153,13 @@ class Connection:
     def _recognised(self, event: Data) -> bool:
         side = _side(event.flow)
         held = self.pending.pop(side, [])
-        head = b"".join(piece.data for piece in held) + event.data[:_JUDGED]
-        if held and not begins_packet(head[:_JUDGED]):
+        head = b"".join(piece.data for piece in held) + event.data[:PREFIX_SIZE]
+        if held and not begins_packet(head[:PREFIX_SIZE]):
             self._ignore(held)  # what was held began nothing; this segment may still
             return self._recognised(event)
-        if begins_packet(head[:_JUDGED]):
-            self.pending[side] = [*held, event] if len(head) < _JUDGED else held
-            self.known = len(head) >= _JUDGED
+        if begins_packet(head[:PREFIX_SIZE]):
+            self.pending[side] = [*held, event] if len(head) < PREFIX_SIZE else held
+            self.known = len(head) >= PREFIX_SIZE
         else:
             self.known = _has_header(event.data)
             self._ignore([] if self.known else [event])
@@ -175,12 +174,7 @@ class Connection:
 
 def _has_header(data: bytes) -> bool:
     """Whether a BaseHeader stands anywhere in a segment."""
-    at = data.find(b"LIOR", 4)
-    while at >= 0:
-        if len(data) >= at + 8 and begins_packet(data[at - 4 : at + 8]):
-            return True
-        at = data.find(b"LIOR", at + 1)
-    return False
+    return 0 <= find_header(data) <= len(data) - PREFIX_SIZE
 
 
 def _side(flow: Flow) -> _Side:

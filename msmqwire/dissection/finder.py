@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.framing import begins_packet, find_header
+from msmqwire.headers.base import (
+    BASE_HEADER_SIZE,
+    PACKET_SIZE_OFFSET,
+    PREFIX_SIZE,
+    SIGNATURE_END,
+)
 from msmqwire.packets import packet_length, parse, well_formed
 from msmqwire.schema import Record
 
-_HEADER: Final = 16
-_JUDGED: Final = 12  # up to the end of PacketSize
-_SIGNED: Final = 8  # up to the end of Signature
 _SKIP_SHOWN: Final = 0x1_0000
 """While nothing is certain, skipped bytes are reported in runs of about this size."""
 _LARGE: Final = 0x1_0000
@@ -170,8 +174,8 @@ class PacketFinder:
         """Memory is short: what is held is skipped, with the rest of its packet."""
         if not self._buffer:
             return []
-        header = self._buffer[:_JUDGED]
-        if not self._lost and len(header) == _JUDGED and begins_packet(header):
+        header = self._buffer[:PREFIX_SIZE]
+        if not self._lost and len(header) == PREFIX_SIZE and begins_packet(header):
             self._rest = max(0, packet_length(header) - len(self._buffer))
         if not self._rest:
             self._lost = "after bytes that were let go"
@@ -211,7 +215,7 @@ class PacketFinder:
     def _next(self, *, final: bool) -> bool:
         """Takes the packet at the start of the buffer. False when more bytes are needed."""
         buffer = self._buffer
-        if len(buffer) < _JUDGED:
+        if len(buffer) < PREFIX_SIZE:
             return False
         try:
             length = packet_length(buffer)
@@ -240,20 +244,20 @@ class PacketFinder:
         if error.path != "BaseHeader.PacketSize":
             self._lost = f"no packet begins here: {error}"
             return True
-        if len(self._buffer) < _HEADER and not final:
+        if len(self._buffer) < BASE_HEADER_SIZE and not final:
             return False
-        self._take(min(_HEADER, len(self._buffer)), None, error)
+        self._take(min(BASE_HEADER_SIZE, len(self._buffer)), None, error)
         self._lost = "after a PacketSize that can't be"
         return True
 
     def _bad_packet(self, length: int, *, final: bool) -> bool:
         """A malformed packet ends where its size says, unless no packet follows there."""
         error = self._error
-        after = self._buffer[length : length + _JUDGED]
-        if len(after) < _JUDGED and not final:
+        after = self._buffer[length : length + PREFIX_SIZE]
+        if len(after) < PREFIX_SIZE and not final:
             return False
         if after and not begins_packet(after):
-            at, certain = self._search(_HEADER, final=final)
+            at, certain = self._search(BASE_HEADER_SIZE, final=final)
             if certain and at < length:
                 length, error = at, None
             elif at < length and not final:
@@ -264,10 +268,10 @@ class PacketFinder:
     def _break(self, *, cut: bool) -> int:
         """The stream breaks here: takes what is left; how much of a packet is then missing."""
         while self._buffer:
-            length = packet_length(self._buffer) if len(self._buffer) >= _JUDGED else 0
+            length = packet_length(self._buffer) if len(self._buffer) >= PREFIX_SIZE else 0
             at, certain = len(self._buffer), False
             if not self._reads_well():
-                at, certain = self._search(_HEADER, final=True)
+                at, certain = self._search(BASE_HEADER_SIZE, final=True)
             if not certain:
                 missing = length - len(self._buffer)
                 error = self._error or _why_not(bytes(self._buffer))
@@ -289,9 +293,9 @@ class PacketFinder:
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
         """Where the next certain packet begins, or up to where surely none does."""
         buffer = self._buffer
-        at = self._candidate(max(start, self._refused - self._start))
+        at = find_header(buffer, max(start, self._refused - self._start))
         while at >= 0:
-            end = at + packet_length(buffer, at) if len(buffer) - at >= _JUDGED else len(buffer) + 1
+            end = at + packet_length(buffer, at) if len(buffer) - at >= PREFIX_SIZE else len(buffer) + 1
             if end > len(buffer):
                 if not final:
                     self._refused = self._start + at
@@ -299,12 +303,12 @@ class PacketFinder:
             elif self._certain(at, end):
                 self._refused = self._start + at
                 return at, True
-            at = self._candidate(at + 1)
+            at = find_header(buffer, at + 1)
         if final:
             self._refused = self._start + len(buffer)
             at = self._segment(start)
             return (at, True) if at >= 0 else (len(buffer), False)
-        at = max(min(start, len(buffer)), len(buffer) - _JUDGED + 1)
+        at = max(min(start, len(buffer)), len(buffer) - PREFIX_SIZE + 1)
         self._refused = self._start + at
         return at, False
 
@@ -324,20 +328,11 @@ class PacketFinder:
         """The next segment that begins with the header of a packet that is cut off; -1 for none."""
         for piece in self._pieces:
             at = piece.start - self._start
-            header = self._buffer[at : at + _JUDGED] if at >= start else b""
-            if len(header) < _SIGNED or not begins_packet(header):
+            header = self._buffer[at : at + PREFIX_SIZE] if at >= start else b""
+            if len(header) < SIGNATURE_END or not begins_packet(header):
                 continue
-            if len(header) < _JUDGED or at + packet_length(header) > len(self._buffer):
+            if len(header) < PREFIX_SIZE or at + packet_length(header) > len(self._buffer):
                 return at
-        return -1
-
-    def _candidate(self, start: int) -> int:
-        """The next place whose version, signature and size could begin a packet; -1 for none."""
-        at = self._buffer.find(b"LIOR", start + 4)
-        while at >= 0:
-            if begins_packet(self._buffer[at - 4 : at + 8]):
-                return at - 4
-            at = self._buffer.find(b"LIOR", at + 1)
         return -1
 
     # -- taking ------------------------------------------------------------------------------
@@ -390,23 +385,11 @@ def _completed(frames: dict[int, int]) -> tuple[tuple[int, ...], int]:
     return ordered, frames[ordered[-1]]
 
 
-def begins_packet(header: bytes | bytearray) -> bool:
-    """Whether bytes could begin a packet, as far as they go."""
-    if header[0] != 0x10 or header[4:8] != b"LIOR"[: max(0, len(header) - 4)]:
-        return False
-    if len(header) < _JUDGED:
-        return True
-    try:
-        packet_length(header)
-    except MalformedPacket:
-        return False
-    return True
-
-
 def _why_not(data: bytes) -> MalformedPacket:
     """Why bytes are no packet."""
     try:
         parse(data)
     except MalformedPacket as exc:
         return exc
-    return MalformedPacket("another size than that of its packet", path="BaseHeader.PacketSize", offset=8)
+    why = "another size than that of its packet"
+    return MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)

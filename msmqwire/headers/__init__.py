@@ -1,4 +1,4 @@
-"""One module for each header and structure, each declared once in the vocabulary of `msmqwire.schema`."""
+"""All headers and structures, each declared once in the vocabulary of `msmqwire.schema`."""
 
 from msmqwire.headers.acknowledgements import FINAL_ACK_BODY, ORDER_ACK_BODY
 from msmqwire.headers.base import BASE_HEADER

@@ -1,12 +1,14 @@
 """BaseHeader, the first 16 bytes of every session packet: [MS-MQMQ] 2.2.19.1."""
 
+from struct import Struct
 from typing import Final
 
-from msmqwire.schema import Header, bit, flags, reserved, uint
+from msmqwire.schema import Flags, Header, UInt, bit, field_offset, flags, reserved, uint
 
 SIGNATURE: Final = 0x524F494C  # "LIOR" on the wire
 VERSION: Final = 0x10
-PACKET_SIZE_MIN: Final = 16
+BASE_HEADER_SIZE: Final = 16
+PACKET_SIZE_MIN: Final = BASE_HEADER_SIZE
 PACKET_SIZE_MAX: Final = 0x0040_0000  # MQMQ-2.2.19.1-21
 INFINITE: Final = 0xFFFF_FFFF
 
@@ -53,6 +55,30 @@ BASE_HEADER: Final = Header(
         ),
     ),
     "What every packet starts with.",
-    size=16,
+    size=BASE_HEADER_SIZE,
     req=("MQMQ-2.2.19.1-01",),
 )
+
+FLAGS_OFFSET: Final = field_offset(BASE_HEADER, "Flags")
+# Both bits are in the first byte of the little-endian Flags.
+INTERNAL_BIT: Final = BASE_HEADER.bits("Flags.IN").mask
+SESSION_HEADER_BIT: Final = BASE_HEADER.bits("Flags.SH").mask
+SIGNATURE_OFFSET: Final = field_offset(BASE_HEADER, "Signature")
+SIGNATURE_BYTES: Final = SIGNATURE.to_bytes(4, "little")
+SIGNATURE_END: Final = SIGNATURE_OFFSET + len(SIGNATURE_BYTES)
+PACKET_SIZE_OFFSET: Final = field_offset(BASE_HEADER, "PacketSize")
+
+
+def _prefix() -> Struct:
+    codes = "<"
+    for part in BASE_HEADER.parts:
+        assert isinstance(part, UInt | Flags)
+        codes += {8: "B", 16: "H", 32: "I"}[part.bits]
+        if part.name == "PacketSize":
+            break
+    return Struct(codes)
+
+
+PREFIX: Final = _prefix()
+"""VersionNumber, Reserved, Flags, Signature and PacketSize: all that judging the start of a packet takes."""
+PREFIX_SIZE: Final = PREFIX.size

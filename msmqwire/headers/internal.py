@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from msmqwire.schema import Header, bit, flags, guid, raw, reserved, uint
+from msmqwire.headers.base import BASE_HEADER_SIZE
+from msmqwire.schema import Header, bit, field_offset, flags, guid, raw, reserved, uint
 
+INTERNAL_HEADER_SIZE: Final = 4
 PT_SESSION_ACK: Final = 1
 PT_ESTABLISH_CONNECTION: Final = 2
 PT_CONNECTION_PARAMETERS: Final = 3
@@ -29,8 +31,11 @@ INTERNAL_HEADER: Final = Header(
         ),
     ),
     "Kind of an internal packet.",
-    size=4,
+    size=INTERNAL_HEADER_SIZE,
 )
+PT_OFFSET: Final = BASE_HEADER_SIZE + field_offset(INTERNAL_HEADER, "Flags")
+"""The byte of an internal packet that holds PT, under `PT_MASK`."""
+PT_MASK: Final = INTERNAL_HEADER.bits("Flags.PT").mask
 
 CONNECTION_PARAMETERS_HEADER: Final = Header(
     "ConnectionParametersHeader",

@@ -1,9 +1,9 @@
-"""Parts of NDR, the transfer syntax of remote calls, that structures of [MS-MQMQ] 2.2 are marshalled in.
+"""Parts of NDR, the transfer syntax of remote calls, for the structures of [MS-MQMQ] 2.2.
 
-Structures that hold pointers travel only in remote calls: QUEUE_FORMAT, PROPVARIANT and what they
-are made of. They are laid out here as NDR (the 32-bit transfer syntax) has them on the wire: a
-unique pointer is a referent id, null for 0, and what it points to follows the structure; what
-pointers in an array point to follows the array. All alignment counts from the outermost structure.
+Structures with pointers travel only in remote calls: QUEUE_FORMAT, PROPVARIANT and their parts. They are
+declared here as NDR (the 32-bit transfer syntax) lays them out on the wire: a unique pointer is a
+referent id, 0 for null, and its pointee follows the structure; the pointees of an array follow the
+array. All alignment counts from the outermost structure.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from msmqwire.schema.complete import REFERENT
 
 
 def ndr_align(to: int) -> Part:
-    """Alignment of the next member, from the start of the outermost structure."""
+    """Return the alignment of the next member, from the start of the outermost structure."""
     return align("Padding", to, of="*")
 
 
 def referent(name: str, meaning: str = "", *, req: str = "") -> UInt:
-    """The referent id of a unique pointer; 0 is a null pointer."""
+    """Return the referent id of a unique pointer; 0 is a null pointer."""
     return uint(32, name, f"Pointer: {meaning}" if meaning else "Pointer.", req=req)
 
 
 def pointee(pointer: str, target: Sub | Raw) -> Part:
-    """What a pointer points to, there unless it is null."""
+    """Return the pointee of a pointer, present unless the pointer is null."""
     return maybe(pointer, target, mark=REFERENT)
 
 

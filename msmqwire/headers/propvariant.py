@@ -10,7 +10,7 @@ from msmqwire.schema import Each, Header, Part, Ref, align, choice, guid, raw, r
 
 VT_VECTOR: Final = 0x1000
 VARIANT_DEPTH_MAX: Final = 3
-"""How deep vectors of variants may be nested; the properties of [MS-MQMQ] 2.3.12.25 need two levels."""
+"""The nesting limit of vectors of variants; the properties of [MS-MQMQ] 2.3.12.25 need two levels."""
 
 _NDR: Final = "[MS-RPCE] 2.2.4"
 
@@ -29,7 +29,7 @@ def _element(name: str, part: Part) -> Header:
     return Header(f"{name} element", "[MS-MQMQ] 2.2.16", (part,), f"An element of a {name}.")
 
 
-_ELEMENTS: Final = {  # what the counted arrays are made of, and its alignment
+_ELEMENTS: Final = {  # the elements of the counted arrays and their alignment
     "CAUI": (_element("CAUI", uint(16, "Value")), 4),
     "CAL": (_element("CAL", uint(32, "Value", signed=True)), 4),
     "CAUL": (_element("CAUL", uint(32, "Value")), 4),
@@ -44,8 +44,11 @@ _STRING_POINTER: Final = _element("CALPWSTR", referent("pwszVal", "a string."))
 
 @cache
 def _array(name: str, count: str, depth: int) -> Header:
-    """What the pointer of a counted array points to. `count` is the field that counts the elements:
-    cElems, or MaximumCount where cElems stands in an element of an array further out."""
+    """Return the pointee of a counted array.
+
+    `count` is the field that counts the elements: cElems, or MaximumCount if cElems belongs to an element
+    of an enclosing array.
+    """
     maximum = uint(32, "MaximumCount", "Elements.", same_as="" if count == "MaximumCount" else count)
     parts: tuple[Part, ...] = (ndr_align(4), maximum)
     if name in ("CAUB", BLOB_DATA):
@@ -72,7 +75,7 @@ def _array(name: str, count: str, depth: int) -> Header:
 
 
 def _counted(name: str, section: str, req: str) -> Header:
-    """A counted array by itself: a count, a pointer and the elements."""
+    """Return a counted array by itself: a count, a pointer and the elements."""
     return Header(
         name,
         section,
@@ -109,7 +112,7 @@ _VECTORS: Final = {  # vt without VT_VECTOR: member, counted array, requirement
 
 
 def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
-    """The members of the union; `inline` leaves out what their pointers point to."""
+    """Return the members of the union; `inline` omits their pointees."""
     where = f" {depth}{' inline' if inline else ''}"
     arms: dict[int, Header | None] = {0: None, 1: None}
 
@@ -140,8 +143,8 @@ def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
 
 @cache
 def _pointees(depth: int) -> dict[int, tuple[str, Header, str]]:
-    """What the pointers of values in an array point to: pointer, structure, the field that counts it."""
-    found = {
+    """Return the pointees of values in an array, by vt: pointer, structure, counting field."""
+    pointees = {
         31: ("_varUnion.pwszVal", NDR_STRING, ""),
         72: ("_varUnion.puuid", _GUID_POINTEE, ""),
         65: ("_varUnion.pBlobData", _array(BLOB_DATA, "MaximumCount", depth), "_varUnion.cbSize"),
@@ -149,8 +152,8 @@ def _pointees(depth: int) -> dict[int, tuple[str, Header, str]]:
     for vt, (_, name, _req) in _VECTORS.items():
         if name != "CAPROPVARIANT" or depth < VARIANT_DEPTH_MAX:
             array = _array(name, "MaximumCount", depth)
-            found[VT_VECTOR | vt] = ("_varUnion.pElems", array, "_varUnion.cElems")
-    return found
+            pointees[VT_VECTOR | vt] = ("_varUnion.pElems", array, "_varUnion.cElems")
+    return pointees
 
 
 @cache

@@ -99,7 +99,7 @@ _STRINGS: Final = ("m_pDirectID", "m_pDirectSubqueueID")
 
 
 def queue_format_of(name: FormatName | None, *, subqueue_prefix: bool = True) -> Record:
-    """The QUEUE_FORMAT of a format name, ready to be built. Raises InvalidName.
+    """Return the QUEUE_FORMAT of a format name, ready to be built. Raises InvalidName.
 
     `subqueue_prefix` as in `msmqwire.names.to_queue_format`.
     """
@@ -118,7 +118,7 @@ def queue_format_of(name: FormatName | None, *, subqueue_prefix: bool = True) ->
 
 
 def name_of(record: Record) -> FormatName | None:
-    """The format name of a QUEUE_FORMAT; None for QUEUE_FORMAT_TYPE_UNKNOWN. Raises InvalidName."""
+    """Return the format name of a QUEUE_FORMAT; None for QUEUE_FORMAT_TYPE_UNKNOWN. Raises InvalidName."""
     form: dict[str, Any] = {"m_qft": record.m_qft, "m_SuffixAndFlags": int(record.m_SuffixAndFlags)}
     for member, value in dict(record._varUnion or {}).items():
         if member in _STRINGS:

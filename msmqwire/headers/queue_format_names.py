@@ -1,11 +1,11 @@
-"""The forms in which queues are named inside packets: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5, 2.2.18.1.7."""
+"""The forms of queue names inside packets: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5, 2.2.18.1.7."""
 
 from typing import Final
 
 from msmqwire.schema import TO_NULL, Header, Ref, align, choice, guid, text, uint
 
 # Inside an MQFFormatNameElement the GUID forms begin on a 4-byte boundary of the list's header;
-# inside a UserHeader they stand on one already.
+# inside a UserHeader they are already aligned.
 _LIST: Final = "MQFAddressHeader"
 
 PUBLIC_QUEUE_FORMAT_NAME: Final = Header(

@@ -11,32 +11,31 @@ from msmqwire.schema import Record
 
 
 def text(value: str | bytes | None) -> str | None:
-    """Text as it is; one that is not well-formed with what can't be read replaced."""
+    """Return text unchanged; decode ill-formed text with replacement characters."""
     return value.decode("utf-16-le", "replace") if isinstance(value, bytes) else value
 
 
 def destination(user: Record) -> str | None:
-    """DestinationQueue as a format name."""
+    """Return DestinationQueue as a format name."""
     return queue_name(user, "destination", user.Flags.DQ, user.DestinationQueue)
 
 
 def admin_queue(user: Record) -> str | None:
-    """AdminQueue as a format name."""
+    """Return AdminQueue as a format name."""
     return queue_name(user, "admin", user.Flags.AQ, user.AdminQueue)
 
 
 def response_queue(user: Record) -> str | None:
-    """ResponseQueue as a format name; that of the administration queue where RQ is 1."""
+    """Return ResponseQueue as a format name; that of the administration queue if RQ is 1."""
     if user.Flags.RQ == LIKE_ADMIN:
         return admin_queue(user)
     return queue_name(user, "response", user.Flags.RQ, user.ResponseQueue)
 
 
 def queue_name(user: Record, role: Any, kind: int, queue: Record | None) -> str | None:
-    """A queue of a UserHeader as a format name; a direct one as it stands in the packet.
+    """Return a queue of a UserHeader as a format name; a direct one exactly as in the packet.
 
-    Null where there is none, and where it can't be told (RQ 4 without the host of an
-    administration queue).
+    None if there is no queue, or it can't be determined (RQ 4 without the host of an administration queue).
     """
     if queue is None:
         return None

@@ -1,4 +1,4 @@
-"""The headers behind a remotely read message: [MS-MQRR] 2.2.5.1 and 2.2.5.2 to 2.2.5.5."""
+"""The headers that follow a remotely read message: [MS-MQRR] 2.2.5.1 and 2.2.5.2 to 2.2.5.5."""
 
 from typing import Final
 

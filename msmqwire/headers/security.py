@@ -1,6 +1,6 @@
 """SecurityHeader, who sent a message and what protects it: [MS-MQMQ] 2.2.20.6.
 
-The five items are found by their sizes alone: the UserMessage of [MS-MQQB] 4.1.7 carries a
+The five items are located by their sizes alone: the UserMessage of [MS-MQQB] 4.1.7 carries a
 SecurityID with Flags.AI clear.
 """
 

@@ -144,12 +144,12 @@ def sid_text(sid: bytes) -> str:
 
 
 def sid_bytes(text: str) -> bytes:
-    """The SID that a text stands for: [MS-DTYP] 2.4.2.1. Raises InvalidValue."""
-    if not (found := _TEXT.fullmatch(text)):
+    """Return the SID of a text: [MS-DTYP] 2.4.2.1. Raises InvalidValue."""
+    if not (match := _TEXT.fullmatch(text)):
         raise InvalidValue(f"{text[:200]!r} is not a SID", path="SID")
-    hexadecimal = found[1].lower().startswith("0x")
-    authority = int(found[1], 16 if hexadecimal else 10)
-    numbers = [int(number) for number in found[2].split("-")[1:]]
+    hexadecimal = match[1].lower().startswith("0x")
+    authority = int(match[1], 16 if hexadecimal else 10)
+    numbers = [int(number) for number in match[2].split("-")[1:]]
     if max(*numbers, 0 if hexadecimal else authority, 0) >= 1 << 32:
         raise InvalidValue(f"{text!r} has a number of more than 32 bits", path="SID")
     return SID.build(
@@ -162,12 +162,12 @@ def sid_bytes(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DescriptorParts:
-    """The parts of a self-relative SECURITY_DESCRIPTOR, each None where there is none.
+    """The parts of a self-relative SECURITY_DESCRIPTOR, each None if absent.
 
     Attributes:
         owner, group: SIDs.
-        sacl, dacl: ACLs. A `dacl` of None governs nothing, one without entries lets nobody in.
-        control: bits of SECURITY_DESCRIPTOR.Control apart from SR, DP and SP, which follow from the rest.
+        sacl, dacl: ACLs. A `dacl` of None restricts nothing, one without entries denies everything.
+        control: the bits of SECURITY_DESCRIPTOR.Control except SR, DP and SP, which follow from the rest.
     """
 
     owner: bytes | None = None
@@ -177,11 +177,11 @@ class DescriptorParts:
     control: int = 0
 
 
-_OF_THE_REST: Final = 0x8014  # SR, SP and DP
+_DERIVED_BITS: Final = 0x8014  # SR, SP and DP
 
 
 def descriptor_parts(data: bytes) -> DescriptorParts:
-    """What a self-relative descriptor consists of, each part checked to its end: [MS-DTYP] 2.4.6.
+    """Return the parts of a self-relative descriptor, each checked to its end: [MS-DTYP] 2.4.6.
 
     Raises MalformedPacket with the path and the offset in `data`.
     """
@@ -192,39 +192,39 @@ def descriptor_parts(data: bytes) -> DescriptorParts:
     control = record.Control
     if not control.SR:
         raise MalformedPacket("SR is 0: not self-relative", path="SECURITY_DESCRIPTOR.Control", offset=2)
-    places = (
+    offsets = (
         ("OffsetOwner", True),
         ("OffsetGroup", True),
         ("OffsetSacl", control.SP),
         ("OffsetDacl", control.DP),
     )
-    found: list[bytes | None] = []
-    for number, (name, present) in enumerate(places):
+    parts: list[bytes | None] = []
+    for number, (name, present) in enumerate(offsets):
         start, path = record[name], f"SECURITY_DESCRIPTOR.{name}"
         if start and not present:
             raise MalformedPacket("is not 0 for an absent list", path=path, offset=4 + 4 * number)
         if start and not FIXED_SIZE <= start <= len(data):
             why = f"{start} is not in {FIXED_SIZE}..{len(data)}"
             raise MalformedPacket(why, path=path, offset=4 + 4 * number)
-        found.append(_part(data, start, name.removeprefix("Offset")) if start else None)
-    owner, group, sacl, dacl = found
-    return DescriptorParts(owner, group, sacl, dacl, int(control) & ~_OF_THE_REST)
+        parts.append(_part(data, start, name.removeprefix("Offset")) if start else None)
+    owner, group, sacl, dacl = parts
+    return DescriptorParts(owner, group, sacl, dacl, int(control) & ~_DERIVED_BITS)
 
 
 def _part(data: bytes, start: int, name: str) -> bytes:
     schema, shown = (SID, f"{name}Sid") if name in ("Owner", "Group") else (ACL, name)
-    with _placed(f"SECURITY_DESCRIPTOR.{shown}", start, schema.name):
+    with _relocated(f"SECURITY_DESCRIPTOR.{shown}", start, schema.name):
         record, end = schema.read(data, start)
         offset = 8
         for number, ace in enumerate(record.Aces if schema is ACL else ()):
-            with _placed(f"ACL.Aces[{number}]", offset, "ACE"):
+            with _relocated(f"ACL.Aces[{number}]", offset, "ACE"):
                 access_entry(ace)
             offset += ace.AceSize
     return data[start:end]
 
 
 def access_entry(ace: Record) -> tuple[int, bytes] | None:
-    """Mask and SID of an ACE; None for types that are reserved or have object GUIDs.
+    """Return mask and SID of an ACE; None for types that are reserved or have object GUIDs.
 
     Raises MalformedPacket with the offset in the ACE.
     """
@@ -232,36 +232,36 @@ def access_entry(ace: Record) -> tuple[int, bytes] | None:
         raise MalformedPacket(f"{ace.AceSize} is not a multiple of 4", path="ACE.AceSize", offset=2)
     if ace.AceType not in TRUSTEE_TYPES:
         return None
-    with _placed("ACE.Body", ACE_HEADER_SIZE, "ACCESS_ACE_BODY"):
+    with _relocated("ACE.Body", ACE_HEADER_SIZE, "ACCESS_ACE_BODY"):
         body = ACCESS_ACE_BODY.parse(ace.Body)
     return body.Mask, body.Sid.to_bytes()
 
 
 @contextmanager
-def _placed(path: str, start: int, was: str) -> Iterator[None]:
-    """Tell an error inside a part as one of the whole: `path` in place of `was`, offsets from `start`."""
+def _relocated(path: str, start: int, inner: str) -> Iterator[None]:
+    """Raise an error of a part as one of the whole: `path` in place of `inner`, offsets from `start`."""
     try:
         yield
     except MalformedPacket as exc:
         offset = None if exc.offset is None else exc.offset + start
-        raise MalformedPacket(exc.why, path=path + exc.path.removeprefix(was), offset=offset) from exc
+        raise MalformedPacket(exc.why, path=path + exc.path.removeprefix(inner), offset=offset) from exc
 
 
 def build_descriptor(parts: DescriptorParts) -> bytes:
-    """The self-relative form of these parts, in the order of the specification: [MS-DTYP] 2.4.6.
+    """Return the self-relative form of these parts, in the order of the specification: [MS-DTYP] 2.4.6.
 
     Raises InvalidValue.
     """
-    pieces = (parts.owner, parts.group, parts.sacl, parts.dacl)
-    offsets, at = [], FIXED_SIZE
-    for piece in pieces:
-        offsets.append(0 if piece is None else at)
-        at += len(piece or b"")
+    contents = (parts.owner, parts.group, parts.sacl, parts.dacl)
+    offsets, offset = [], FIXED_SIZE
+    for content in contents:
+        offsets.append(0 if content is None else offset)
+        offset += len(content or b"")
     present = 0x8000 | (parts.sacl is not None) << 4 | (parts.dacl is not None) << 2
     return SECURITY_DESCRIPTOR.build(
         {
-            "Control": parts.control & ~_OF_THE_REST | present,
+            "Control": parts.control & ~_DERIVED_BITS | present,
             **dict(zip(("OffsetOwner", "OffsetGroup", "OffsetSacl", "OffsetDacl"), offsets, strict=True)),
-            "Data": b"".join(piece for piece in pieces if piece is not None),
+            "Data": b"".join(content for content in contents if content is not None),
         }
     )

@@ -4,6 +4,7 @@ from typing import Final
 
 from msmqwire.schema import Header, uint
 
+SESSION_HEADER_SIZE: Final = 16
 WINDOW_SIZE_DEFAULT: Final = 64
 
 SESSION_HEADER: Final = Header(
@@ -40,6 +41,6 @@ SESSION_HEADER: Final = Header(
         uint(16, "Reserved", "Anything; ignored.", req="MQMQ-2.2.20.4-18"),
     ),
     "Session acknowledgement, alone or at the end of a message.",
-    size=16,
+    size=SESSION_HEADER_SIZE,
     req=("MQMQ-2.2.20.4-01",),
 )

@@ -1,8 +1,8 @@
 """The headers of a message that came over HTTP: [MS-MQRR] 2.2.5.1.2.
 
-Peers and attackers send them over TCP 1801 as well. Neither header has an assigned id, and the unit
-of DataLength is not stated: characters are assumed, as in SoapHeader, and bytes where only those
-end on the null of the text.
+Peers and attackers send them over TCP 1801 as well. Neither header has an assigned id, and the
+specification does not state the unit of DataLength: characters are assumed, as in SoapHeader, or bytes
+if only those end on the null of the text.
 """
 
 from typing import Final

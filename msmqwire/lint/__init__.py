@@ -1,7 +1,7 @@
-"""Judges packets by the specifications: which requirement is broken, and where.
+"""Checks of packets against the specifications: which requirement is broken, and where.
 
-`lint_packet` judges one packet, `SessionLint` the order of the packets on a connection, `PingLint` the
-requests and responses of the ping, `lint_malformed` bytes that are no packet. `checks` lists all rules.
+`lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
+requests and responses, `lint_malformed` bytes that are no packet. `checks` lists all rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def lint(data: bytes | Record, *, protocol: Protocol = "session") -> list[Finding]:
-    """What departs from the specifications in one packet, parsed or not, or in bytes that are none."""
+    """Return the departures from the specifications in one packet, parsed or not, or in malformed bytes."""
     if isinstance(data, Record):
         return lint_packet(data)
     data = bytes(data)

@@ -1,7 +1,7 @@
 """Checks of OrderAck, FinalAck and Ping packets: [MS-MQQB] 2.2.4, 2.2.5 and 2.2.7.
 
-A packet is an OrderAck or FinalAck only if it passes most of these rules. So the ones about headers are also
-asked of a message that was meant as one: `meant_as`.
+A packet is an OrderAck or FinalAck only if it passes most of these rules. So those about headers are also
+applied to a message that was meant as one: `meant_as`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 from ipaddress import ip_address
 from typing import Any, Final
 
+from msmqwire.constants import MessageClass, is_negative
+from msmqwire.headers import USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
     ACK_LABEL,
@@ -17,21 +19,21 @@ from msmqwire.headers.acknowledgements import (
     ORDER_QUEUE_NAME,
 )
 from msmqwire.lint.registry import FINAL_ACK, ORDER_ACK, PING, Problem, rule, value, zero
+from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ping import PING_SIGNATURE
 
-ORDER_CLASS, RECEIVE_CLASS = 0x00FF, 0x4000
-_MP, _DM, _DQ, _RC = 0x0020_0000, 0x0000_0060, 0x0000_1C00, 0x0000_001F
+ORDER_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK.value
+RECEIVE_CLASS: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
+# RC counts routing servers in any message: MQMQ-2.2.19.2-10.
+_ALLOWED_BITS: Final = sum(USER_HEADER.bits(f"Flags.{name}").mask for name in ("MP", "DM", "DQ", "RC"))
 # MQQB-2.2.5-09 and the table of 3.1.7.17.
-NEGATIVE_CLASSES: Final = frozenset(
-    {0x8000, 0x8001, 0x8002, 0x8003, 0x8004, 0x8005, 0x8006, 0x8007, 0x8009, 0x800A, 0x800B}
-    | {0xC000, 0xC001, 0xC002, 0xC004}
-)
+NEGATIVE_CLASSES: Final = frozenset(member.value for member in MessageClass if is_negative(member))
 _TAIL = rf"\PRIVATE$\{ORDER_QUEUE_NAME}"
 _IPX = re.compile(r"[0-9A-F]{8}\.[0-9A-F]{12}")
 
 
 def meant_as(packet: Any) -> tuple[str, ...]:
-    """The kinds of checks for a packet: its own, and those of the acknowledgement it was meant as."""
+    """Return the kinds of checks for a packet: its own, and the acknowledgement it was meant as."""
     kind: str = packet.schema.name
     if kind != "UserMessage":
         return (kind,)
@@ -50,18 +52,19 @@ def _to_order_queue(user: Any) -> bool:
     name = queue.get("DirectFormatName")
     if isinstance(name, str):
         return name.upper().endswith(_TAIL.upper())
-    return bool(user.Flags.DQ == 3 and queue.get("PrivateQueueIdentifier") == ORDER_QUEUE_IDENTIFIER)
+    return bool(
+        user.Flags.DQ == AT_DESTINATION and queue.get("PrivateQueueIdentifier") == ORDER_QUEUE_IDENTIFIER
+    )
 
 
 def _user_flags(packet: Any, *, express: bool) -> Problem:
     flags = packet.UserHeader.Flags
-    if flags.DQ not in (3, 7):
+    if flags.DQ not in (AT_DESTINATION, DIRECT):
         return "UserHeader.Flags.DQ", f"{flags.DQ} is neither 3 nor 7"
     modes = (0, 1) if express else (1,)
     if flags.DM not in modes:
         return "UserHeader.Flags.DM", f"{flags.DM} is not 1"
-    # A routing server that passed it on has counted itself in RC, as in any message: MQMQ-2.2.19.2-10.
-    wrong = int(flags) & ~(_MP | _DM | _DQ | _RC)
+    wrong = int(flags) & ~_ALLOWED_BITS
     if wrong:
         names = [part.name for part in flags.schema.parts if part.mask & wrong]
         return f"UserHeader.Flags.{names[0]}", f"{', '.join(names)} not 0"
@@ -70,14 +73,14 @@ def _user_flags(packet: Any, *, express: bool) -> Problem:
 
 def _number(packet: Any) -> Problem:
     user = packet.UserHeader
-    if user.DestinationQueue is None or user.Flags.DQ != 3:
+    if user.DestinationQueue is None or user.Flags.DQ != AT_DESTINATION:
         return None
     number = user.DestinationQueue.get("PrivateQueueIdentifier", ORDER_QUEUE_IDENTIFIER)
     return None if number == ORDER_QUEUE_IDENTIFIER else f"{number} is not 4, the order queue"
 
 
 def _split(packet: Any) -> tuple[str, str] | None:
-    """Protocol and address of a direct name of an order queue; None for another destination or form."""
+    """Return protocol and address of a direct name of an order queue, else None."""
     queue = packet.UserHeader.DestinationQueue
     name = queue.get("DirectFormatName") if queue is not None else None
     if not isinstance(name, str):
@@ -110,7 +113,7 @@ def _address(packet: Any) -> Problem:
 
 
 def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name: str) -> None:
-    """The rules that both acknowledgements have."""
+    """Register the rules common to both acknowledgements."""
     zero(ids["base"], f"BaseHeader.Flags of {name} is 0", "BaseHeader.Flags", kinds)
     rule(ids["user"], f"UserHeader.Flags of {name}", "UserHeader.Flags", kinds)(
         lambda packet: _user_flags(packet, express=express)
@@ -124,7 +127,7 @@ def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name
         f"Label of {name}",
         "MessagePropertiesHeader.Label",
         kinds,
-        lambda found: found == ACK_LABEL,
+        lambda label: label == ACK_LABEL,
         f"{{!r}} is not {ACK_LABEL!r}",
     )
     value(
@@ -132,7 +135,7 @@ def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name
         f"MessageSize of {name} is 36",
         "MessagePropertiesHeader.MessageSize",
         kinds,
-        lambda found: found == ACK_BODY_SIZE,
+        lambda number: number == ACK_BODY_SIZE,
         "{} is not 36",
     )
     zero(ids["flags"], f"{name} asks for no acknowledgement", "MessagePropertiesHeader.Flags", kinds)
@@ -177,7 +180,7 @@ value(
     "Class of OrderAck is 0x00FF",
     "MessagePropertiesHeader.MessageClass",
     ORDER_ACK,
-    lambda found: found == ORDER_CLASS,
+    lambda number: number == ORDER_CLASS,
     "{:#06x} is not 0x00ff",
 )
 value(
@@ -185,7 +188,7 @@ value(
     "Class of a negative FinalAck is one of those for it",
     "MessagePropertiesHeader.MessageClass",
     FINAL_ACK,
-    lambda found: found == RECEIVE_CLASS or found in NEGATIVE_CLASSES,
+    lambda number: number == RECEIVE_CLASS or number in NEGATIVE_CLASSES,
     "{:#06x} is none of them",
 )
 
@@ -223,7 +226,7 @@ value(
     "Reserved is 0",
     "OrderAckBody.Reserved",
     ORDER_ACK,
-    lambda found: not any(found),
+    lambda data: not any(data),
     "not all of its bytes are 0",
     "SHOULD",
 )
@@ -245,6 +248,6 @@ value(
     "Signature of a Ping is 0x5548",
     "Signature",
     PING,
-    lambda found: found == PING_SIGNATURE,
+    lambda number: number == PING_SIGNATURE,
     "{:#06x} is not 0x5548",
 )

@@ -1,10 +1,10 @@
-"""Bytes that are no packet: which sizes lie, and which shapes of known attacks they have.
+"""Checks of malformed bytes: false sizes, and patterns of known attacks.
 
-Parsing stops at the first field that can't be. An analyst wants them all, so this reads on where it can: every
-size that stands in front of the data it counts is judged by itself, lists are stepped through by their sizes,
-and the end of a text whose length lies is looked for. Nothing here raises on any bytes.
+Parsing stops at the first invalid field. An analyst wants them all, so this continues where it can: every
+size in front of the data it counts is checked by itself, lists are traversed by their sizes, and the end of
+a text with a false length is searched for. No bytes make this raise.
 
-| id | shape |
+| id | pattern |
 | --- | --- |
 | ATTACK-SRMP-LENGTH | SRMPEnvelopeHeader.DataLength reaches past the packet, or wraps 32 bits when doubled and rounded up (QueueJumper, CVE-2023-21554) |
 | ATTACK-HTTP-BODY-SIZE | CompoundMessageHeader.HTTPBodySize reaches past the packet, or wraps 32 bits when rounded up |
@@ -24,14 +24,47 @@ from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import (
+    BASE_HEADER,
     COMPOUND_MESSAGE_HEADER,
+    DEAD_LETTER_HEADER,
     DEBUG_HEADER,
+    EXTENDED_ADDRESS_HEADER,
+    EXTENSION_HEADER,
     MESSAGE_PROPERTIES_HEADER,
+    MQF_SIGNATURE_HEADER,
+    SECURITY_HEADER,
     SOAP_HEADER,
     SRMP_ENVELOPE_HEADER,
+    SUBQUEUE_HEADER,
+    USER_HEADER,
 )
-from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
-from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPONSE_ID, SIGNATURE_ID
+from msmqwire.headers.base import (
+    BASE_HEADER_SIZE,
+    FLAGS_OFFSET,
+    INTERNAL_BIT,
+    PACKET_SIZE_MAX,
+    PACKET_SIZE_MIN,
+    PACKET_SIZE_OFFSET,
+    SESSION_HEADER_BIT,
+    SIGNATURE,
+    SIGNATURE_OFFSET,
+    VERSION,
+)
+from msmqwire.headers.internal import (
+    PT_CONNECTION_PARAMETERS,
+    PT_ESTABLISH_CONNECTION,
+    PT_MASK,
+    PT_OFFSET,
+    PT_SESSION_ACK,
+)
+from msmqwire.headers.multiqueue import (
+    ADMINISTRATION_ID,
+    DESTINATION_ID,
+    MQF_DESTINATION,
+    RESPONSE_ID,
+    SIGNATURE_ID,
+)
+from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.packet import ATTACKS, RULES
 from msmqwire.lint.parts import DATA_PAST_PACKET, body_problem
@@ -44,8 +77,8 @@ from msmqwire.packets import (
     USER_MESSAGE,
     Protocol,
 )
-from msmqwire.ping import PING_SIGNATURE, PING_SIZE
-from msmqwire.schema import Header
+from msmqwire.ping import PING, PING_SIGNATURE, PING_SIZE
+from msmqwire.schema import Header, UInt, field_offset, head_size
 from msmqwire.schema.record import find_null
 from msmqwire.schema.reference import fields_before_error
 
@@ -79,16 +112,25 @@ PROVIDER_SIZE: Final = listed(
 NOT_CONFORMING: Final = listed("MQQB-3.1.5.1.3-01", "A packet conforms to [MS-MQQB] chapter 2", "", BYTES)
 
 _RULES: Final = {**RULES, BAD_COUNT.id: BAD_COUNT, PROVIDER_SIZE.id: PROVIDER_SIZE}
+_INTERNAL: Final = {
+    PT_SESSION_ACK: SESSION_ACK,
+    PT_ESTABLISH_CONNECTION: ESTABLISH_CONNECTION,
+    PT_CONNECTION_PARAMETERS: CONNECTION_PARAMETERS,
+}
 _FULL: Final = 1 << 32
-_BASE_SIZE, _PT_AT = 16, 18
-_MQ_AT, _MQ = 62, 0x80  # the third byte of UserHeader.Flags
-_DH, _AH, _HH = 0x0020, 0x0200_0000, 0x1000_0000
+_MQ_BIT: Final = USER_HEADER.bits("Flags.MQ")
+_MQ_AT: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "Flags") + _MQ_BIT.shift // 8
+_MQ: Final = 1 << _MQ_BIT.shift % 8
+_DH: Final = BASE_HEADER.bits("Flags.DH").mask
+_AH: Final = USER_HEADER.bits("Flags.AH").mask
+_HH: Final = USER_HEADER.bits("Flags.HH").mask
 _LISTS: Final = (
     ("Destination", DESTINATION_ID),
     ("Administration", ADMINISTRATION_ID),
     ("Response", RESPONSE_ID),
 )
-_LIST_HEAD, _ELEMENT_LEAST = 12, 4  # a FormatType and at least a null character
+_LIST_HEAD: Final = head_size(MQF_DESTINATION)
+_ELEMENT_LEAST: Final = 4  # a FormatType and at least a null character
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +138,10 @@ class _Sized:
     """A size in front of the data it counts.
 
     Attributes:
-        header, at, width: the field: the header it is in, its place there and its bytes.
-        head: the fixed part of that header, behind which the data begins.
-        times: bytes that it counts by one.
+        header, name, at, width: the field: its header, its offset there and its size in bytes.
+        head: the offset in that header from which it counts: behind the fixed part, or the start.
         req: the requirement on it.
+        times: bytes that it counts by one.
     """
 
     header: str
@@ -111,25 +153,42 @@ class _Sized:
     times: int = 1
 
 
+def _sized(header: Header, name: str, req: str, times: int = 1) -> _Sized:
+    field = header.part(name)
+    assert isinstance(field, UInt)
+    head = 0 if field.size_of == "header" else head_size(header)
+    return _Sized(header.name, name, field_offset(header, name), field.size, head, req, times)
+
+
+_MESSAGE_SIZE: Final = _sized(MESSAGE_PROPERTIES_HEADER, "MessageSize", "MQMQ-2.2.19.3-15")
+_EXTENSION_SIZE: Final = _sized(MESSAGE_PROPERTIES_HEADER, "ExtensionSize", "MQMQ-2.2.19.3-41")
+_DATA_LENGTH: Final = _sized(SRMP_ENVELOPE_HEADER, "DataLength", "MQRR-2.2.5.1.2.1-04", 2)
+_HTTP_BODY: Final = _sized(COMPOUND_MESSAGE_HEADER, "HTTPBodySize", "MQRR-2.2.5.1.2.2-04")
+_BODY_SIZE_AT: Final = field_offset(COMPOUND_MESSAGE_HEADER, "MsgBodySize")
+_BODY_OFFSET_AT: Final = field_offset(COMPOUND_MESSAGE_HEADER, "MsgBodyOffset")
+_LIST_ID_AT: Final = field_offset(MQF_DESTINATION, "HeaderID")
+_LIST_COUNT_AT: Final = field_offset(MQF_DESTINATION, "ElementCount")
+_SIGNATURE_SIZE: Final = _sized(MQF_SIGNATURE_HEADER, "Size", "MQMQ-2.2.20.3-03")
+_PING_SIGNATURE_AT: Final = field_offset(PING, "Signature")
 _SIZES: Final = (
-    _Sized("MessagePropertiesHeader", "LabelLength", 1, 1, 56, "MQMQ-2.2.19.3-07", 2),
-    _Sized("MessagePropertiesHeader", "MessageSize", 32, 4, 56, "MQMQ-2.2.19.3-15"),
-    _Sized("MessagePropertiesHeader", "AllocationBodySize", 36, 4, 56, "MQMQ-2.2.19.3-16"),
-    _Sized("MessagePropertiesHeader", "ExtensionSize", 52, 4, 56, "MQMQ-2.2.19.3-41"),
-    _Sized("SecurityHeader", "SenderIdSize", 2, 2, 16, "MQMQ-2.2.20.6-15"),
-    _Sized("SecurityHeader", "EncryptionKeySize", 4, 2, 16, "MQMQ-2.2.20.6-16"),
-    _Sized("SecurityHeader", "SignatureSize", 6, 2, 16, "MQMQ-2.2.20.6-17"),
-    _Sized("SecurityHeader", "SenderCertSize", 8, 4, 16, "MQMQ-2.2.20.6-18"),
-    _Sized("SecurityHeader", "ProviderInfoSize", 12, 4, 16, "MQMQ-2.2.20.6-19"),
-    _Sized("SoapHeader", "HeaderDataLength", 4, 4, 8, "MQMQ-2.2.20.7-03", 2),
-    _Sized("DeadLetterHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.4-01"),
-    _Sized("SubqueueHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.3-01"),
-    _Sized("ExtendedAddressHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.5-01"),
-    _Sized("ExtensionHeader", "HeaderSize", 0, 4, 0, "MQRR-2.2.5.2-01"),
-    _Sized("ExtensionHeader", "RemainingHeadersSize", 4, 4, 12, "MQRR-2.2.5.2-02"),
+    _sized(MESSAGE_PROPERTIES_HEADER, "LabelLength", "MQMQ-2.2.19.3-07", 2),
+    _MESSAGE_SIZE,
+    _sized(MESSAGE_PROPERTIES_HEADER, "AllocationBodySize", "MQMQ-2.2.19.3-16"),
+    _EXTENSION_SIZE,
+    _sized(SECURITY_HEADER, "SenderIdSize", "MQMQ-2.2.20.6-15"),
+    _sized(SECURITY_HEADER, "EncryptionKeySize", "MQMQ-2.2.20.6-16"),
+    _sized(SECURITY_HEADER, "SignatureSize", "MQMQ-2.2.20.6-17"),
+    _sized(SECURITY_HEADER, "SenderCertSize", "MQMQ-2.2.20.6-18"),
+    _sized(SECURITY_HEADER, "ProviderInfoSize", "MQMQ-2.2.20.6-19"),
+    _sized(SOAP_HEADER, "HeaderDataLength", "MQMQ-2.2.20.7-03", 2),
+    _sized(DEAD_LETTER_HEADER, "HeaderSize", "MQRR-2.2.5.4-01"),
+    _sized(SUBQUEUE_HEADER, "HeaderSize", "MQRR-2.2.5.3-01"),
+    _sized(EXTENDED_ADDRESS_HEADER, "HeaderSize", "MQRR-2.2.5.5-01"),
+    _sized(EXTENSION_HEADER, "HeaderSize", "MQRR-2.2.5.2-01"),
+    _sized(EXTENSION_HEADER, "RemainingHeadersSize", "MQRR-2.2.5.2-02"),
 )
 
-# What else makes a packet malformed, by the path that the parser blames.
+# Other requirements whose breach makes a packet malformed, by the path that the parser blames.
 _BLAMED: Final = {
     "UserHeader.Flags.DQ": "MQMQ-2.2.19.2-22",
     "UserHeader.Flags.AQ": "MQMQ-2.2.19.2-24",
@@ -147,25 +206,25 @@ _BLAMED: Final = {
 def lint_malformed(
     data: bytes, error: MalformedPacket | None = None, protocol: Protocol = "session"
 ) -> list[Finding]:
-    """What is wrong with bytes that could not be parsed, in the order of the bytes.
+    """Return the findings for bytes that could not be parsed, by offset.
 
     Args:
-        data: all of the packet that is there.
+        data: the packet as far as it was captured.
         error: why parsing refused it.
-        protocol: what it was parsed as.
+        protocol: the protocol it was parsed as.
     """
     data = bytes(data)
-    look = _PingLook(data) if protocol == "ping" else _Look(data, error, remote=protocol == "remote_read")
+    scan = _PingScan(data) if protocol == "ping" else _Scan(data, error, remote=protocol == "remote_read")
     once: dict[tuple[str, str], Finding] = {}
-    for finding in look.findings():
+    for finding in scan.findings():
         once.setdefault((finding.id, finding.path), finding)
-    found = sorted(once.values(), key=lambda finding: finding.offset)
-    if not found and look.error is not None:
-        found.append(NOT_CONFORMING.at(look.error.path, look.error.offset or 0, look.error.why))
-    return found
+    findings = sorted(once.values(), key=lambda finding: finding.offset)
+    if not findings and scan.error is not None:
+        findings.append(NOT_CONFORMING.at(scan.error.path, scan.error.offset or 0, scan.error.why))
+    return findings
 
 
-class _PingLook:
+class _PingScan:
     error = None
 
     def __init__(self, data: bytes) -> None:
@@ -177,22 +236,23 @@ class _PingLook:
             yield TRUNCATED.at("", size, f"a Ping has {PING_SIZE} bytes, {size} are there")
         if size != PING_SIZE:
             yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{size} bytes are no Ping")
-        found = self.data[2:4]
-        if len(found) == 2 and found != PING_SIGNATURE.to_bytes(2, "little"):
-            why = f"{int.from_bytes(found, 'little'):#06x} is not 0x5548"
-            yield _RULES["MQQB-2.2.7-08"].at("Signature", 2, why)
+        signature = self.data[_PING_SIGNATURE_AT : _PING_SIGNATURE_AT + 2]
+        if len(signature) == 2 and signature != PING_SIGNATURE.to_bytes(2, "little"):
+            why = f"{int.from_bytes(signature, 'little'):#06x} is not 0x5548"
+            yield _RULES["MQQB-2.2.7-08"].at("Signature", _PING_SIGNATURE_AT, why)
 
 
-class _Look:
-    """One look at the bytes of a session packet or remotely read message."""
+class _Scan:
+    """The bytes of a malformed session packet or remotely read message."""
 
     def __init__(self, data: bytes, error: MalformedPacket | None, *, remote: bool) -> None:
         self.data, self.error, self.remote = data, error, remote
-        self.internal = len(data) > 2 and bool(data[2] & 0x08) and not remote
-        told = self.number(8, 4) if len(data) >= _BASE_SIZE else None
-        self.told = told
-        self.sane = told is not None and PACKET_SIZE_MIN <= told <= PACKET_SIZE_MAX
-        self.end = told if told is not None and self.sane and not remote else len(data)
+        flags = data[FLAGS_OFFSET] if len(data) > FLAGS_OFFSET else 0
+        self.internal = bool(flags & INTERNAL_BIT) and not remote
+        announced = self.number(PACKET_SIZE_OFFSET, 4) if len(data) >= BASE_HEADER_SIZE else None
+        self.announced = announced
+        self.size_valid = announced is not None and PACKET_SIZE_MIN <= announced <= PACKET_SIZE_MAX
+        self.end = announced if announced is not None and self.size_valid and not remote else len(data)
         self.seen: dict[str, tuple[int, Any]] = {}
         self.several: int | None = None
         schema = self._schema()
@@ -209,17 +269,21 @@ class _Look:
             return REMOTE_READ_MESSAGE
         if not self.internal:
             return USER_MESSAGE
-        kind = self.data[_PT_AT] & 0x0F if len(self.data) > _PT_AT else 0
-        return {1: SESSION_ACK, 2: ESTABLISH_CONNECTION, 3: CONNECTION_PARAMETERS}.get(kind)
+        kind = self.data[PT_OFFSET] & PT_MASK if len(self.data) > PT_OFFSET else 0
+        return _INTERNAL.get(kind)
 
     def number(self, at: int, width: int) -> int | None:
-        """An integer of the data, None when it is not all there."""
+        """Return an integer of the data; None if it is truncated."""
         if at < 0 or at + width > len(self.data):
             return None
         return int.from_bytes(self.data[at : at + width], "little")
 
+    def sized(self, start: int, sized: _Sized) -> int | None:
+        """Return the value of a size whose header starts at `start`; None if it is truncated."""
+        return self.number(start + sized.at, sized.width)
+
     def start(self, path: str) -> int | None:
-        """Where a header starts, if reading came that far."""
+        """Return the offset of a header, if reading reached it."""
         return next((at for name, (at, _) in self.seen.items() if name.startswith(path + ".")), None)
 
     def findings(self) -> Iterator[Finding]:
@@ -234,61 +298,66 @@ class _Look:
     # -- BaseHeader ----------------------------------------------------------------------------
 
     def _base(self) -> Iterator[Finding]:
-        version, signature = self.number(0, 1), self.number(4, 4)
+        version, signature = self.number(0, 1), self.number(SIGNATURE_OFFSET, 4)
         if version is not None and version != VERSION:
             path = "BaseHeader.VersionNumber"
             yield _RULES["MQMQ-2.2.19.1-02"].at(path, 0, f"{version:#04x} is not 0x10")
         if signature is not None and signature != SIGNATURE:
             path = "BaseHeader.Signature"
-            yield _RULES["MQMQ-2.2.19.1-18"].at(path, 4, f"{signature:#010x} is not {SIGNATURE:#x}")
-        if self.internal and len(self.data) > _PT_AT and self.data[_PT_AT] & 0x0F not in (1, 2, 3):
-            kind = self.data[_PT_AT] & 0x0F
-            yield UNKNOWN_PT.at("InternalHeader.Flags.PT", _PT_AT, f"{kind} is none of 1, 2 and 3")
+            why = f"{signature:#010x} is not {SIGNATURE:#x}"
+            yield _RULES["MQMQ-2.2.19.1-18"].at(path, SIGNATURE_OFFSET, why)
+        if self.internal and len(self.data) > PT_OFFSET:
+            kind = self.data[PT_OFFSET] & PT_MASK
+            if kind not in _INTERNAL:
+                yield UNKNOWN_PT.at("InternalHeader.Flags.PT", PT_OFFSET, f"{kind} is none of 1, 2 and 3")
         yield from self._packet_size()
 
     def _packet_size(self) -> Iterator[Finding]:
         path, size = "BaseHeader.PacketSize", len(self.data)
-        if self.told is None:
+        if self.announced is None:
             yield TRUNCATED.at(path, size, f"a BaseHeader has 16 bytes, {size} are there")
             return
-        if not self.sane:
-            big = self.told > PACKET_SIZE_MAX
-            why = f"{self.told} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
-            yield PACKET_SIZE.at(path, 8, why)
-            yield _RULES["MQMQ-2.2.19.1-21" if big else "MQMQ-2.2.19.1-19"].at(path, 8, why)
+        if not self.size_valid:
+            big = self.announced > PACKET_SIZE_MAX
+            why = f"{self.announced} is not in {PACKET_SIZE_MIN}..{PACKET_SIZE_MAX}"
+            yield PACKET_SIZE.at(path, PACKET_SIZE_OFFSET, why)
+            req = "MQMQ-2.2.19.1-21" if big else "MQMQ-2.2.19.1-19"
+            yield _RULES[req].at(path, PACKET_SIZE_OFFSET, why)
             return
-        follows = 16 if self.data[2] & 0x18 == 0x10 else 0
-        full = self.told + follows
+        bits = self.data[FLAGS_OFFSET] & (INTERNAL_BIT | SESSION_HEADER_BIT)
+        full = self.announced + (SESSION_HEADER_SIZE if bits == SESSION_HEADER_BIT else 0)
         if size < full:
-            yield TRUNCATED.at(path, 8, f"{full} bytes are announced, {size} are there")
+            yield TRUNCATED.at(path, PACKET_SIZE_OFFSET, f"{full} bytes are announced, {size} are there")
         elif (size > full and not self.remote) or (self.error is not None and self.error.path == path):
-            why = f"{self.told}, against the {size} bytes that are there and what is in them"
-            yield PACKET_SIZE.at(path, 8, why)
-            yield _RULES["MQMQ-2.2.19.1-19"].at(path, 8, why)
+            why = f"{self.announced}, against the {size} bytes that are there and what is in them"
+            yield PACKET_SIZE.at(path, PACKET_SIZE_OFFSET, why)
+            yield _RULES["MQMQ-2.2.19.1-19"].at(path, PACKET_SIZE_OFFSET, why)
 
     # -- sizes in front of their data ----------------------------------------------------------
 
-    def _past(self, check: Check, path: str, at: int, told: int, start: int, need: int) -> Iterator[Finding]:
-        """The findings for a size whose data would end past the packet."""
+    def _past(
+        self, check: Check, path: str, at: int, announced: int, start: int, need: int
+    ) -> Iterator[Finding]:
+        """Report a size whose data would end past the packet."""
         if start + need <= self.end:
             return
-        why = f"{told}: {need} bytes, and {max(0, self.end - start)} are left"
+        why = f"{announced}: {need} bytes, and {max(0, self.end - start)} are left"
         rounded = (need + 3) & ~3
         if rounded >= _FULL:
             why += f"; in 32 bits this wraps to {rounded % _FULL}"
         yield check.at(path, at, why)
 
-    def _broken(self, req: str, path: str, at: int, told: int) -> Iterator[Finding]:
+    def _broken(self, req: str, path: str, at: int, announced: int) -> Iterator[Finding]:
         check = _RULES.get(req)
         if check is not None:
-            yield check.at(path, at, f"{told} is more than the packet holds")
+            yield check.at(path, at, f"{announced} is more than the packet holds")
 
     def _size(
-        self, check: Check, req: str, path: str, at: int, told: int, start: int, need: int
+        self, check: Check, req: str, path: str, at: int, announced: int, start: int, need: int
     ) -> Iterator[Finding]:
-        for finding in self._past(check, path, at, told, start, need):
+        for finding in self._past(check, path, at, announced, start, need):
             yield finding
-            yield from self._broken(req, path, at, told)
+            yield from self._broken(req, path, at, announced)
 
     def _sizes(self) -> Iterator[Finding]:
         used: dict[str, int] = {}
@@ -296,23 +365,23 @@ class _Look:
             start = self.start(sized.header)
             if start is None:
                 continue
-            told = self.number(start + sized.at, sized.width)
-            if told is None:
+            announced = self.sized(start, sized)
+            if announced is None:
                 continue
             path, at, begin = f"{sized.header}.{sized.name}", start + sized.at, start + sized.head
-            if sized.name == "AllocationBodySize" and told <= (self.number(start + 32, 4) or 0):
+            if sized.name == "AllocationBodySize" and announced <= (self.sized(start, _MESSAGE_SIZE) or 0):
                 continue  # MessageSize decides
-            need = told * sized.times
-            alone = list(self._size(LENGTH, sized.req, path, at, told, begin, need))
-            yield from alone
-            if alone or sized.name in ("HeaderSize", "RemainingHeadersSize"):
+            need = announced * sized.times
+            own_findings = list(self._size(LENGTH, sized.req, path, at, announced, begin, need))
+            yield from own_findings
+            if own_findings or sized.name in ("HeaderSize", "RemainingHeadersSize"):
                 continue
-            # It fits by itself; does it behind those before it?
+            # It fits by itself; does it also fit after the preceding items?
             before = used.get(sized.header, 0)
             if sized.name == "MessageSize":
-                extension = self.number(start + 52, 4) or 0
+                extension = self.sized(start, _EXTENSION_SIZE) or 0
                 before += extension if begin + before + extension <= self.end else 0
-            yield from self._size(LENGTH, sized.req, path, at, told, begin + before, need)
+            yield from self._size(LENGTH, sized.req, path, at, announced, begin + before, need)
             if sized.header == "SecurityHeader":
                 used[sized.header] = before + (need + 3 & ~3)
             elif sized.name == "LabelLength":
@@ -322,14 +391,14 @@ class _Look:
         for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
             path = f"UserHeader.{name}.Count"
             if path in self.seen:
-                at, told = self.seen[path]
-                yield from self._size(LENGTH, BAD_COUNT.id, path, at, told, at + 2, told)
+                at, announced = self.seen[path]
+                yield from self._size(LENGTH, BAD_COUNT.id, path, at, announced, at + 2, announced)
 
     def _soap(self) -> Iterator[Finding]:
         path = "SoapHeader.BodyDataLength"
         if path in self.seen:
-            at, told = self.seen[path]
-            yield from self._size(LENGTH, "MQMQ-2.2.20.7-07", path, at, told, at + 4, 2 * told)
+            at, announced = self.seen[path]
+            yield from self._size(LENGTH, "MQMQ-2.2.20.7-07", path, at, announced, at + 4, 2 * announced)
 
     # -- SRMPEnvelopeHeader and CompoundMessageHeader ------------------------------------------
 
@@ -341,34 +410,39 @@ class _Look:
             at = self.seen["UserHeader.Flags"][0]
             yield RULES["MQMQ-2.2.19.2-39"].at("UserHeader.Flags.AH", at, "set in a packet of a session")
         compound = self.start("CompoundMessageHeader")
-        told = self.number(start + 4, 4)
-        if told is not None:
-            path = "SRMPEnvelopeHeader.DataLength"
-            req = "MQRR-2.2.5.1.2.1-04"
-            yield from self._size(DATA_PAST_PACKET, req, path, start + 4, told, start + 8, 2 * told)
+        announced = self.sized(start, _DATA_LENGTH)
+        if announced is not None:
+            path, text = "SRMPEnvelopeHeader.DataLength", start + _DATA_LENGTH.head
+            need = announced * _DATA_LENGTH.times
+            yield from self._size(
+                DATA_PAST_PACKET, _DATA_LENGTH.req, path, start + _DATA_LENGTH.at, announced, text, need
+            )
             if compound is None:
-                compound = self._behind_text(start + 8)
+                compound = self._behind_text(text)
         if compound is not None:
             yield from self._compound(compound)
 
     def _behind_text(self, at: int) -> int | None:
-        """The header behind a text whose length can't be trusted: behind its null, aligned."""
+        """Return the offset of the header after a text with an untrusted length: aligned, after its null."""
         null = find_null(self.data, at, len(self.data))
         return (null + 2 + 3) & ~3 if null >= 0 else None
 
     def _compound(self, start: int) -> Iterator[Finding]:
-        http, size, offset = (self.number(start + at, 4) for at in (4, 8, 12))
+        http = self.sized(start, _HTTP_BODY)
+        size, offset = self.number(start + _BODY_SIZE_AT, 4), self.number(start + _BODY_OFFSET_AT, 4)
         name = "CompoundMessageHeader"
         if http is not None:
-            path, req = f"{name}.HTTPBodySize", "MQRR-2.2.5.1.2.2-04"
-            yield from self._size(HTTP_BODY_SIZE, req, path, start + 4, http, start + 16, http)
+            path, at = f"{name}.HTTPBodySize", start + _HTTP_BODY.at
+            yield from self._size(
+                HTTP_BODY_SIZE, _HTTP_BODY.req, path, at, http, start + _HTTP_BODY.head, http
+            )
         if http is None or size is None or offset is None:
             return
         why = body_problem(http, size, offset)
         if why is not None:
             path = f"{name}.MsgBodyOffset"
-            yield ATTACKS["ATTACK-BODY-RANGE"].at(path, start + 12, why)
-            yield _RULES["MQRR-2.2.5.1.2.2-06"].at(path, start + 12, why)
+            yield ATTACKS["ATTACK-BODY-RANGE"].at(path, start + _BODY_OFFSET_AT, why)
+            yield _RULES["MQRR-2.2.5.1.2.2-06"].at(path, start + _BODY_OFFSET_AT, why)
 
     # -- MultiQueueFormatHeader ----------------------------------------------------------------
 
@@ -386,7 +460,7 @@ class _Look:
             yield from self._signature(at)
 
     def _behind_the_others(self) -> int | None:
-        """Where the MultiQueueFormatHeader starts: behind all other headers, if they can be read."""
+        """Return the offset of the MultiQueueFormatHeader, after all others; None if they can't be read."""
         at = self.start("MessagePropertiesHeader")
         if at is None:
             return None
@@ -404,41 +478,44 @@ class _Look:
         return at
 
     def _list(self, path: str, number: int, at: int) -> Iterator[Finding]:
-        size, found, count = self.number(at, 4), self.number(at + 4, 2), self.number(at + 8, 4)
-        if found is not None and found != number:
-            why = f"{found:#06x} is not {number:#06x}"
-            yield HEADER_ID.at(f"{path}.HeaderID", at + 4, why)
-            yield _RULES["MQMQ-2.2.20.2-02"].at(f"{path}.HeaderID", at + 4, why)
+        id_at, count_at = at + _LIST_ID_AT, at + _LIST_COUNT_AT
+        size, header_id, count = self.number(at, 4), self.number(id_at, 2), self.number(count_at, 4)
+        if header_id is not None and header_id != number:
+            why = f"{header_id:#06x} is not {number:#06x}"
+            yield HEADER_ID.at(f"{path}.HeaderID", id_at, why)
+            yield _RULES["MQMQ-2.2.20.2-02"].at(f"{path}.HeaderID", id_at, why)
         if size is None:
             return
         req = "MQMQ-2.2.20.2-01"
         yield from self._size(LENGTH, req, f"{path}.HeaderSize", at, size, at, size)
         if size < _LIST_HEAD:
-            yield _RULES[req].at(f"{path}.HeaderSize", at, f"{size} is less than 12")
+            yield _RULES[req].at(f"{path}.HeaderSize", at, f"{size} is less than {_LIST_HEAD}")
         end = min(at + size, self.end) if size >= _LIST_HEAD else self.end
         if count is not None and _ELEMENT_LEAST * count > max(0, end - at - _LIST_HEAD):
             left = max(0, end - at - _LIST_HEAD)
             why = f"{count} names take {_ELEMENT_LEAST * count} bytes at least, {left} are left"
-            yield ELEMENT_COUNT.at(f"{path}.ElementCount", at + 8, why)
-            yield _RULES["MQMQ-2.2.20.2-05"].at(f"{path}.ElementCount", at + 8, why)
+            yield ELEMENT_COUNT.at(f"{path}.ElementCount", count_at, why)
+            yield _RULES["MQMQ-2.2.20.2-05"].at(f"{path}.ElementCount", count_at, why)
         elif count is not None and self._ran_out(path, end):
             why = f"{count} names do not fit into {end - at} bytes"
-            yield ELEMENT_COUNT.at(f"{path}.ElementCount", at + 8, why)
+            yield ELEMENT_COUNT.at(f"{path}.ElementCount", count_at, why)
 
     def _ran_out(self, path: str, end: int) -> bool:
-        """Whether reading the names of a list came to its end before their count."""
+        """Return whether the names of a list ended before their count was reached."""
         error = self.error
         inside = error is not None and error.path.startswith(f"{path}.FormatNameList[")
         return inside and error is not None and error.offset is not None and error.offset >= end
 
     def _signature(self, at: int) -> Iterator[Finding]:
-        path, found, size = "MultiQueueFormatHeader.Signature", self.number(at, 2), self.number(at + 4, 4)
-        if found is not None and found != SIGNATURE_ID:
-            why = f"{found:#06x} is not {SIGNATURE_ID:#06x}"
+        path = "MultiQueueFormatHeader.Signature"
+        part_id, size = self.number(at, 2), self.sized(at, _SIGNATURE_SIZE)
+        if part_id is not None and part_id != SIGNATURE_ID:
+            why = f"{part_id:#06x} is not {SIGNATURE_ID:#06x}"
             yield HEADER_ID.at(f"{path}.ID", at, why)
             yield _RULES["MQMQ-2.2.20.3-01"].at(f"{path}.ID", at, why)
         if size is not None:
-            yield from self._size(LENGTH, "MQMQ-2.2.20.3-03", f"{path}.Size", at + 4, size, at + 8, size)
+            size_at, data_at = at + _SIGNATURE_SIZE.at, at + _SIGNATURE_SIZE.head
+            yield from self._size(LENGTH, _SIGNATURE_SIZE.req, f"{path}.Size", size_at, size, data_at, size)
 
     # -- the rest ------------------------------------------------------------------------------
 
@@ -453,15 +530,15 @@ class _Look:
         if req is None or offset >= len(self.data):
             return
         if path.endswith("ProviderInfoSize"):
-            told = self.seen.get(path, (0, 4))[1]
-            if not 0 < told < 4:
+            announced = self.seen.get(path, (0, 4))[1]
+            if not 0 < announced < 4:
                 return
         if path.endswith("MessageSize") and self._body_past_end():
             return
         yield _RULES[req].at(path, offset, error.why)
 
     def _body_past_end(self) -> bool:
-        """Whether MessageSize is refused for the packet's end, and not as that of an acknowledgement."""
+        """Return whether MessageSize reaches past the packet; else an acknowledgement has a wrong one."""
         start = self.start("MessagePropertiesHeader")
-        size = self.number(start + 32, 4) if start is not None else None
-        return start is None or size is None or start + 56 + size > self.end
+        size = self.sized(start, _MESSAGE_SIZE) if start is not None else None
+        return start is None or size is None or start + _MESSAGE_SIZE.head + size > self.end

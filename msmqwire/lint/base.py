@@ -31,7 +31,7 @@ value(
     "VersionNumber is 0x10",
     "BaseHeader.VersionNumber",
     SESSION,
-    lambda found: found == VERSION,
+    lambda number: number == VERSION,
     "{:#04x} is not 0x10",
 )
 value(
@@ -39,7 +39,7 @@ value(
     "Signature is 0x524F494C",
     "BaseHeader.Signature",
     SESSION,
-    lambda found: found == SIGNATURE,
+    lambda number: number == SIGNATURE,
     "{:#010x} is not 0x524f494c",
 )
 value(
@@ -47,7 +47,7 @@ value(
     "PacketSize is at most 4 MiB",
     "BaseHeader.PacketSize",
     SESSION,
-    lambda found: found <= PACKET_SIZE_MAX,
+    lambda number: number <= PACKET_SIZE_MAX,
     "{} is more than 0x00400000",
 )
 unused("MQMQ-2.2.19.1-16", "Reserved bits are 0", "BaseHeader.Flags", 0xFEC0, SESSION, "SHOULD")
@@ -74,7 +74,7 @@ value(
     "IN is clear in OrderAck and FinalAck",
     "BaseHeader.Flags.IN",
     ORDER_ACK | FINAL_ACK,
-    lambda found: not found,
+    lambda number: not number,
     "set in an acknowledgement",
 )
 value(
@@ -82,7 +82,7 @@ value(
     "IN is clear in messages",
     "BaseHeader.Flags.IN",
     USER | REMOTE,
-    lambda found: not found,
+    lambda number: not number,
     "set in a message",
 )
 value(
@@ -90,7 +90,7 @@ value(
     "DH is set in a UserMessage only",
     "BaseHeader.Flags.DH",
     INTERNAL | ORDER_ACK | FINAL_ACK,
-    lambda found: not found,
+    lambda number: not number,
     "set in a packet that is no UserMessage",
 )
 
@@ -106,7 +106,7 @@ value(
     "SH says that a SessionHeader is there",
     "BaseHeader.Flags.SH",
     EC | CP,
-    lambda found: not found,
+    lambda number: not number,
     "set in a packet without a SessionHeader",
 )
 value(
@@ -114,7 +114,7 @@ value(
     "TimeToReachQueue is 0xFFFFFFFF outside UserMessages",
     "BaseHeader.TimeToReachQueue",
     INTERNAL | ORDER_ACK | FINAL_ACK,
-    lambda found: found == INFINITE,
+    lambda number: number == INFINITE,
     "{:#x} is not 0xffffffff",
 )
 
@@ -135,7 +135,7 @@ value(
     "CS is clear in a SessionAck",
     "InternalHeader.Flags.CS",
     ACK,
-    lambda found: not found,
+    lambda number: not number,
     "set in a SessionAck",
 )
 unused("MQQB-2.2.1-11", "Reserved bits are 0", "InternalHeader.Flags", 0xFFE0, INTERNAL, "SHOULD")
@@ -145,7 +145,7 @@ value(
     "RE is 0x10",
     "EstablishConnectionHeader.OperatingSystem.RE",
     EC,
-    lambda found: found == 0x10,
+    lambda number: number == 0x10,
     "{:#04x} is not 0x10",
 )
 unused(
@@ -158,7 +158,7 @@ value(
     "RecoverableAckTimeout is 500 to 120000 ms",
     "ConnectionParametersHeader.RecoverableAckTimeout",
     CP,
-    lambda found: 500 <= found <= 120_000,
+    lambda number: 500 <= number <= 120_000,
     "{} is not in 500..120000",
 )
 value(
@@ -166,7 +166,7 @@ value(
     "AckTimeout is 20000 to 120000 ms",
     "ConnectionParametersHeader.AckTimeout",
     CP,
-    lambda found: 20_000 <= found <= 120_000,
+    lambda number: 20_000 <= number <= 120_000,
     "{} is not in 20000..120000",
 )
 zero("MQQB-2.2.2.1-05", "Reserved is 0", "ConnectionParametersHeader.Reserved", CP)

@@ -1,4 +1,4 @@
-"""What both sides of a session count, and what their SessionHeaders say of it.
+"""The message counts of both sides of a session, checked against their SessionHeaders.
 
 [MS-MQMQ] 2.2.20.4, [MS-MQQB] 3.1.1.4, 3.1.1.6.1 and 3.1.7.1. Numbers are 16 bits wide and wrap.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from msmqwire.lint.finding import Finding
-from msmqwire.lint.registry import Places, listed
+from msmqwire.lint.registry import FieldOffsets, listed
 from msmqwire.schema import Record
 
 _MASK: Final = 0xFFFF
 _HALF: Final = 0x8000
-"""How far back a number can be when it is not known since when they are counted."""
+"""How far back a number can be if the start of counting is unknown."""
 
 _HEADER = "SessionHeader"
 SENT_COUNT: Final = listed(
@@ -60,17 +60,17 @@ PEER_WINDOW: Final = listed(
 
 @dataclass(slots=True)
 class _Side:
-    """What one side has sent.
+    """The counts of the messages that one side has sent.
 
     Attributes:
-        sent, recoverable: messages of this session; None when not known yet. Learned numbers lie above
+        sent, recoverable: messages of this session; None if not yet known. Learned numbers lie above
             65536, so that they can be compared backwards.
         acked: how many of them the peer has acknowledged.
         whole: counted from the start of the session.
-        drift, recoverable_drift: what this side is known to count differently.
-        surplus: what the peer is known to have acknowledged beyond them.
+        drift, recoverable_drift: known deviation of this side's own count.
+        surplus: how many messages the peer has acknowledged beyond those sent.
         window: the largest window that this side has announced.
-        full: its messages exceed a window, and that was told.
+        full: its messages exceed a window, and that was reported.
     """
 
     sent: int | None = 0
@@ -98,27 +98,27 @@ class Counters:
             self.forget()
 
     def forget(self) -> None:
-        """Nothing is known any more but the windows."""
+        """Forget everything but the windows."""
         for side in self._sides.values():
             side.forget()
 
     def restart(self) -> None:
-        """A session begins: nothing was sent."""
+        """Begin a session in which nothing was sent."""
         for initiator, side in self._sides.items():
             self._sides[initiator] = _Side(window=side.window)
 
     def window(self, initiator: bool, size: int) -> None:
-        """A side announces its window."""
+        """Note the window that a side announces."""
         side = self._sides[initiator]
         side.window = max(side.window, size)
 
     def waiting(self, initiator: bool) -> bool:
-        """Whether messages of a side are known to be unacknowledged."""
+        """Return whether messages of a side are known to be unacknowledged."""
         side = self._sides[initiator]
         return side.sent is not None and side.acked is not None and side.sent > side.acked
 
-    def message(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
-        """A message passes: OrderAcks and FinalAcks are counted too."""
+    def message(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
+        """Count a message, OrderAcks and FinalAcks included."""
         side = self._sides[initiator]
         if side.sent is not None:
             side.sent += 1
@@ -135,39 +135,39 @@ class Counters:
             side.full = True
             check, of = (OWN_WINDOW, own) if own and waiting > own else (PEER_WINDOW, peer)
             why = f"{waiting} messages are not acknowledged, with a window of {of}"
-            yield check.at(check.path, places.offset(check.path), why)
+            yield check.at(check.path, offsets.of(check.path), why)
 
-    def header(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
-        """A SessionHeader passes, alone or behind a message that was counted already."""
+    def header(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
+        """Check a SessionHeader, alone or at the end of a message already counted."""
         header = packet.SessionHeader
-        yield from self._claims(self._sides[initiator], header, places)
+        yield from self._claims(self._sides[initiator], header, offsets)
         peer = self._sides[not initiator]
-        yield from self._acknowledges(peer, header, places)
-        yield from self._stored(peer, header, places)
+        yield from self._acknowledges(peer, header, offsets)
+        yield from self._stored(peer, header, offsets)
         self.window(initiator, header.WindowSize)
 
-    def _claims(self, side: _Side, header: Any, places: Places) -> Iterator[Finding]:
-        told = header.UserMsgSequenceNumber
+    def _claims(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
+        claimed = header.UserMsgSequenceNumber
         if side.sent is None:
-            side.sent = told + _MASK + 1
-        elif told != (side.sent + side.drift) & _MASK:
-            why = f"{told}, but {(side.sent + side.drift) & _MASK} messages were sent"
-            yield SENT_COUNT.at(SENT_COUNT.path, places.offset(SENT_COUNT.path), why)
-            side.drift = told - side.sent
-        told = header.RecoverableMsgSeqNumber
+            side.sent = claimed + _MASK + 1
+        elif claimed != (side.sent + side.drift) & _MASK:
+            why = f"{claimed}, but {(side.sent + side.drift) & _MASK} messages were sent"
+            yield SENT_COUNT.at(SENT_COUNT.path, offsets.of(SENT_COUNT.path), why)
+            side.drift = claimed - side.sent
+        claimed = header.RecoverableMsgSeqNumber
         if side.recoverable is None:
-            side.recoverable = told + _MASK + 1
-        elif told != (side.recoverable + side.recoverable_drift) & _MASK:
+            side.recoverable = claimed + _MASK + 1
+        elif claimed != (side.recoverable + side.recoverable_drift) & _MASK:
             count = (side.recoverable + side.recoverable_drift) & _MASK
-            why = f"{told}, but {count} recoverable messages were sent"
-            yield RECOVERABLE_COUNT.at(RECOVERABLE_COUNT.path, places.offset(RECOVERABLE_COUNT.path), why)
-            side.recoverable_drift = told - side.recoverable
+            why = f"{claimed}, but {count} recoverable messages were sent"
+            yield RECOVERABLE_COUNT.at(RECOVERABLE_COUNT.path, offsets.of(RECOVERABLE_COUNT.path), why)
+            side.recoverable_drift = claimed - side.recoverable
 
-    def _acknowledges(self, side: _Side, header: Any, places: Places) -> Iterator[Finding]:
+    def _acknowledges(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
         if side.sent is None:
             return
-        told, sent = header.AckSequenceNumber, side.sent + side.surplus
-        behind = (sent - told) & _MASK  # messages that it leaves unacknowledged
+        claimed, sent = header.AckSequenceNumber, side.sent + side.surplus
+        behind = (sent - claimed) & _MASK  # messages that it leaves unacknowledged
         if side.acked is None:
             most = _HALF - 1
         else:
@@ -175,17 +175,17 @@ class Counters:
         if behind <= most:
             side.acked = sent - behind
             return
-        ahead = (told - sent) & _MASK
+        ahead = (claimed - sent) & _MASK
         path = ACK_SENT.path
         if side.acked is not None and behind - most <= ahead and sent >= behind:
-            why = f"{told} after {side.acked & _MASK}"
-            yield ACK_GROWS.at(path, places.offset(path), why)
+            why = f"{claimed} after {side.acked & _MASK}"
+            yield ACK_GROWS.at(path, offsets.of(path), why)
             return
-        yield ACK_SENT.at(path, places.offset(path), f"{told}, but {side.sent & _MASK} messages were sent")
+        yield ACK_SENT.at(path, offsets.of(path), f"{claimed}, but {side.sent & _MASK} messages were sent")
         side.surplus += ahead
         side.acked = sent + ahead
 
-    def _stored(self, side: _Side, header: Any, places: Places) -> Iterator[Finding]:
+    def _stored(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
         if side.recoverable is None:
             return
         count = side.recoverable
@@ -194,14 +194,14 @@ class Counters:
         if number and (count - number) & _MASK >= most:
             path = RECOVERABLE_SENT.path
             why = f"{number}, but {count & _MASK} recoverable messages were sent"
-            yield RECOVERABLE_SENT.at(path, places.offset(path), why)
+            yield RECOVERABLE_SENT.at(path, offsets.of(path), why)
             return
         if not flags:
             return
         highest = number + flags.bit_length() - 1
         path = FLAGS_SENT.path
         if not number and side.whole and count <= _MASK:
-            yield FLAGS_SENT.at(path, places.offset(path), f"{flags:#010x}, but no message has number 0")
+            yield FLAGS_SENT.at(path, offsets.of(path), f"{flags:#010x}, but no message has number 0")
         elif (count - highest) & _MASK >= most:
             why = f"{highest & _MASK} acknowledged, but {count & _MASK} recoverable messages were sent"
-            yield FLAGS_SENT.at(path, places.offset(path), why)
+            yield FLAGS_SENT.at(path, offsets.of(path), why)

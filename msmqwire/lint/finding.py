@@ -1,4 +1,4 @@
-"""What lint finds: one departure from the specifications, with its place."""
+"""A finding of lint: one departure from the specifications, with its location."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Finding:
     """A departure from the specifications, as contract section 2 has it.
 
     Attributes:
-        id: the requirement that is broken (``MQMQ-2.2.19.2-26``), or ``ATTACK-<NAME>`` for a shape that
-            attacks have; `msmqwire.lint.checks` tells what each id stands for.
-        severity: the strength of the requirement, or ``ATTACK``. What the text states as a fact counts as
-            MUST: who departs from it is not understood.
+        id: the broken requirement (``MQMQ-2.2.19.2-26``), or ``ATTACK-<NAME>`` for the pattern of an
+            attack; `msmqwire.lint.checks` describes each id.
+        severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a
+            sender that departs from it is not understood.
         path: the field, in the specification's names.
         offset: its first byte, counted from the start of the packet; that of the whole flag word for a bit.
         message: what is wrong, in one sentence.
@@ -29,7 +29,7 @@ class Finding:
     message: str
 
     def to_json(self) -> dict[str, object]:
-        """``{"id", "severity", "path", "offset", "message"}``."""
+        """Return ``{"id", "severity", "path", "offset", "message"}``."""
         return {
             "id": self.id,
             "severity": self.severity,

@@ -1,7 +1,7 @@
-"""Checks of what a reader takes for granted: sizes, counts and bits that say which parts are there.
+"""Checks of what a reader takes for granted: sizes, counts and presence bits.
 
-A packet that was read can't break them (the bytes would be another packet, or malformed); one that was made
-up with wrong values can.
+A parsed packet can't break them (the bytes would be another packet, or malformed); one that was built with
+wrong values can.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from operator import attrgetter
 from typing import Any
 
 from msmqwire.headers.base import PACKET_SIZE_MAX
-from msmqwire.lint.registry import MESSAGES, SENT, Places, Problem, rule
+from msmqwire.headers.session import SESSION_HEADER_SIZE
+from msmqwire.lint.registry import MESSAGES, SENT, FieldOffsets, Problem, rule
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 from msmqwire.schema.record import encode_text
@@ -21,15 +22,15 @@ from msmqwire.schema.record import encode_text
     "MQMQ-2.2.19.1-19", "PacketSize is that of the packet", "BaseHeader.PacketSize", MESSAGES, measured=True
 )
 def _packet_size(packet: Any) -> Problem:
-    told = packet.BaseHeader.PacketSize
-    if told > PACKET_SIZE_MAX:
-        return None  # MQMQ-2.2.19.1-21 tells
-    full = Places(packet).measure()
-    size = full - (16 if packet.SessionHeader is not None else 0)
+    announced = packet.BaseHeader.PacketSize
+    if announced > PACKET_SIZE_MAX:
+        return None  # reported by MQMQ-2.2.19.1-21
+    full = FieldOffsets(packet).packet_size()
+    size = full - (SESSION_HEADER_SIZE if packet.SessionHeader is not None else 0)
     if packet.schema.name == "RemoteReadMessage":
-        return None if told <= full else f"{told}, but the packet has {full} bytes"
-    counted = packet.SessionHeader is not None and told == full  # the next rule tells
-    return f"{told}, but the packet has {size} bytes" if told != size and not counted else None
+        return None if announced <= full else f"{announced}, but the packet has {full} bytes"
+    counted = packet.SessionHeader is not None and announced == full  # reported by the next rule
+    return f"{announced}, but the packet has {size} bytes" if announced != size and not counted else None
 
 
 @rule(
@@ -40,22 +41,22 @@ def _packet_size(packet: Any) -> Problem:
     measured=True,
 )
 def _session_counted(packet: Any) -> Problem:
-    told = packet.BaseHeader.PacketSize
-    if packet.SessionHeader is not None and told == Places(packet).measure():
-        return f"{told} counts the 16 bytes of the SessionHeader"
+    announced = packet.BaseHeader.PacketSize
+    if packet.SessionHeader is not None and announced == FieldOffsets(packet).packet_size():
+        return f"{announced} counts the 16 bytes of the SessionHeader"
     return None
 
 
 def _present(id: str, flag: str, header: str) -> None:
-    """A bit is set exactly when a header (or field) is there."""
+    """Register a check that a bit is set exactly if a header (or field) is present."""
     bit, part = attrgetter(flag), attrgetter(header)
 
     @rule(id, f"{flag} is set exactly when {header} is there", flag, MESSAGES, measured=True)
     def _(packet: Any) -> Problem:
-        told, there = bool(bit(packet)), part(packet) is not None
-        if told == there:
+        announced, present = bool(bit(packet)), part(packet) is not None
+        if announced == present:
             return None
-        return "set, but it is not there" if told else "clear, but it is there"
+        return "set, but it is not there" if announced else "clear, but it is there"
 
 
 _present("MQMQ-2.2.19.1-11", "BaseHeader.Flags.SH", "SessionHeader")
@@ -73,10 +74,10 @@ _present("MQRR-2.2.5.1.2.2-01", "UserHeader.Flags.AH", "CompoundMessageHeader")
 @rule("MQMQ-2.2.20.8-05", "QT 1 goes with a QueueIdentifier", "DebugHeader.Flags.QT", MESSAGES, measured=True)
 def _trace_queue(packet: Any) -> Problem:
     header = packet.DebugHeader
-    there = header.QueueIdentifier is not None
+    present = header.QueueIdentifier is not None
     return (
-        f"{header.Flags.QT}, but the queue is {'' if there else 'not '}there"
-        if ((header.Flags.QT == 1) != there)
+        f"{header.Flags.QT}, but the queue is {'' if present else 'not '}there"
+        if ((header.Flags.QT == 1) != present)
         else None
     )
 
@@ -86,10 +87,10 @@ def _layout_of(id: str, flag: str, queue: str, empty: tuple[int, ...], forms: di
 
     @rule(id, f"{flag} tells the form of {queue}", f"UserHeader.Flags.{flag}", MESSAGES, measured=True)
     def _(packet: Any) -> Problem:
-        kind, there = getattr(packet.UserHeader.Flags, flag), packet.UserHeader[queue]
-        wanted = forms.get(kind)
-        name = there.schema.name if there is not None else None
-        if wanted == name or (wanted is None and kind not in empty):
+        kind, value = getattr(packet.UserHeader.Flags, flag), packet.UserHeader[queue]
+        expected = forms.get(kind)
+        name = value.schema.name if value is not None else None
+        if expected == name or (expected is None and kind not in empty):
             return None
         return f"{kind}, but {queue} is {name or 'not there'}"
 
@@ -110,15 +111,15 @@ _layout_of(
 
 
 def _counts(id: str, path: str, part: str, measure: Callable[[Any], int]) -> None:
-    """A field tells the size (or count) of a part."""
-    get, shown = attrgetter(path), attrgetter(part)
+    """Register a check that a field has the size (or count) of a part."""
+    get, counted = attrgetter(path), attrgetter(part)
 
     @rule(
         id, f"{path.rpartition('.')[2]} is that of {part.rpartition('.')[2]}", path, MESSAGES, measured=True
     )
     def _(packet: Any) -> Problem:
-        told, found = get(packet), measure(shown(packet))
-        return None if told == found else f"{told}, but it is {found}"
+        announced, size = get(packet), measure(counted(packet))
+        return None if announced == size else f"{announced}, but it is {size}"
 
 
 def _units(text: Any) -> int:

@@ -10,12 +10,13 @@ from typing import Any, Final
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, PrivacyLevel, VarEnum, is_legal_class
 from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.lint.registry import MESSAGES, REMOTE, SENT, USER, Problem, rule, unused, value
+from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
 from msmqwire.schema import NULL_GUID, OddPadding
 
 HOPS_MAX: Final = 0x1D
-DIRECT, NOT_DIRECT = 7, (3, 5)
+_NOT_DIRECT: Final = (AT_DESTINATION, PUBLIC)
 
-# [MS-MQMQ] 2.2.12; the other members of VarEnum are seen on the wire, but not in that list.
+# [MS-MQMQ] 2.2.12; the other members of VarEnum occur on the wire, but not in that list.
 BODY_TYPES: Final = frozenset(
     int(kind)
     for kind in (
@@ -55,7 +56,7 @@ CIPHERS_OF: Final = {1: _STREAM, 3: _STREAM, 5: _AES}
 def _address(packet: Any) -> Problem:
     user = packet.UserHeader
     null, kind = user.QueueManagerAddress == NULL_GUID, user.Flags.DQ
-    if kind in NOT_DIRECT and null:
+    if kind in _NOT_DIRECT and null:
         return f"null, but DQ is {kind}"
     if kind == DIRECT and not null:
         return f"{user.QueueManagerAddress}, but the destination is a direct name"
@@ -67,7 +68,7 @@ value(
     "RC is at most 0x1D",
     "UserHeader.Flags.RC",
     MESSAGES,
-    lambda found: found <= HOPS_MAX,
+    lambda number: number <= HOPS_MAX,
     "{:#04x} is more than 0x1d",
 )
 value(
@@ -75,7 +76,7 @@ value(
     "DM is 0 or 1",
     "UserHeader.Flags.DM",
     MESSAGES,
-    lambda found: found <= 1,
+    lambda number: number <= 1,
     "{} is neither express nor recoverable",
 )
 for _id, _mask in (
@@ -90,7 +91,7 @@ value(
     "DQ is 0, 3, 5 or 7",
     "UserHeader.Flags.DQ",
     MESSAGES,
-    lambda found: found in (0, 3, 5, 7),
+    lambda number: number in (0, 3, 5, 7),
     "{} closes the session",
 )
 value(
@@ -98,7 +99,7 @@ value(
     "AQ is 0, 2, 3, 5, 6 or 7",
     "UserHeader.Flags.AQ",
     MESSAGES,
-    lambda found: found not in (1, 4),
+    lambda number: number not in (1, 4),
     "{} closes the session",
 )
 
@@ -110,10 +111,10 @@ value(
     USER | REMOTE,
 )
 def _admin_queue(packet: Any) -> Problem:
-    wanted, kind = int(packet.MessagePropertiesHeader.Flags) & 0x0F, packet.UserHeader.Flags.AQ
-    if wanted and not kind:
-        return f"acknowledgements are asked for ({wanted:#04x}), but there is no administration queue"
-    if kind and not wanted:
+    requested, kind = int(packet.MessagePropertiesHeader.Flags) & 0x0F, packet.UserHeader.Flags.AQ
+    if requested and not kind:
+        return f"acknowledgements are asked for ({requested:#04x}), but there is no administration queue"
+    if kind and not requested:
         return "there is an administration queue, but no acknowledgement is asked for"
     return None
 
@@ -138,7 +139,7 @@ value(
     "AH is never sent",
     "UserHeader.Flags.AH",
     SENT,
-    lambda found: not found,
+    lambda number: not number,
     "set in a message that did not come over HTTP",
 )
 
@@ -150,7 +151,7 @@ value(
     "LabelLength is at most 250",
     "MessagePropertiesHeader.LabelLength",
     MESSAGES,
-    lambda found: found <= LABEL_LENGTH_MAX,
+    lambda number: number <= LABEL_LENGTH_MAX,
     "{} is more than 250",
 )
 value(
@@ -180,7 +181,7 @@ value(
     "VT_VARIANT stands with VT_VECTOR only",
     "MessagePropertiesHeader.BodyType",
     MESSAGES,
-    lambda found: found != _VARIANT,
+    lambda number: number != _VARIANT,
     "VT_VARIANT without VT_VECTOR",
 )
 
@@ -203,13 +204,13 @@ value(
     "PrivacyLevel is 0, 1, 3 or 5",
     "MessagePropertiesHeader.PrivacyLevel",
     MESSAGES,
-    lambda found: found in _PRIVACY,
+    lambda number: number in _PRIVACY,
     "{} is none of 0, 1, 3 and 5",
 )
 
 
 def signed(packet: Any) -> bool:
-    """Whether the message bears a signature, its own or one of a multiple-element name."""
+    """Return whether the message has a signature, its own or one of a multiple-element name."""
     security, several = packet.SecurityHeader, packet.MultiQueueFormatHeader
     if security is not None and security.SecurityData.Signature:
         return True
@@ -243,7 +244,7 @@ def _old_hash(packet: Any) -> Problem:
 
 
 def encrypted(packet: Any) -> bool:
-    """Whether the body is said to be encrypted."""
+    """Return whether the body is marked as encrypted."""
     return packet.SecurityHeader is not None and bool(packet.SecurityHeader.Flags.EB)
 
 
@@ -302,7 +303,7 @@ def _label(packet: Any) -> Problem:
 
 
 def _text_problem(data: bytes) -> str | None:
-    """Why bytes are not WCHARs without nulls and a null behind them; surrogates may stand alone."""
+    """Return why bytes are not WCHARs ending on their only null; lone surrogates are allowed."""
     units = [data[at : at + 2] for at in range(0, len(data), 2)]
     if units[-1] != b"\0\0":
         return "no null character ends it"

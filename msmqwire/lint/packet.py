@@ -8,7 +8,7 @@ from typing import Final
 # Imported for the checks that they register.
 from msmqwire.lint import acks, base, measured, message, parts, remote, security
 from msmqwire.lint.finding import Finding
-from msmqwire.lint.registry import REGISTER, Check, Places, Runner
+from msmqwire.lint.registry import REGISTER, Check, FieldOffsets, Runner
 from msmqwire.schema import Record
 
 assert all((acks, base, measured, message, parts, remote, security))
@@ -27,23 +27,23 @@ def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
     """
     if any(not hasattr(packet, name) for name in packet.schema.fields):
         packet = packet.schema.make(packet)
-    places = Places(packet)
-    found = [
-        check.at(path, places.offset(path), message)
+    offsets = FieldOffsets(packet)
+    findings = [
+        check.at(path, offsets.of(path), message)
         for check, path, message in _RUNNER.run(packet, acks.meant_as(packet), measured=data is None)
     ]
-    found.extend(_ambiguous_length(packet, places, data))
-    found.sort(key=lambda finding: finding.offset)
-    return found
+    findings.extend(_ambiguous_length(packet, offsets, data))
+    findings.sort(key=lambda finding: finding.offset)
+    return findings
 
 
-def _ambiguous_length(packet: Record, places: Places, data: bytes | None) -> Iterator[Finding]:
-    """A DataLength that fits as bytes, but in characters reaches past the packet."""
+def _ambiguous_length(packet: Record, offsets: FieldOffsets, data: bytes | None) -> Iterator[Finding]:
+    """Check for a DataLength that fits as bytes, but in characters reaches past the packet."""
     header = packet.get("SRMPEnvelopeHeader")
     if header is None:
         return
-    at = places.offset("SRMPEnvelopeHeader.DataLength")
-    end = min(places.measure() if data is None else len(data), packet.BaseHeader.PacketSize)
+    at = offsets.of("SRMPEnvelopeHeader.DataLength")
+    end = min(offsets.packet_size() if data is None else len(data), packet.BaseHeader.PacketSize)
     size = 2 * header.DataLength
     if at + 4 + size > end:
         message = f"{header.DataLength} characters take {size} bytes and {max(0, end - at - 4)} are left"
@@ -51,5 +51,5 @@ def _ambiguous_length(packet: Record, places: Places, data: bytes | None) -> Ite
 
 
 def checks() -> Iterator[Check]:
-    """Every rule that lint knows, sorted by id: those of a packet, of a session and of malformed bytes."""
+    """Yield every rule of lint, sorted by id: those of a packet, of a session and of malformed bytes."""
     yield from sorted(REGISTER, key=lambda check: (check.id, check.path))

@@ -29,7 +29,7 @@ value(
     "QT is 0 or 1",
     "DebugHeader.Flags.QT",
     MESSAGES,
-    lambda found: found <= 1,
+    lambda number: number <= 1,
     "{} is neither 0 nor 1",
 )
 unused("MQMQ-2.2.20.8-03", "Unused bits are 0", "DebugHeader.Flags", 0xFFFC, MESSAGES)
@@ -42,7 +42,7 @@ value(
     "HeaderSectionID is 0x0320",
     "SoapHeader.HeaderSectionID",
     MESSAGES,
-    lambda found: found == HEADER_SECTION_ID,
+    lambda number: number == HEADER_SECTION_ID,
     "{:#06x} is not 0x0320",
 )
 zero("MQMQ-2.2.20.7-02", "Reserved is 0", "SoapHeader.Reserved", MESSAGES, "SHOULD")
@@ -51,14 +51,14 @@ value(
     "BodySectionID is 0x0384",
     "SoapHeader.BodySectionID",
     MESSAGES,
-    lambda found: found == BODY_SECTION_ID,
+    lambda number: number == BODY_SECTION_ID,
     "{:#06x} is not 0x0384",
 )
 zero("MQMQ-2.2.20.7-06", "Reserved1 is 0", "SoapHeader.Reserved1", MESSAGES, "SHOULD")
 
 
-def _ends(found: Any) -> bool:
-    return not isinstance(found, bytes)
+def _ends(text: Any) -> bool:
+    return not isinstance(text, bytes)
 
 
 value(
@@ -99,7 +99,7 @@ value(
     "ID of Signature is 0x015E",
     "MultiQueueFormatHeader.Signature.ID",
     MESSAGES,
-    lambda found: found == SIGNATURE_ID,
+    lambda number: number == SIGNATURE_ID,
     "{:#06x} is not 0x015e",
 )
 zero("MQMQ-2.2.20.3-02", "Reserved is 0", "MultiQueueFormatHeader.Signature.Reserved", MESSAGES, "SHOULD")
@@ -112,7 +112,7 @@ for _name in ("SRMPEnvelopeHeader", "CompoundMessageHeader"):
         "HeaderId is not that of another header",
         f"{_name}.HeaderId",
         MESSAGES,
-        lambda found: found not in ASSIGNED,
+        lambda number: number not in ASSIGNED,
         "{:#06x} is the id of another header",
         "SHOULD",
     )
@@ -121,7 +121,7 @@ value(
     "Data is null-terminated UTF-16 text",
     "SRMPEnvelopeHeader.Data",
     MESSAGES,
-    lambda found: isinstance(found, str),
+    lambda text: isinstance(text, str),
     "no null-terminated UTF-16 text",
 )
 
@@ -150,7 +150,7 @@ def _data_unit(packet: Any) -> Problem:
 
 
 def body_problem(http: int, size: int, offset: int) -> str | None:
-    """Why a body of `size` bytes at `offset` is not inside `http` bytes."""
+    """Return why a body of `size` bytes at `offset` is not inside `http` bytes; None if it is."""
     end = offset + size
     if end <= http:
         return None
@@ -203,6 +203,6 @@ for _name, _field in _PADDED:
         "Headers are padded to 4 bytes",
         f"{_name}.{_field}",
         MESSAGES,
-        lambda found: not isinstance(found, OddPadding),
+        lambda padding: not isinstance(padding, OddPadding),
         "padding of another length than the alignment asks for",
     )

@@ -9,7 +9,7 @@ from msmqwire.lint.registry import listed
 from msmqwire.schema import Record
 
 REQUESTS_MAX: Final = 1024
-"""Requests that are remembered until they are answered."""
+"""Unanswered requests that are remembered."""
 
 RF_IN_REQUEST: Final = listed("MQQB-2.2.7-05", "RF is clear in a Ping Request", "Flags.RF")
 RC_ECHO: Final = listed("MQQB-2.2.7-04", "A Ping Response copies RC", "Flags.RC")
@@ -17,13 +17,13 @@ COOKIE_ECHO: Final = listed("MQQB-2.2.7-11", "A Ping Response bears the Cookie o
 
 
 class PingLint:
-    """The Ping Packets between two addresses."""
+    """Checks the Ping Packets between two addresses."""
 
     def __init__(self) -> None:
         self._requests: dict[int, bool] = {}
 
     def packet(self, direction: bool | str, packet: Record) -> list[Finding]:
-        """What is wrong with a Ping; `direction` is ``c2s`` (or True) for one to the ping port."""
+        """Return the findings of a Ping; `direction` is ``c2s`` (or True) for one to the ping port."""
         flags = packet.Flags
         if direction is True or direction == "c2s":
             self._requests.pop(packet.Cookie, None)

@@ -1,7 +1,7 @@
-"""The register of checks, and how they are run on a packet.
+"""The register of checks, and the runner that applies them to a packet.
 
-A check is a function of a packet that says what is wrong, with the requirement it stands for, the field that
-a finding names and the kinds of packet it looks at. The modules beside this one fill the register.
+A check is a function of a packet that returns the problem, with the requirement it stands for, the field that
+a finding names and the kinds of packet it applies to. The other modules of this package fill the register.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from msmqwire.schema.layout import Field, layout
 _VIEWS: Final = ("OrderAckBody", "FinalAckBody")
 
 Problem: TypeAlias = "str | tuple[str, str] | None"
-"""What is wrong; with a path where the check alone knows it."""
+"""The problem as text; with a path if only the check knows the field."""
 
 MESSAGES: Final = frozenset({"UserMessage", "OrderAck", "FinalAck", "RemoteReadMessage"})
 SENT: Final = MESSAGES - {"RemoteReadMessage"}
-"""Messages as a sender puts them on the wire; a remote reader gets them as the server keeps them."""
+"""Messages as a sender puts them on the wire; a remote reader gets them as the server stores them."""
 INTERNAL: Final = frozenset({"EstablishConnection", "ConnectionParameters", "SessionAck"})
 SESSION: Final = MESSAGES | INTERNAL
 USER: Final = frozenset({"UserMessage"})
@@ -44,10 +44,10 @@ class Check:
         id: requirement id, or ``ATTACK-<NAME>``.
         severity: see `Finding.severity`.
         title: the rule in a few words.
-        path: the field that a finding names; empty when each finding has its own.
-        kinds: the packets it looks at; ``session`` for the order of packets, ``bytes`` for malformed ones.
-        judge: says what is wrong with a packet; None when another part of lint judges.
-        measured: it can be broken only by a packet that was made up, not by one that was read.
+        path: the field that a finding names; empty if it differs between findings.
+        kinds: the packets it applies to; ``session`` for the order of packets, ``bytes`` for malformed ones.
+        judge: returns the problem of a packet; None if the check is made elsewhere in lint.
+        measured: only a built packet can break it, not a parsed one.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Check:
     measured: bool = False
 
     def at(self, path: str, offset: int, message: str) -> Finding:
-        """A finding of this check."""
+        """Return a finding of this check."""
         return Finding(self.id, self.severity, path, offset, message)
 
 
@@ -69,7 +69,7 @@ REGISTER: Final[list[Check]] = []
 def listed(
     id: str, title: str, path: str = "", kinds: frozenset[str] = FLOW, severity: Severity = "MUST"
 ) -> Check:
-    """Registers a check that another part of lint judges."""
+    """Register a check that is made elsewhere in lint."""
     check = Check(id, severity, title, path, kinds)
     REGISTER.append(check)
     return check
@@ -84,7 +84,7 @@ def rule(
     *,
     measured: bool = False,
 ) -> Callable[[Callable[[Any], Problem]], Callable[[Any], Problem]]:
-    """Registers a function as a check. It is asked only when the header that `path` begins with is there."""
+    """Register a function as a check. It runs only if the header that `path` begins with is present."""
 
     def register(judge: Callable[[Any], Problem]) -> Callable[[Any], Problem]:
         REGISTER.append(Check(id, severity, title, path, kinds, judge, measured))
@@ -102,31 +102,31 @@ def value(
     why: str,
     severity: Severity = "MUST",
 ) -> None:
-    """Registers a check of one field: `holds` accepts its value, `why` formats one that it does not."""
+    """Register a check of one field: `holds` accepts its value, `why` formats a rejected one."""
     get = attrgetter(path)
 
     def judge(packet: Any) -> Problem:
-        found = get(packet)
-        return None if holds(found) else why.format(found)
+        number = get(packet)
+        return None if holds(number) else why.format(number)
 
     REGISTER.append(Check(id, severity, title, path, kinds, judge))
 
 
 def exactly(id: str, title: str, path: str, kinds: frozenset[str], number: int, form: str = "") -> None:
-    """Registers a check that a field has one value, shown in a format of numbers."""
+    """Register a check that a field has one value; `form` is the number format of the message."""
     why = f"{{:{form}}} is not {number:{form}}"
-    value(id, title, path, kinds, lambda found: found == number, why)
+    value(id, title, path, kinds, lambda field: field == number, why)
 
 
 def zero(id: str, title: str, path: str, kinds: frozenset[str], severity: Severity = "MUST") -> None:
-    """Registers a check that a field is 0."""
-    value(id, title, path, kinds, lambda found: not found, "{:#x} is not 0", severity)
+    """Register a check that a field is 0."""
+    value(id, title, path, kinds, lambda number: not number, "{:#x} is not 0", severity)
 
 
 def unused(
     id: str, title: str, path: str, mask: int, kinds: frozenset[str], severity: Severity = "MUST"
 ) -> None:
-    """Registers a check that the bits of a mask are clear; the finding names the lowest that is set."""
+    """Register a check that the bits of a mask are clear; the finding names the lowest that is set."""
     get = attrgetter(path)
 
     def judge(packet: Any) -> Problem:
@@ -140,8 +140,8 @@ def unused(
     REGISTER.append(Check(id, severity, title, path, kinds, judge))
 
 
-class Places:
-    """Where the fields of a packet stand; measured only as far as somebody asks."""
+class FieldOffsets:
+    """The offsets of the fields of a packet, computed only as far as requested."""
 
     def __init__(self, packet: Record) -> None:
         self._packet = packet
@@ -149,34 +149,34 @@ class Places:
         self._offsets: dict[str, int] = {}  # of fields
         self._size = 0
 
-    def offset(self, path: str) -> int:
-        """The first byte of a field, structure or flag word; of the nearest one around what is not there."""
+    def of(self, path: str) -> int:
+        """Return the offset of a field, structure or flag word; of the nearest enclosing one if absent."""
         header, _, rest = path.partition(".")
         if header in _VIEWS and self._packet.get(header) is not None:
-            body = self.offset("MessagePropertiesHeader.MessageBody")
-            shown = {field.path: field.offset for field in layout(self._packet[header])}
-            return body + shown.get(f"{header}.{rest}", 0)
+            body = self.of("MessagePropertiesHeader.MessageBody")
+            inner = {field.path: field.offset for field in layout(self._packet[header])}
+            return body + inner.get(f"{header}.{rest}", 0)
         names = path.split(".")
         for count in range(len(names), 0, -1):
-            found = self._offsets.get(".".join(names[:count]))
-            if found is not None:
-                return found
+            known = self._offsets.get(".".join(names[:count]))
+            if known is not None:
+                return known
         for name, offset in self._offsets.items():
             if name.startswith(path + "."):
                 return offset
         for field in self._measured():
             if f"{path}.".startswith(f"{field.path}.") or field.path.startswith(f"{path}."):
                 return field.offset
-        return self.offset(path.rpartition(".")[0]) if "." in path else 0
+        return self.of(path.rpartition(".")[0]) if "." in path else 0
 
-    def measure(self) -> int:
-        """The bytes of the whole packet."""
+    def packet_size(self) -> int:
+        """Return the size of the whole packet in bytes."""
         for _ in self._measured():
             pass
         return self._size
 
     def _measured(self) -> Iterator[Field]:
-        """The fields that were not asked for yet."""
+        """Yield the fields not computed yet."""
         for field in self._fields:
             self._offsets[field.path] = field.offset
             self._size = field.offset + field.size
@@ -187,7 +187,7 @@ _Group: TypeAlias = "tuple[str, tuple[Check, ...]]"
 
 
 def _groups(kind: str) -> tuple[_Group, ...]:
-    """The checks of a kind of packet by the header they are about."""
+    """Return the checks of a kind of packet, grouped by header."""
     groups: dict[str, list[Check]] = {}
     for check in REGISTER:
         if kind in check.kinds and check.judge is not None:
@@ -196,7 +196,7 @@ def _groups(kind: str) -> tuple[_Group, ...]:
 
 
 class Runner:
-    """Runs the checks of the register, once it is full."""
+    """Runs the checks of the register. Create it once the register is complete."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, tuple[_Group, ...]] = {}
@@ -204,7 +204,7 @@ class Runner:
     def run(
         self, packet: Record, kinds: Iterable[str], *, measured: bool
     ) -> Iterator[tuple[Check, str, str]]:
-        """Each check that finds something, with path and message."""
+        """Yield each check that finds a problem, with path and message."""
         for kind in kinds:
             groups = self._by_kind.get(kind)
             if groups is None:

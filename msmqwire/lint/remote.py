@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msmqwire.constants import is_legal_class
 from msmqwire.headers.remote import SOURCE_ADDRESS
-from msmqwire.lint.message import DIRECT
 from msmqwire.lint.registry import REMOTE, Problem, exactly, rule, value
+from msmqwire.names.header_names import DIRECT
 from msmqwire.schema import OddPadding
 from msmqwire.schema.layout import layout
 
@@ -17,7 +17,7 @@ _OVERLAY = "UserHeader.QueueManagerAddress"
 
 
 def _source(packet: Any) -> Any:
-    """The address that QueueManagerAddress holds with a direct destination, else None."""
+    """Return the address that QueueManagerAddress holds with a direct destination, else None."""
     user = packet.UserHeader
     return SOURCE_ADDRESS.parse(user.QueueManagerAddress.bytes_le) if user.Flags.DQ == DIRECT else None
 
@@ -57,8 +57,8 @@ def _presence(id: str, name: str, header: str, *, always: bool) -> None:
         flag = bool(getattr(packet.ExtensionHeader.Flags, name))
         if always:
             return None if flag else "clear"
-        there = packet.get(header) is not None
-        return f"{'set' if flag else 'clear'}, against the headers that follow" if flag != there else None
+        present = packet.get(header) is not None
+        return f"{'set' if flag else 'clear'}, against the headers that follow" if flag != present else None
 
 
 _presence("MQRR-2.2.5.2-04", "DL", "DeadLetterHeader", always=False)
@@ -82,11 +82,11 @@ for _id, _name, _size in (
 def _remaining(packet: Any) -> Problem:
     headers = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
     size = sum(field.size for header in headers if header is not None for field in layout(header))
-    told = packet.ExtensionHeader.RemainingHeadersSize
-    return f"{told}, but {size} bytes follow" if told != size else None
+    announced = packet.ExtensionHeader.RemainingHeadersSize
+    return f"{announced}, but {size} bytes follow" if announced != size else None
 
 
-value("MQRR-2.2.5.3-03", "TM is 0", "SubqueueHeader.Flags.TM", REMOTE, lambda found: not found, "set")
+value("MQRR-2.2.5.3-03", "TM is 0", "SubqueueHeader.Flags.TM", REMOTE, lambda number: not number, "set")
 value(
     "MQRR-2.2.5.3-04",
     "AcknowledgementClass is a class",
@@ -101,7 +101,7 @@ for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "Tar
         f"{_name} is null-terminated and padded with zeroes",
         f"SubqueueHeader.{_name}",
         REMOTE,
-        lambda found: isinstance(found, str),
+        lambda text: isinstance(text, str),
         "no text with nulls behind it",
     )
 
@@ -120,7 +120,7 @@ value(
     "DeadLetterPathName is null-terminated",
     "DeadLetterHeader.DeadLetterPathName",
     REMOTE,
-    lambda found: isinstance(found, str),
+    lambda text: isinstance(text, str),
     "no null-terminated UTF-16 text",
 )
 
@@ -139,7 +139,7 @@ value(
     "AddressType is 0, 1 or 6",
     "ExtendedAddressHeader.AddressType",
     REMOTE,
-    lambda found: found in (0, IP, IPV6),
+    lambda number: number in (0, IP, IPV6),
     "{} is none of 0, 1 and 6",
 )
 

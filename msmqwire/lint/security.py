@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.constants import EncryptionAlgorithm
 from msmqwire.lint.message import encrypted
 from msmqwire.lint.registry import MESSAGES, SENT, Problem, rule, unused, value
 from msmqwire.schema import OddPadding
@@ -13,7 +14,7 @@ SID_HEAD, SUB_AUTHORITIES_MAX = 8, 15  # [MS-DTYP] 2.4.2.2
 GUID_SIZE: Final = 16
 SENDER_CERT_MAX: Final = 0xFFFF  # MQMQ-2.2.20.6-18
 SIMPLEBLOB_HEAD: Final = 12
-_CIPHERS = frozenset({0x6602, 0x660E, 0x660F, 0x6610, 0x6801})
+_CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
 _SIZES = ("SenderIdSize", "EncryptionKeySize", "SignatureSize", "SenderCertSize", "ProviderInfoSize")
 
 value(
@@ -21,7 +22,7 @@ value(
     "ST is 0, 1 or 2",
     "SecurityHeader.Flags.ST",
     MESSAGES,
-    lambda found: found <= QM_GUID,
+    lambda number: number <= QM_GUID,
     "{} is none of 0, 1 and 2",
 )
 
@@ -33,7 +34,7 @@ def _no_id(packet: Any) -> Problem:
 
 
 def sid_problem(data: bytes) -> str | None:
-    """Why bytes are not a SID in the packet form of [MS-DTYP] 2.4.2.2."""
+    """Return why bytes are not a SID in the packet form of [MS-DTYP] 2.4.2.2; None if they are."""
     if len(data) < SID_HEAD:
         return f"{len(data)} bytes are no SID"
     if data[0] != 1:
@@ -61,14 +62,19 @@ def _guid(packet: Any) -> Problem:
 
 
 value(
-    "MQMQ-2.2.20.6-06", "AU is 0 on the wire", "SecurityHeader.Flags.AU", SENT, lambda found: not found, "set"
+    "MQMQ-2.2.20.6-06",
+    "AU is 0 on the wire",
+    "SecurityHeader.Flags.AU",
+    SENT,
+    lambda number: not number,
+    "set",
 )
 value(
     "MQMQ-2.2.20.6-13",
     "AS is 0 on the wire",
     "SecurityHeader.Flags.AS",
     SENT,
-    lambda found: not found,
+    lambda number: not number,
     "{:#x} is not 0",
 )
 unused("MQMQ-2.2.20.6-14", "Unused bits are 0", "SecurityHeader.Flags", 0xF000, MESSAGES)
@@ -157,7 +163,7 @@ value(
     "SenderCertSize is at most 0xFFFF",
     "SecurityHeader.SenderCertSize",
     MESSAGES,
-    lambda found: found <= SENDER_CERT_MAX,
+    lambda number: number <= SENDER_CERT_MAX,
     "{:#x} is more than 0xffff",
 )
 

@@ -1,4 +1,4 @@
-"""Transactional sequences as they pass on a connection: [MS-MQQB] 3.1.1.5, 2.2.4 and 2.2.5."""
+"""The transactional sequences of a connection: [MS-MQQB] 3.1.1.5, 2.2.4 and 2.2.5."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from msmqwire.lint.finding import Finding
-from msmqwire.lint.registry import Places, listed
+from msmqwire.lint.registry import FieldOffsets, listed
 from msmqwire.schema import Record
 
 SEQUENCES_MAX: Final = 1024
-"""Sequences that are remembered; beyond, the one that was quiet longest is forgotten."""
+"""Sequences that are remembered; beyond this, the one idle longest is forgotten."""
 NUMBERS_MAX: Final = 256
 """Messages of a sequence whose identifiers are remembered."""
 
@@ -47,7 +47,7 @@ _V = TypeVar("_V")
 
 
 def remember(table: dict[_K, _V], key: _K, value: _V, most: int) -> None:
-    """Puts a value last into a table of limited size."""
+    """Put a value at the end of a table of limited size."""
     table.pop(key, None)
     table[key] = value
     if len(table) > most:
@@ -55,7 +55,7 @@ def remember(table: dict[_K, _V], key: _K, value: _V, most: int) -> None:
 
 
 def sequence_id(record: Any) -> int:
-    """A TxSequenceID as the number by which it compares: MQMQ-2.2.18.1.2-03."""
+    """Return a TxSequenceID as the number by which it compares: MQMQ-2.2.18.1.2-03."""
     return int(record.TimeStamp) << 32 | int(record.Ordinal)
 
 
@@ -65,8 +65,8 @@ class _Sequence:
 
     Attributes:
         last: the highest number seen.
-        whole: no message since the first that was seen can have been missed.
-        messages: the MessageID by number, of the last ones.
+        whole: no message after the first seen can have been missed.
+        messages: the MessageID by number, of the latest messages.
     """
 
     last: int
@@ -78,17 +78,17 @@ class Sequences:
     """The sequences in both directions of a connection."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bool, UUID, UUID, int], _Sequence] = {}
+        self._sequences: dict[tuple[bool, UUID, UUID, int], _Sequence] = {}
         self._latest: dict[tuple[bool, UUID, UUID, Hashable], int] = {}
         self._by_id: dict[tuple[bool, int], tuple[bool, UUID, UUID, int]] = {}
 
     def gap(self) -> None:
-        """Messages may have been missed."""
-        for sequence in self._known.values():
+        """Note that messages may have been missed."""
+        for sequence in self._sequences.values():
             sequence.whole = False
 
-    def message(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
-        """A transactional message in one direction."""
+    def message(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
+        """Check a transactional message in one direction."""
         header, user = packet.TransactionHeader, packet.UserHeader
         ident, number = sequence_id(header.TxSequenceID), header.TxSequenceNumber
         previous = header.PreviousTxSequenceNumber
@@ -97,56 +97,56 @@ class Sequences:
         latest = self._latest.get(queue)
         if latest is not None and ident < latest:
             path = "TransactionHeader.TxSequenceID"
-            yield SEQUENCE_GROWS.at(path, places.offset(path), f"{ident:#x} after {latest:#x}")
+            yield SEQUENCE_GROWS.at(path, offsets.of(path), f"{ident:#x} after {latest:#x}")
         else:
             remember(self._latest, queue, ident, SEQUENCES_MAX)
-        known = self._known.get(key)
-        if known is None:
+        sequence = self._sequences.get(key)
+        if sequence is None:
             if latest is not None and ident > latest and previous and number > previous:
                 path = "TransactionHeader.PreviousTxSequenceNumber"
                 why = f"{previous}, but the sequence is new after {latest:#x}"
-                yield STARTS_AT_HEAD.at(path, places.offset(path), why)
-            known = _Sequence(number)
+                yield STARTS_AT_HEAD.at(path, offsets.of(path), why)
+            sequence = _Sequence(number)
         else:
-            yield from self._follows(known, packet, places)
-        known.last = max(known.last, number)
-        remember(known.messages, number, user.MessageID, NUMBERS_MAX)
-        remember(self._known, key, known, SEQUENCES_MAX)
+            yield from self._follows(sequence, packet, offsets)
+        sequence.last = max(sequence.last, number)
+        remember(sequence.messages, number, user.MessageID, NUMBERS_MAX)
+        remember(self._sequences, key, sequence, SEQUENCES_MAX)
         remember(self._by_id, (initiator, ident), key, SEQUENCES_MAX)
 
-    def _follows(self, known: _Sequence, packet: Record, places: Places) -> Iterator[Finding]:
+    def _follows(self, sequence: _Sequence, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         header, ident = packet.TransactionHeader, packet.UserHeader.MessageID
         number, previous = header.TxSequenceNumber, header.PreviousTxSequenceNumber
         path = "TransactionHeader.TxSequenceNumber"
-        if number in known.messages:
-            if known.messages[number] != ident:
-                why = f"{number} is message {known.messages[number]}, and now message {ident}"
-                yield NUMBER_TWICE.at(path, places.offset(path), why)
+        if number in sequence.messages:
+            if sequence.messages[number] != ident:
+                why = f"{number} is message {sequence.messages[number]}, and now message {ident}"
+                yield NUMBER_TWICE.at(path, offsets.of(path), why)
             return  # sent again
-        if number <= known.last:
-            if number and known.whole and len(known.messages) < NUMBERS_MAX:
-                yield NUMBER_GROWS.at(path, places.offset(path), f"{number} after {known.last}")
+        if number <= sequence.last:
+            if number and sequence.whole and len(sequence.messages) < NUMBERS_MAX:
+                yield NUMBER_GROWS.at(path, offsets.of(path), f"{number} after {sequence.last}")
             return
-        if known.whole and known.last < previous < number:
+        if sequence.whole and sequence.last < previous < number:
             path = "TransactionHeader.PreviousTxSequenceNumber"
-            yield PREVIOUS_FITS.at(path, places.offset(path), f"{previous}, but {known.last} was the last")
+            yield PREVIOUS_FITS.at(path, offsets.of(path), f"{previous}, but {sequence.last} was the last")
 
-    def acknowledged(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
-        """An OrderAck or FinalAck: it is for a message that went the other way."""
+    def acknowledged(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
+        """Check an OrderAck or FinalAck for a message of the other direction."""
         name = "OrderAckBody" if packet.schema.name == "OrderAck" else "FinalAckBody"
         body = packet[name]
         key = self._by_id.get((not initiator, sequence_id(body.TxSequenceID)))
-        known = self._known.get(key) if key is not None else None
-        if known is None or not known.whole or body.TxSequenceNumber <= known.last:
+        sequence = self._sequences.get(key) if key is not None else None
+        if sequence is None or not sequence.whole or body.TxSequenceNumber <= sequence.last:
             return
         check = ORDER_ACK_SENT if name == "OrderAckBody" else FINAL_ACK_SENT
         path = f"{name}.TxSequenceNumber"
-        why = f"{body.TxSequenceNumber} was not sent, {known.last} was the last"
-        yield check.at(path, places.offset(path), why)
+        why = f"{body.TxSequenceNumber} was not sent, {sequence.last} was the last"
+        yield check.at(path, offsets.of(path), why)
 
 
 def _queue(user: Any) -> Hashable:
-    """The destination queue as far as it tells sequences apart."""
+    """Return the destination queue as far as it distinguishes sequences."""
     queue = user.DestinationQueue
     if queue is None:
         return None

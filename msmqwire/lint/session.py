@@ -1,4 +1,4 @@
-"""A connection against the specifications: the order of its packets and what their numbers say.
+"""Checks of a connection: the order of its packets and their numbers.
 
 [MS-MQQB] 3.1.1.1, 3.1.1.4 to 3.1.1.7 and 3.1.5.2 to 3.1.5.8; [MS-MQMQ] 2.2.20.4.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msmqwire.lint.counters import Counters
 from msmqwire.lint.finding import Finding
-from msmqwire.lint.registry import Places, listed
+from msmqwire.lint.registry import FieldOffsets, listed
 from msmqwire.lint.sequences import Sequences
 from msmqwire.schema import NULL_GUID, Record
 
@@ -22,7 +22,7 @@ _CS = "InternalHeader.Flags.CS"
 _EC = "EstablishConnectionHeader"
 _CP = "ConnectionParametersHeader"
 
-# A packet in a state that it closes the session in, by its kind.
+# A packet in a state in which it closes the session, by its kind.
 OUT_OF_ORDER: Final = {
     "EstablishConnection": listed(
         "MQQB-3.1.5.3-01", "EstablishConnection opens a session, once each way", _PT
@@ -68,7 +68,7 @@ ACK_WAIT: Final = listed(
 
 
 class State(Enum):
-    """Where the opening of a session is, seen from outside."""
+    """The progress of opening a session, seen from outside."""
 
     START = auto()
     EC_ASKED = auto()
@@ -89,11 +89,11 @@ _STEPS: Final = {
 
 
 class SessionLint:
-    """The packets of one connection, in the order in which they passed.
+    """Checks the packets of one connection, in the order in which they passed.
 
     Args:
-        midstream: the connection was open before the first packet that was seen: nothing is said of its
-            opening, and its numbers are learned from the first SessionHeader.
+        midstream: the connection was open before the first packet seen: its opening is not checked, and
+            its numbers are learned from the first SessionHeader.
     """
 
     def __init__(self, midstream: bool = False) -> None:
@@ -104,15 +104,15 @@ class SessionLint:
         self._sequences = Sequences()
         self._ack_timeout_ns: int | None = None
         self._silent_since: dict[bool, int | None] = {True: None, False: None}
-        self._silence_told = False
+        self._silence_reported = False
 
     @property
     def state(self) -> State:
-        """Where the session is."""
+        """The state of the session."""
         return self._state
 
     def gap(self) -> None:
-        """Bytes of the connection were missed: numbers are learned anew."""
+        """Note that bytes of the connection were missed: numbers are learned again."""
         if self._state is not State.OPEN:
             self._state = State.UNKNOWN
         self._counters.forget()
@@ -126,13 +126,13 @@ class SessionLint:
         data: bytes | None = None,
         time_ns: int | None = None,
     ) -> list[Finding]:
-        """What the next packet breaks in the session; `lint_packet` tells what is wrong with it alone.
+        """Return the findings of the next packet in the session; `lint_packet` checks it by itself.
 
         Args:
             direction: ``c2s`` or True for one from the initiator, ``s2c`` or False for one from the acceptor.
             packet: the packet.
             data: its bytes; not needed.
-            time_ns: when it passed, in nanoseconds; without it timers are not judged.
+            time_ns: when it passed, in nanoseconds; without it timers are not checked.
         """
         if direction not in (True, False, "c2s", "s2c"):
             raise ValueError(f"{direction!r} is not c2s, s2c, True or False")
@@ -140,28 +140,28 @@ class SessionLint:
         kind = packet.schema.name
         if kind not in OUT_OF_ORDER:
             raise ValueError(f"{kind} is no packet of a session")
-        places = Places(packet)
-        found = [*self._order(initiator, kind, packet, places)]
-        found.extend(self._silence(initiator, places, time_ns))
+        offsets = FieldOffsets(packet)
+        findings = [*self._order(initiator, kind, packet, offsets)]
+        findings.extend(self._silence(initiator, offsets, time_ns))
         if kind in _MESSAGES:
-            found.extend(self._counters.message(initiator, packet, places))
+            findings.extend(self._counters.message(initiator, packet, offsets))
             if packet.TransactionHeader is not None:
-                found.extend(self._sequences.message(initiator, packet, places))
+                findings.extend(self._sequences.message(initiator, packet, offsets))
             if kind != "UserMessage":
-                found.extend(self._sequences.acknowledged(initiator, packet, places))
+                findings.extend(self._sequences.acknowledged(initiator, packet, offsets))
         if packet.get("SessionHeader") is not None:
-            found.extend(self._counters.header(initiator, packet, places))
+            findings.extend(self._counters.header(initiator, packet, offsets))
         if time_ns is not None:
             waits = self._counters.waiting(initiator)
             if waits and self._silent_since[initiator] is None:
                 self._silent_since[initiator] = time_ns
             self._silent_since[not initiator] = time_ns if self._counters.waiting(not initiator) else None
-        found.sort(key=lambda finding: finding.offset)
-        return found
+        findings.sort(key=lambda finding: finding.offset)
+        return findings
 
     # -- opening -------------------------------------------------------------------------------
 
-    def _order(self, initiator: bool, kind: str, packet: Record, places: Places) -> Iterator[Finding]:
+    def _order(self, initiator: bool, kind: str, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         if self._state is State.UNKNOWN:
             self._learn(initiator, kind, packet)
             return
@@ -175,19 +175,19 @@ class SessionLint:
                 check = OUT_OF_ORDER[kind]
                 side = "initiator" if initiator else "acceptor"
                 why = f"{kind} from the {side} while the session is in {self._state.name}"
-                yield check.at(check.path, places.offset(check.path), why)
+                yield check.at(check.path, offsets.of(check.path), why)
             if self._state is not State.OPEN:
                 self._learn(initiator, kind, packet)
             return
         if kind == "EstablishConnection":
-            yield from self._established(initiator, packet, places)
+            yield from self._established(initiator, packet, offsets)
         else:
-            yield from self._agreed(initiator, packet, places)
+            yield from self._agreed(initiator, packet, offsets)
         refused = bool(packet.InternalHeader.Flags.CS) and not initiator
         self._state = State.REFUSED if refused else step
 
     def _learn(self, initiator: bool, kind: str, packet: Record) -> None:
-        """Goes on from a packet that is taken as it comes."""
+        """Take the state of the session from a packet, unchecked."""
         if kind in ("EstablishConnection", "ConnectionParameters"):
             self._counters.restart()
         if kind == "EstablishConnection":
@@ -200,47 +200,47 @@ class SessionLint:
         else:
             self._state = State.OPEN
 
-    def _established(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
+    def _established(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         header, refused = packet[_EC], packet.InternalHeader.Flags.CS
         if initiator:
             self._request = packet
             if refused:
-                yield REQUEST_CS.at(_CS, places.offset(_CS), "set in a request")
+                yield REQUEST_CS.at(_CS, offsets.of(_CS), "set in a request")
             return
         if any(byte != 0x5A for byte in header.Padding):
             path = f"{_EC}.Padding"
-            yield PADDING.at(path, places.offset(path), "a byte of it is not 0x5a")
+            yield PADDING.at(path, offsets.of(path), "a byte of it is not 0x5a")
         if self._request is not None:
-            yield from self._echo(self._request[_EC], header, bool(refused), places)
+            yield from self._echo(self._request[_EC], header, bool(refused), offsets)
 
-    def _echo(self, asked: Any, answer: Any, refused: bool, places: Places) -> Iterator[Finding]:
+    def _echo(self, asked: Any, answer: Any, refused: bool, offsets: FieldOffsets) -> Iterator[Finding]:
         for name, check in (("ClientGuid", CLIENT_GUID), ("TimeStamp", TIME_STAMP)):
             if answer[name] != asked[name]:
                 path = f"{_EC}.{name}"
-                yield check.at(path, places.offset(path), f"{answer[name]} in the response to {asked[name]}")
+                yield check.at(path, offsets.of(path), f"{answer[name]} in the response to {asked[name]}")
         if answer.OperatingSystem.SE != asked.OperatingSystem.SE:
             path = f"{_EC}.OperatingSystem.SE"
-            told = int(answer.OperatingSystem.SE)
-            yield SE_ECHO.at(path, places.offset(path), f"{told} in the response to {1 - told}")
+            bit = int(answer.OperatingSystem.SE)
+            yield SE_ECHO.at(path, offsets.of(path), f"{bit} in the response to {1 - bit}")
         path = f"{_EC}.ServerGuid"
         if asked.ServerGuid == NULL_GUID:
             if answer.ServerGuid == NULL_GUID and not refused:
-                yield OWN_GUID.at(path, places.offset(path), "null in a response")
+                yield OWN_GUID.at(path, offsets.of(path), "null in a response")
         elif answer.ServerGuid != asked.ServerGuid and not refused:
             why = f"{answer.ServerGuid} in the response to {asked.ServerGuid}"
-            yield SERVER_GUID.at(path, places.offset(path), why)
-            yield FOREIGN_GUID.at(_CS, places.offset(_CS), "clear, but the acceptor has another GUID")
+            yield SERVER_GUID.at(path, offsets.of(path), why)
+            yield FOREIGN_GUID.at(_CS, offsets.of(_CS), "clear, but the acceptor has another GUID")
 
-    def _agreed(self, initiator: bool, packet: Record, places: Places) -> Iterator[Finding]:
+    def _agreed(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         header, refused = packet[_CP], packet.InternalHeader.Flags.CS
         self._take(initiator, packet)
         if initiator:
             self._parameters = packet
             if refused:
-                yield CP_REQUEST_CS.at(_CS, places.offset(_CS), "set in a request")
+                yield CP_REQUEST_CS.at(_CS, offsets.of(_CS), "set in a request")
             return
         if refused:
-            yield CP_ECHO.at(_CS, places.offset(_CS), "set in a response")
+            yield CP_ECHO.at(_CS, offsets.of(_CS), "set in a response")
         if self._parameters is None:
             return
         asked = self._parameters[_CP]
@@ -248,7 +248,7 @@ class SessionLint:
             if header[name] != asked[name]:
                 path = f"{_CP}.{name}"
                 why = f"{header[name]} in the response to {asked[name]}"
-                yield CP_ECHO.at(path, places.offset(path), why)
+                yield CP_ECHO.at(path, offsets.of(path), why)
 
     def _take(self, initiator: bool, packet: Record) -> None:
         header = packet[_CP]
@@ -258,13 +258,13 @@ class SessionLint:
 
     # -- timers --------------------------------------------------------------------------------
 
-    def _silence(self, initiator: bool, places: Places, time_ns: int | None) -> Iterator[Finding]:
-        """Two periods of the Session Ack Wait Timer with messages unacknowledged and a silent peer."""
+    def _silence(self, initiator: bool, offsets: FieldOffsets, time_ns: int | None) -> Iterator[Finding]:
+        """Check for unacknowledged messages and a peer silent for twice the Session Ack Wait Timer."""
         since, limit = self._silent_since[initiator], self._ack_timeout_ns
-        if time_ns is None or since is None or limit is None or self._silence_told:
+        if time_ns is None or since is None or limit is None or self._silence_reported:
             return
         if time_ns - since > 2 * limit:
-            self._silence_told = True
+            self._silence_reported = True
             seconds = (time_ns - since) // 1_000_000_000
             why = f"sent after {seconds} s in which the peer was silent and messages unacknowledged"
             yield ACK_WAIT.at("BaseHeader", 0, why)

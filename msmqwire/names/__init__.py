@@ -1,8 +1,8 @@
 r"""The names of queues: [MS-MQMQ] 2.1.
 
 Format names (``DIRECT=OS:host\PRIVATE$\orders``) and path names (``host\private$\orders``) from text and
-back, and format names from and to the forms that headers and calls give them. Everything here raises
-``msmqwire.errors.InvalidName`` and nothing else.
+back, and format names from and to their forms in headers and calls. Everything here raises only
+``msmqwire.errors.InvalidName``.
 """
 
 from __future__ import annotations

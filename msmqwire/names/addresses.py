@@ -15,12 +15,12 @@ HTTP_ROOT: Final = "/MSMQ"
 
 _IPX = re.compile(r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{1,12}")
 _SPX = re.compile(r"[0-9A-Fa-f]{8}\.[0-9A-Fa-f]{12}")
-# What neither NetBIOS nor DNS allows in the name of a computer; letters outside ASCII they do allow.
+# Allowed in a computer name neither by NetBIOS nor by DNS; both allow letters outside ASCII.
 _NOT_IN_COMPUTER = frozenset('\\/:*?"<>|,;')
 
 
 def without_brackets(address: str) -> str:
-    """An IPv6 address out of its brackets; anything else as it is."""
+    """Return an IPv6 address without its brackets, anything else unchanged."""
     return address[1:-1] if address[:1] == "[" and address[-1:] == "]" else address
 
 
@@ -29,20 +29,20 @@ def _is_ip(text: str) -> bool:
         ip_address(text)
     except ValueError:
         return False
-    return "%" not in text  # RFC 3986 knows no zone
+    return "%" not in text  # RFC 3986 has no zone
 
 
 def _up_to_backslash(scan: Scanner) -> str:
-    stop = scan.text.find("\\", scan.at, scan.end)
+    stop = scan.text.find("\\", scan.position, scan.end)
     if stop < 0:
         scan.fail("no backslash and queue name after the address", scan.end)
-    return scan.text[scan.at : stop]
+    return scan.text[scan.position : stop]
 
 
 def _computer(scan: Scanner, name: str) -> None:
     if not 1 <= len(name) <= COMPUTER_MAX:
         scan.fail(f"the computer name does not have 1 to {COMPUTER_MAX} characters")
-    for position, character in enumerate(name, scan.at):
+    for position, character in enumerate(name, scan.position):
         if character in _NOT_IN_COMPUTER or character.isspace() or not character.isprintable():
             scan.fail(f"{character!a} can't be in a computer name", position)
 
@@ -52,14 +52,14 @@ def _tcp(scan: Scanner) -> str:
     inner = without_brackets(address)
     if not _is_ip(inner) or (inner != address and ":" not in inner):
         scan.fail("TCP takes an IP address")
-    scan.at += len(address)
+    scan.position += len(address)
     return address
 
 
 def _os(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
     _computer(scan, address)
-    scan.at += len(address)
+    scan.position += len(address)
     return address
 
 
@@ -67,7 +67,7 @@ def _ipx(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
     if not _IPX.fullmatch(address):
         scan.fail("IPX takes a network number, a colon and a host number")
-    scan.at += len(address)
+    scan.position += len(address)
     return address
 
 
@@ -75,21 +75,21 @@ def _spx(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
     if not _SPX.fullmatch(address):
         scan.fail("SPX takes 8 hexadecimal digits, a dot and 12 more")
-    scan.at += len(address)
+    scan.position += len(address)
     return address
 
 
 def _http(scan: Scanner) -> str:
     if not scan.take("//"):
         scan.fail("two slashes are missing after the protocol")
-    rest = scan.text[scan.at : scan.end]
+    rest = scan.text[scan.position : scan.end]
     bracketed = re.match(r"\[[^\]\\/]*\]", rest)
     host = bracketed[0] if bracketed else re.split(r"[:/\\]", rest, maxsplit=1)[0]
     if not bracketed:
         _computer(scan, host)
     elif ":" not in host or not _is_ip(without_brackets(host)):
         scan.fail("not an IPv6 address")
-    scan.at += len(host)
+    scan.position += len(host)
     port = _http_port(scan)
     if not scan.take(HTTP_ROOT):
         scan.fail(f"{HTTP_ROOT} is missing after the host")
@@ -99,17 +99,17 @@ def _http(scan: Scanner) -> str:
 def _http_port(scan: Scanner) -> int | None:
     if not scan.take(":"):
         return None
-    start = scan.at
-    while scan.at < scan.end and scan.text[scan.at] in DIGITS:
-        scan.at += 1
-    # The grammar sets no limit to the digits; what is left without leading zeroes has to be a port.
-    digits = scan.text[start : scan.at].lstrip("0") or "0"
+    start = scan.position
+    while scan.position < scan.end and scan.text[scan.position] in DIGITS:
+        scan.position += 1
+    # The grammar does not limit the digits; without leading zeroes they must be a port.
+    digits = scan.text[start : scan.position].lstrip("0") or "0"
     if len(digits) > len(str(PORT_MAX)) or int(digits) > PORT_MAX:
         scan.fail(f"the port is greater than {PORT_MAX}", start)
-    return int(digits) if scan.at > start else None
+    return int(digits) if scan.position > start else None
 
 
 ADDRESS_READERS: Final[Mapping[str, Callable[[Scanner], str]]] = MappingProxyType(
     {"TCP": _tcp, "OS": _os, "HTTP": _http, "HTTPS": _http, "IPX": _ipx, "SPX": _spx}
 )
-"""By protocol: read the address where the scanner stands and give its canonical text."""
+"""By protocol: a function that scans the address and returns its canonical text."""

@@ -1,4 +1,4 @@
-"""Reading the fields of a name on the wire, whatever holds them, and direct names in particular."""
+"""Access to the fields of names on the wire, in mappings or objects; direct names in particular."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refuse(why: str, path: str, hresult: int = ILLEGAL_FORMAT_NAME) -> NoReturn:
 
 
 def field_of(value: Any, name: str, path: str) -> Any:
-    """A field of a mapping or of an object."""
+    """Return a field of a mapping or object. Raises InvalidName if missing."""
     try:
         return value[name] if isinstance(value, Mapping) else getattr(value, name)
     except (KeyError, AttributeError):
@@ -28,7 +28,7 @@ def field_of(value: Any, name: str, path: str) -> Any:
 
 
 def guid_of(value: Any, name: str, path: str) -> UUID:
-    """A GUID, also one that is written out."""
+    """Return a GUID field, also one given as text."""
     guid = field_of(value, name, path)
     try:
         return guid if isinstance(guid, UUID) else UUID(guid)
@@ -37,7 +37,7 @@ def guid_of(value: Any, name: str, path: str) -> UUID:
 
 
 def number_of(value: Any, name: str, path: str, most: int = UINT32_MAX) -> int:
-    """An unsigned number."""
+    """Return an unsigned integer field of at most `most`."""
     number = field_of(value, name, path)
     if not isinstance(number, int) or not 0 <= number <= most:
         refuse(f"not a number from 0 to {most}", f"{path}.{name}")
@@ -45,20 +45,20 @@ def number_of(value: Any, name: str, path: str, most: int = UINT32_MAX) -> int:
 
 
 def read_direct(text: Any, path: str) -> DirectName:
-    """A direct name from its text, which the wire gives without ``DIRECT=``; with it is taken too."""
+    """Parse a direct name, which the wire has without ``DIRECT=``; with the prefix is accepted too."""
     if not isinstance(text, str):
         refuse("not a text", path)
     prefixed = same_letters(text[: len(DIRECT_PREFIX)], DIRECT_PREFIX)
     try:
         name = parse_format_name(text if prefixed else DIRECT_PREFIX + text, spx=True)
     except InvalidName as exc:
-        place = (exc.offset or 0) - (0 if prefixed else len(DIRECT_PREFIX))
-        raise InvalidName(f"{exc.why} (character {place})", path=path, hresult=exc.hresult) from None
+        position = (exc.offset or 0) - (0 if prefixed else len(DIRECT_PREFIX))
+        raise InvalidName(f"{exc.why} (character {position})", path=path, hresult=exc.hresult) from None
     if not isinstance(name, DirectName):
         refuse("more than one name", path)
     return name
 
 
 def direct_text(name: DirectName) -> str:
-    """The text of a direct name as the wire has it, without ``DIRECT=``."""
+    """Return the text of a direct name as on the wire, without ``DIRECT=``."""
     return name.text[len(DIRECT_PREFIX) :]

@@ -1,9 +1,9 @@
 """Format names, the names of queues in messages and calls: [MS-MQMQ] 2.1.2 to 2.1.7.
 
-One frozen class a kind. ``text`` is the name exactly as it came; ``str(name)`` and ``canonical`` spell the
-fixed parts as the specification does (GUIDs and numbers in lower-case hexadecimal) and keep the case of
-the variable ones. Two names are equal when their parts are, however they were spelled. A name that is built
-has its canonical text, and is refused with InvalidName when that text would not be read back as the same.
+One frozen class for each kind. ``text`` is the name exactly as given; ``str(name)`` and ``canonical`` spell
+the fixed parts as the specification does (GUIDs and numbers in lower-case hexadecimal) and keep the case of
+the variable ones. Names are equal if their parts are, whatever their spelling. A constructed name has its
+canonical text, and is refused with InvalidName if that text would not parse as the same name.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ PRIVATE_NUMBER_DIGITS: Final = 8
 
 
 def _text() -> str:
-    """The field for the name as it came; it says nothing that the other fields do not."""
+    """Return the field for the name as given, which carries no further information."""
     return field(default="", compare=False, repr=False, kw_only=True)
 
 
 class _Name:
-    """What all format names have.
+    """The base of all format names.
 
     Attributes:
         kind: direct, public, private, dl, machine, connector, multicast or multiple.
-        text: the name as it came.
+        text: the name as given.
     """
 
     __slots__ = ()
@@ -79,8 +79,8 @@ class DirectName(_Name):
 
     Attributes:
         protocol: TCP, OS, HTTP, HTTPS or IPX; SPX in order acknowledgements ([MS-MQQB] 2.2.4).
-        address: the address as the protocol writes it (``10.0.0.5``, ``//host:8080/MSMQ``). A built HTTP
-            name may leave out the slashes and ``/MSMQ``.
+        address: the address in the protocol's notation (``10.0.0.5``, ``//host:8080/MSMQ``). A constructed
+            HTTP name may omit the slashes and ``/MSMQ``.
         queue: the name of the queue; empty for a system queue.
         private: whether it is a private queue.
         system: JOURNAL, DEADLETTER or DEADXACT for a queue of the computer.
@@ -125,7 +125,7 @@ class DirectName(_Name):
 
     @property
     def port(self) -> int | None:
-        """The port of an HTTP name, 80 or 443 when it names none; None for the other protocols."""
+        """The port of an HTTP name, by default 80 or 443; None for the other protocols."""
         if self.protocol not in HTTP_PORTS:
             return None
         return int(self._host_and_port()[1] or HTTP_PORTS[self.protocol])
@@ -139,7 +139,7 @@ class DirectName(_Name):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nothing can be sent to it: a journal or a dead-letter queue."""
+        """Whether it is read-only: a journal or a dead-letter queue."""
         return self.journal or self.system is not None
 
 
@@ -163,7 +163,7 @@ class PublicName(_Name):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nothing can be sent to it: a journal."""
+        """Whether it is read-only: a journal."""
         return self.journal
 
 
@@ -186,7 +186,7 @@ class PrivateName(_Name):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nothing can be sent to it: a journal."""
+        """Whether it is read-only: a journal."""
         return self.journal
 
 
@@ -301,7 +301,7 @@ _COMMA_BEFORE_NAME = re.compile(
 
 
 def parse_format_name(text: str, *, version: float = NEWEST_VERSION, spx: bool = False) -> FormatName:
-    """Read a format name of any kind.
+    """Parse a format name of any kind.
 
     Args:
         text: the name, its kind included (``DIRECT=...``).
@@ -325,7 +325,7 @@ def parse_format_name(text: str, *, version: float = NEWEST_VERSION, spx: bool =
 
 
 def split_elements(text: str) -> list[str]:
-    """The elements of a multiple-element name, unread; [MS-MQMQ] 2.1.7.
+    """Return the elements of a multiple-element name, unparsed; [MS-MQMQ] 2.1.7.
 
     A comma separates only where a known prefix follows it: a domain name, or a queue name of MSMQ 1.0, may
     hold commas of its own.
@@ -334,7 +334,7 @@ def split_elements(text: str) -> list[str]:
 
 
 def kind_of(text: str) -> str | None:
-    """The kind that the prefix of a format name announces, ``multiple`` for several; None if unknown."""
+    """Return the kind that the prefix of a format name announces; ``multiple`` for several, else None."""
     if _COMMA_BEFORE_NAME.search(text):
         return "multiple"
     prefix = text.partition("=")[0]
@@ -342,7 +342,7 @@ def kind_of(text: str) -> str | None:
 
 
 def _as_element(name: SingleName, offset: int | None) -> ElementName:
-    """A name that may be one of several; [MS-MQMQ] 2.1.7."""
+    """Parse a name that may be one of several; [MS-MQMQ] 2.1.7."""
     if isinstance(name, MachineName):
         why, hresult = "a machine name can't be one of several elements", ILLEGAL_FORMAT_NAME
     elif name.is_read_only:
@@ -358,7 +358,7 @@ def _bounds(text: str) -> list[tuple[int, int]]:
 
 
 def _single(scan: Scanner, version: float, spx: bool) -> SingleName:
-    text = scan.text[scan.at : scan.end]
+    text = scan.text[scan.position : scan.end]
     for word, (_, read) in _KINDS.items():
         if scan.take(f"{word}="):
             return read(scan, text, version, spx)
@@ -366,7 +366,7 @@ def _single(scan: Scanner, version: float, spx: bool) -> SingleName:
 
 
 def _suffix(scan: Scanner, *words: str) -> str | None:
-    """One of the words after a semicolon, or nothing, and then the end."""
+    """Consume a semicolon and one of the words, or nothing, and then the end."""
     word = next((word for word in words if scan.rest_is(f";{word}")), None)
     if word is None:
         scan.finish()
@@ -374,12 +374,12 @@ def _suffix(scan: Scanner, *words: str) -> str | None:
 
 
 def _direct(scan: Scanner, text: str, version: float, spx: bool) -> DirectName:
-    colon = scan.text.find(":", scan.at, scan.end)
-    token = scan.text[scan.at : max(colon, scan.at)]
+    colon = scan.text.find(":", scan.position, scan.end)
+    token = scan.text[scan.position : max(colon, scan.position)]
     protocol = next((name for name in ADDRESS_READERS if same_letters(token, name)), None)
     if protocol is None or (protocol == "SPX" and not spx):
         scan.fail("the protocol is none of TCP, OS, HTTP, HTTPS and IPX")
-    scan.at = colon + 1
+    scan.position = colon + 1
     address = ADDRESS_READERS[protocol](scan)
     # Names of HTTP queues are written as URLs too, with a slash before the queue.
     separators = ("\\", "/") if protocol in HTTP_PORTS else ("\\",)
@@ -395,7 +395,7 @@ def _direct(scan: Scanner, text: str, version: float, spx: bool) -> DirectName:
     subqueue = None
     # The suffix wins over a subqueue of that name, MQMQ-2.1.2-14.
     if version >= SUBQUEUES_SINCE and not scan.rest_is(";JOURNAL") and scan.take(";"):
-        start = scan.at
+        start = scan.position
         subqueue = scan.run(QUEUE_NAME_2, SUBQUEUE_MAX, "the subqueue name")
         if same_letters(subqueue, "JOURNAL"):
             scan.fail("JOURNAL is a suffix and no subqueue", start)
@@ -433,7 +433,7 @@ def _connector(scan: Scanner, text: str, _version: float, _spx: bool) -> Connect
 def _multicast(scan: Scanner, text: str, version: float, _spx: bool) -> MulticastName:
     if version < MULTICAST_SINCE:
         scan.fail(f"multicast names exist from MSMQ {MULTICAST_SINCE} on")
-    start = scan.at
+    start = scan.position
     octets = [scan.decimal(255, "an octet of the address")]
     if not 224 <= octets[0] <= 239:
         scan.fail("a multicast address begins with 224 to 239", start)

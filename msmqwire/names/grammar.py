@@ -1,4 +1,4 @@
-"""The small rules that format names and path names share: character sets, limits, a reader with a place."""
+"""Grammar rules shared by format names and path names: character sets, limits and a scanner."""
 
 from __future__ import annotations
 
@@ -32,76 +32,76 @@ _GUID_FORM = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 
 
 def queue_name_characters(version: float) -> frozenset[str]:
-    """The characters of a queue name for a version of MSMQ (1.0 to 6.0); [MS-MQMQ] 2.1.1."""
+    """Return the characters of a queue name for a version of MSMQ (1.0 to 6.0); [MS-MQMQ] 2.1.1."""
     return QUEUE_NAME_1 if version < 2 else QUEUE_NAME_2
 
 
 def same_letters(text: str, literal: str) -> bool:
-    """Whether a text is a literal of the grammar in upper or lower case.
+    """Return whether a text is a literal of the grammar in any case.
 
-    ABNF knows ASCII letters only: str.upper() alone would take a dotless i for an I.
+    ABNF has ASCII letters only: str.upper() alone would take a dotless i for an I.
     """
     return len(text) == len(literal) and text.isascii() and text.upper() == literal.upper()
 
 
 class Scanner:
-    """Reads a part of a text from left to right; a refusal says at which character of the whole text."""
+    """Scans part of a text from left to right; refusals give the offset in the whole text."""
 
-    __slots__ = ("_hresult", "at", "end", "text")
+    __slots__ = ("_hresult", "end", "position", "text")
 
     def __init__(self, text: str, hresult: int, *, start: int = 0, end: int | None = None) -> None:
-        self.text, self.at, self._hresult = text, start, hresult
+        self.text, self.position, self._hresult = text, start, hresult
         self.end = len(text) if end is None else end
 
-    def fail(self, why: str, at: int | None = None) -> NoReturn:
-        """Refuse the name, at the place where the reader stands when none is given."""
-        raise InvalidName(why, offset=self.at if at is None else at, hresult=self._hresult)
+    def fail(self, why: str, position: int | None = None) -> NoReturn:
+        """Refuse the name at a position, by default the current one."""
+        raise InvalidName(why, offset=self.position if position is None else position, hresult=self._hresult)
 
     def next_is(self, literal: str) -> bool:
-        return same_letters(self.text[self.at : min(self.at + len(literal), self.end)], literal)
+        return same_letters(self.text[self.position : min(self.position + len(literal), self.end)], literal)
 
     def rest_is(self, literal: str) -> bool:
-        return same_letters(self.text[self.at : self.end], literal)
+        return same_letters(self.text[self.position : self.end], literal)
 
     def take(self, literal: str) -> bool:
-        """Go past a literal if it stands here."""
+        """Consume a literal if it is next; return whether it was."""
         if not self.next_is(literal):
             return False
-        self.at += len(literal)
+        self.position += len(literal)
         return True
 
     def run(self, allowed: frozenset[str], most: int, what: str) -> str:
-        """One to `most` characters of a set."""
-        start, text = self.at, self.text
+        """Consume and return one to `most` characters of a set."""
+        start, text = self.position, self.text
         stop = min(self.end, start + most)
-        while self.at < stop and text[self.at] in allowed:
-            self.at += 1
-        if self.at == start:
+        while self.position < stop and text[self.position] in allowed:
+            self.position += 1
+        if self.position == start:
             self.fail(f"{what} has no character that may stand here")
-        if self.at == stop < self.end and text[stop] in allowed:
+        if self.position == stop < self.end and text[stop] in allowed:
             self.fail(f"{what} has more than {most} characters")
-        return text[start : self.at]
+        return text[start : self.position]
 
     def finish(self) -> None:
-        """Refuse anything that is left."""
-        if self.at < self.end:
-            self.fail(f"{self.text[self.at]!a} can't stand here")
+        """Refuse trailing characters."""
+        if self.position < self.end:
+            self.fail(f"{self.text[self.position]!a} can't stand here")
 
     def guid(self) -> UUID:
-        """A GUID in its usual form, without braces."""
-        start = self.at
-        for position, form in enumerate(_GUID_FORM, start):
-            if position >= self.end:
-                self.fail("the GUID is too short", position)
-            character = self.text[position]
+        """Consume and return a GUID in its usual form, without braces."""
+        start = self.position
+        for offset, form in enumerate(_GUID_FORM, start):
+            if offset >= self.end:
+                self.fail("the GUID is too short", offset)
+            character = self.text[offset]
             if not (character == "-" if form == "-" else character in HEX):
-                self.fail("not a GUID of 8, 4, 4, 4 and 12 hexadecimal digits", position)
-        self.at = start + len(_GUID_FORM)
-        return UUID(self.text[start : self.at])
+                self.fail("not a GUID of 8, 4, 4, 4 and 12 hexadecimal digits", offset)
+        self.position = start + len(_GUID_FORM)
+        return UUID(self.text[start : self.position])
 
     def decimal(self, most: int, what: str) -> int:
-        """A decimal number up to `most` without leading zeroes."""
-        start = self.at
+        """Consume and return a decimal number up to `most` without leading zeroes."""
+        start = self.position
         digits = self.run(DIGITS, len(str(most)), what)
         if (len(digits) > 1 and digits[0] == "0") or int(digits) > most:
             self.fail(f"{what} is not 0 to {most} without leading zeroes", start)

@@ -1,7 +1,7 @@
-"""Format names as the headers of a packet carry them: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5 and 2.2.19.2.
+"""Format names in the headers of a packet: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5 and 2.2.19.2.
 
-The wire forms are plain dicts under the specification's field names; reading takes any mapping or any
-object with those attributes. Errors are InvalidName with the field in `path`.
+The wire forms are dicts under the specification's field names; parsing accepts any mapping, or any object
+with those attributes. Errors are InvalidName with the field in `path`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from msmqwire.names.formats import (
 from msmqwire.names.grammar import UNSUPPORTED_FORMAT_NAME
 
 Role = Literal["destination", "admin", "response"]
-"""Which queue of the UserHeader: it decides what a type of name means."""
+"""The queue of the UserHeader, which decides the meaning of a type of name."""
 
 NO_QUEUE, LIKE_ADMIN, AT_SOURCE, AT_DESTINATION, AT_ADMIN, PUBLIC, ELSEWHERE, DIRECT = range(8)
 """The values of UserHeader.Flags.DQ, AQ and RQ; [MS-MQMQ] 2.2.19.2."""
@@ -49,9 +49,9 @@ def to_user_header_queue(
     destination_qm: UUID | None,
     admin: FormatName | None = None,
 ) -> tuple[int, dict[str, Any] | None]:
-    """A queue of the UserHeader as its type (DQ, AQ or RQ) and its field; [MS-MQMQ] 2.2.19.2.
+    """Return a queue of the UserHeader as its type (DQ, AQ or RQ) and its field; [MS-MQMQ] 2.2.19.2.
 
-    The shortest form that says the same is taken: a private queue at the source, at the destination or, for
+    The shortest equivalent form is used: a private queue at the source, at the destination or, for
     a response queue, where the administration queue is, needs no GUID, and a response queue that is
     the administration queue takes no bytes. A private destination has its host's GUID in QueueManagerAddress;
     `destination_qm` of None leaves that to the caller.
@@ -137,9 +137,9 @@ def from_user_header_queue(
 
 
 def to_mqf_element(name: FormatName) -> dict[str, Any]:
-    """A destination as an MQFFormatNameElement: ``{"FormatType", "FormatName"}``; [MS-MQMQ] 2.2.18.1.4.
+    """Return a name as an MQFFormatNameElement, ``{"FormatType", "FormatName"}``: [MS-MQMQ] 2.2.18.1.4.
 
-    A distribution list loses its domain, for which there is no place.
+    A distribution list loses its domain, for which the form has no field.
 
     Raises:
         InvalidName: for a name that has no form there.
@@ -165,7 +165,7 @@ def _element(kind: QUEUE_FORMAT_TYPE, **fields: Any) -> dict[str, Any]:
 
 
 def from_mqf_element(value: Any) -> FormatName:
-    """A destination from an MQFFormatNameElement; [MS-MQMQ] 2.2.18.1.4.
+    """Return the destination in an MQFFormatNameElement; [MS-MQMQ] 2.2.18.1.4.
 
     Raises:
         InvalidName: for a FormatType other than 1, 2, 3 and 6, and a name that breaks the grammar.

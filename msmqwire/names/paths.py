@@ -1,4 +1,4 @@
-r"""Path names, the names that people give queues (``host\private$\orders``): [MS-MQMQ] 2.1.1."""
+r"""Path names, the human-readable names of queues (``host\private$\orders``): [MS-MQMQ] 2.1.1."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PathName:
         private: whether it is a private queue.
         system: whether it is a system queue (``host\system$;name``).
         subqueue: the subqueue, from MSMQ 4.0 on.
-        text: the path as it came.
+        text: the path as given.
     """
 
     computer: str
@@ -61,15 +61,15 @@ class PathName:
 
 
 def parse_path_name(text: str, version: float = NEWEST_VERSION) -> PathName:
-    """Read a path name.
+    """Parse a path name.
 
     Args:
         text: the path.
-        version: the version of MSMQ whose rules hold, 1.0 to 6.0: it decides the characters of the queue name
-            and whether a subqueue may follow (from 4.0).
+        version: the version of MSMQ whose rules apply, 1.0 to 6.0: it decides the characters of the queue
+            name and whether a subqueue may follow (from 4.0).
 
     Raises:
-        InvalidName: with the character at which the path breaks the grammar of [MS-MQMQ] 2.1.1, and the
+        InvalidName: with the offset at which the path breaks the grammar of [MS-MQMQ] 2.1.1, and the
             code MQ_ERROR_ILLEGAL_QUEUE_PATHNAME.
     """
     scan = Scanner(text, ILLEGAL_PATH_NAME)

@@ -1,6 +1,6 @@
-"""Format names as calls carry them: QUEUE_FORMAT, [MS-MQMQ] 2.2.7 to 2.2.11.
+"""Format names in remote calls: QUEUE_FORMAT, [MS-MQMQ] 2.2.7 to 2.2.11.
 
-The wire form is a plain dict under the specification's field names; ``m_SuffixAndFlags`` is split into
+The wire form is a dict under the specification's field names; ``m_SuffixAndFlags`` is split into
 its two halves of four bits, so that QUEUE_FORMAT_FLAG_SYSTEM (0x80 in place) is ``Flags`` 8.
 """
 
@@ -46,7 +46,7 @@ _SUFFIX_OF: Final[Mapping[str | None, int]] = MappingProxyType(
 )
 _WORD_OF: Final = {number: word for word, number in _SUFFIX_OF.items()}
 
-# The flags and the types that 2.2.7 leaves to each suffix. It says nothing of the flags of XACTONLY.
+# The flags and types that 2.2.7 allows each suffix. It does not specify the flags of XACTONLY.
 _SUFFIX_RULES: Final[Mapping[int, tuple[frozenset[int], frozenset[int]]]] = MappingProxyType(
     {
         _S.QUEUE_SUFFIX_TYPE_NONE: (frozenset({0}), frozenset(_T) - {_T.QUEUE_FORMAT_TYPE_MACHINE}),
@@ -60,12 +60,12 @@ _SUFFIX_RULES: Final[Mapping[int, tuple[frozenset[int], frozenset[int]]]] = Mapp
 
 
 def to_queue_format(name: FormatName | None, *, subqueue_prefix: bool = True) -> dict[str, Any]:
-    """A name as a QUEUE_FORMAT, with the one member of its union; [MS-MQMQ] 2.2.7.
+    """Return a name as a QUEUE_FORMAT, with the one member of its union; [MS-MQMQ] 2.2.7.
 
     Args:
         name: the name, None for QUEUE_FORMAT_TYPE_UNKNOWN.
-        subqueue_prefix: begin m_pDirectSubqueueID with ``DIRECT=``. The specification takes it off
-            m_pDirectID and wants a whole DirectName here; a peer that treats both alike needs False.
+        subqueue_prefix: begin m_pDirectSubqueueID with ``DIRECT=``. The specification removes it from
+            m_pDirectID and requires a whole DirectName here; a peer that treats both alike needs False.
 
     Raises:
         InvalidName: for several elements, and for a machine name without suffix.
@@ -96,8 +96,8 @@ def to_queue_format(name: FormatName | None, *, subqueue_prefix: bool = True) ->
             dl = {"m_DlGuid": name.guid, "m_pwzDomain": name.domain}
             return _form(_T.QUEUE_FORMAT_TYPE_DL, m_DlID=dl)
         case MulticastName():
-            # The octets stand in their usual order in memory, so the little-endian ULONG has the first one
-            # in its low byte.
+            # The octets are in network order in memory, so the little-endian ULONG has the first one in
+            # its low byte.
             address = int.from_bytes(IPv4Address(name.address).packed, "little")
             multicast = {"m_address": address, "m_port": name.port}
             return _form(_T.QUEUE_FORMAT_TYPE_MULTICAST, m_MulticastID=multicast)
@@ -115,9 +115,9 @@ def _form(kind: int, suffix: int = _S.QUEUE_SUFFIX_TYPE_NONE, **arm: Any) -> dic
 
 
 def from_queue_format(value: Any) -> FormatName | None:
-    """The name in a QUEUE_FORMAT, None for QUEUE_FORMAT_TYPE_UNKNOWN; [MS-MQMQ] 2.2.7.
+    """Return the name in a QUEUE_FORMAT, None for QUEUE_FORMAT_TYPE_UNKNOWN; [MS-MQMQ] 2.2.7.
 
-    m_SuffixAndFlags may be the byte itself too; m_reserved is not looked at.
+    m_SuffixAndFlags may also be the byte itself; m_reserved is ignored.
 
     Raises:
         InvalidName: for a type that does not exist, a suffix or flags that do not go with it, and a name that
@@ -176,13 +176,13 @@ def _suffix(value: Any, kind: int) -> int:
 
 
 def _direct(text: Any, word: str | None, path: str) -> DirectName:
-    """A direct name and the suffix beside it, which the text may repeat or leave out."""
+    """Parse a direct name with its suffix, which the text may repeat or omit."""
     name = read_direct(text, path)
-    said = "JOURNAL" if name.journal else name.system
-    if word is not None and said is None:
+    stated = "JOURNAL" if name.journal else name.system
+    if word is not None and stated is None:
         name = read_direct(f"{text};{word}", path)
-        said = "JOURNAL" if name.journal else name.system
-    if word is not None and said != word:
+        stated = "JOURNAL" if name.journal else name.system
+    if word is not None and stated != word:
         refuse(f"the name is not one of a {word} queue", path)
     return name
 

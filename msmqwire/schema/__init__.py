@@ -1,4 +1,4 @@
-"""Schemas: the vocabulary that wire structures are declared in, and what reads them."""
+"""Schemas: the vocabulary in which wire structures are declared, and their readers."""
 
 from msmqwire.schema.declare import (
     align,
@@ -40,7 +40,9 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
+    field_offset,
     fixed_size,
+    head_size,
     least_size,
 )
 from msmqwire.schema.record import FlagsValue, OddPadding, Record, plain
@@ -76,10 +78,12 @@ __all__ = [
     "align",
     "bit",
     "choice",
+    "field_offset",
     "fixed_size",
     "flags",
     "from_json",
     "guid",
+    "head_size",
     "least_size",
     "maybe",
     "plain",

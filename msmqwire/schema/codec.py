@@ -1,8 +1,8 @@
 """The generated codec: plain `struct` code made from a schema, for everything that must be fast.
 
-It decides only whether bytes are well-formed. When they are not it asks the reference reader for
-the path, the offset and the reason; when a value lacks something it has it filled in first. So both
-readers refuse alike, and the fast path carries no bookkeeping.
+It decides only whether bytes are well-formed. If they are not, the reference reader supplies the path,
+the offset and the reason; if a value is incomplete, it is filled in first. So both readers refuse alike,
+and the fast path carries no bookkeeping.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msmqwire.schema.record import Record
 
 
 class Refused(Exception):
-    """The generated code met something it does not take; never leaves this package."""
+    """Raised by generated code for input it does not accept; `Codec` turns it into a located error."""
 
 
 _REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error, OverflowError)
@@ -29,7 +29,7 @@ _REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error
 
 @lru_cache(maxsize=4096)
 def _guid(data: bytes) -> UUID:
-    """A GUID; those of queue managers come again and again, and making one takes a microsecond."""
+    """Return a GUID. Those of queue managers recur, and making one takes a microsecond."""
     return UUID(bytes_le=data)
 
 
@@ -37,9 +37,9 @@ class Codec:
     """The generated reader and writer of one schema.
 
     Attributes:
-        parser_source, builder_source: the generated Python, for those who want to read it.
+        parser_source, builder_source: the generated Python, for inspection.
         read_trusted, write_trusted: the generated functions; they raise `Refused` or what Python
-            raises for a value of the wrong type, without saying why.
+            raises for a value of the wrong type, without a reason.
     """
 
     def __init__(self, header: Header) -> None:
@@ -57,7 +57,7 @@ class Codec:
         self.write_trusted = _compiled("write", builder.source, {**common, **builder.constants})
 
     def read(self, data: bytes, offset: int = 0) -> tuple[Record, int]:
-        """The structure at `offset` and the offset behind it. Raises MalformedPacket."""
+        """Return the structure at `offset` and the offset after it. Raises MalformedPacket."""
         try:
             return self.read_trusted(data, offset, len(data))  # type: ignore[no-any-return]
         except Refused:
@@ -66,7 +66,7 @@ class Codec:
         raise AssertionError("the readers disagree")
 
     def parse(self, data: bytes) -> Record:
-        """Exactly these bytes. Raises MalformedPacket."""
+        """Return the structure that takes exactly these bytes. Raises MalformedPacket."""
         value, end = self.read(data)
         if end != len(data):
             why = f"{len(data) - end} bytes follow the end of the structure"
@@ -74,12 +74,12 @@ class Codec:
         return value
 
     def build(self, value: Any) -> bytes:
-        """The bytes of a record or mapping. Raises InvalidValue."""
+        """Return the bytes of a record or mapping. Raises InvalidValue."""
         if isinstance(value, Record) and value.schema is self.header:
             try:
                 return self.write_trusted(value)  # type: ignore[no-any-return]
             except _REFUSALS:
-                pass  # something was left out or does not fit: filling in tells which
+                pass  # a value is missing or does not fit: completing it reports which
         return self.write_trusted(self.header.make(value))  # type: ignore[no-any-return]
 
     def _explain(self, data: bytes) -> None:

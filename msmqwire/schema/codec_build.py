@@ -125,7 +125,7 @@ class BuilderSource:
                 raise TypeError(part)
 
     def one_of(self, arms: list[Header], var: str) -> None:
-        """One of several structures, by the class of the record; nothing for None."""
+        """Emit one of several structures, by the class of the record; nothing for None."""
         word = "if"
         for arm in dict.fromkeys(arms):
             self.emit(f"{word} type({var}) is {self.constant('C', arm.record)}:")

@@ -39,7 +39,7 @@ CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 @dataclass
-class Place:
+class Position:
     """A position in the bytes: a variable and a constant."""
 
     base: str
@@ -48,16 +48,16 @@ class Place:
     def __str__(self) -> str:
         return f"{self.base}+{self.plus}" if self.plus else self.base
 
-    def ahead(self, count: int) -> Place:
-        return Place(self.base, self.plus + count)
+    def advanced(self, count: int) -> Position:
+        return Position(self.base, self.plus + count)
 
 
 @dataclass
 class Scope:
-    """A structure that is being read: where it starts, its integers and inner structures."""
+    """A structure being read: its start, integers and inner structures."""
 
     header: Header
-    start: Place
+    start: Position
     raws: dict[str, str] = field(default_factory=dict)  # field -> variable with its integer
     inner: dict[str, Scope] = field(default_factory=dict)
     outs: dict[str, str] = field(default_factory=dict)  # field -> expression of its value
@@ -67,27 +67,27 @@ class Scope:
 class _Region:
     end: str
     scope: Scope | None
-    outer: str  # the variable of the end around it
+    outer: str  # the variable of the enclosing end
 
 
 def referenced(scopes: Sequence[Scope], path: str) -> tuple[str, Bits | None]:
-    """The variable with the integer that a path leads to from the innermost scope, and its named bits.
+    """Resolve a path from the innermost scope; return the variable of its integer, and the named bits.
 
     Raises KeyError.
     """
     head, *rest = path.split(".")
     for scope in reversed(scopes):
-        found, names = scope, [head, *rest]
-        while names[0] in found.inner and len(names) > 1:
-            found, names = found.inner[names[0]], names[1:]
-        if names[0] not in found.raws:
+        owner, names = scope, [head, *rest]
+        while names[0] in owner.inner and len(names) > 1:
+            owner, names = owner.inner[names[0]], names[1:]
+        if names[0] not in owner.raws:
             continue
-        raw = found.raws[names[0]]
+        raw = owner.raws[names[0]]
         if len(names) == 1:
             return raw, None
-        part = found.header.part(names[0])
+        part = owner.header.part(names[0])
         assert isinstance(part, Flags)
-        return raw, next(p for p in part.parts if p.name == names[1])
+        return raw, part.part(names[1])
     raise KeyError(path)
 
 
@@ -99,16 +99,16 @@ class ParserSource:
         self.constants: dict[str, Any] = {}
         self.depth = 1
         self.count = 0
-        self.here = Place("p0")
+        self.position = Position("p0")
         self.end = "e0"
         self.scopes: list[Scope] = []
         self.regions: list[_Region] = []
         self.run: list[tuple[str, str]] = []  # struct codes and targets, not yet emitted
-        self.run_start = self.here
+        self.run_start = self.position
         self.after: list[str] = []
         result = self.structure(header)
         self.flush()
-        self.emit(f"return {result}, {self.here}")
+        self.emit(f"return {result}, {self.position}")
         self.source = "\n".join(["def read(data, p0, e0):", *self.lines]) + "\n"
 
     # -- emitting ----------------------------------------------------------------------------
@@ -121,8 +121,8 @@ class ParserSource:
         return f"{letter}{self.count}"
 
     def constant(self, letter: str, value: Any) -> str:
-        for name, known in self.constants.items():
-            if known is value:
+        for name, constant in self.constants.items():
+            if constant is value:
                 return name
         name = self.name(letter)
         self.constants[name] = value
@@ -132,19 +132,19 @@ class ParserSource:
         self.emit(f"if {condition}: raise Refused")
 
     def fixed(self, code: str, size: int, target: str) -> None:
-        """One more part of the fixed run that starts at `run_start`."""
+        """Add a part to the fixed run that starts at `run_start`."""
         if not self.run:
-            self.run_start = self.here
+            self.run_start = self.position
         self.run.append((code, target))
-        self.here = self.here.ahead(size)
+        self.position = self.position.advanced(size)
 
     def flush(self) -> None:
-        """Emits the fixed run: one check and one unpack for all of its parts."""
+        """Emit the fixed run: one check and one unpack for all its parts."""
         if self.run:
             codes = "<" + "".join(code for code, _ in self.run)
             unpack = self.constant("S", _unpacker(codes))
             targets = ", ".join(target for _, target in self.run)
-            self.refuse_if(f"{self.here} > {self.end}")
+            self.refuse_if(f"{self.position} > {self.end}")
             self.emit(f"{targets}, = {unpack}(data, {self.run_start})")
             self.run = []
         for line in self.after:
@@ -152,15 +152,15 @@ class ParserSource:
         self.after = []
 
     def move(self, expression: str) -> None:
-        """Goes on at a computed place."""
+        """Continue at a computed position."""
         var = self.name("p")
         self.emit(f"{var} = {expression}")
-        self.here = Place(var)
+        self.position = Position(var)
 
     # -- references --------------------------------------------------------------------------
 
     def lookup(self, path: str) -> str:
-        """The expression of a referenced integer."""
+        """Return the expression of a referenced integer."""
         raw, bits = referenced(self.scopes, path)
         if bits is None:
             return raw
@@ -169,7 +169,7 @@ class ParserSource:
         return f"({raw} >> {bits.shift} & {(1 << bits.width) - 1:#x})"
 
     def length(self, ref: Ref) -> str:
-        """A variable with the length of a referenced part, checked not to be negative."""
+        """Emit a variable with the length that a reference gives, checked not to be negative; return it."""
         value = self.lookup(ref.path)
         if ref.over is not None:
             expression = f"max(0, {value} - {self.lookup(ref.over)})"
@@ -189,7 +189,7 @@ class ParserSource:
     # -- structures --------------------------------------------------------------------------
 
     def structure(self, header: Header, name: str = "") -> str:
-        scope = Scope(header, self.here)
+        scope = Scope(header, self.position)
         if self.scopes:
             self.scopes[-1].inner[name] = scope
         self.scopes.append(scope)
@@ -281,7 +281,7 @@ class ParserSource:
             self.flush()
             end = self.name("e")
             self.emit(f"{end} = {owner.start}+{var}")
-            self.refuse_if(f"not {self.here} <= {end} <= {self.end}")
+            self.refuse_if(f"not {self.position} <= {end} <= {self.end}")
             if part.size_of == "header":
                 self.refuse_if(f"{var} < {least_size(scope.header)}")
             self.regions.append(_Region(end, owner, self.end))
@@ -291,47 +291,47 @@ class ParserSource:
     def close(self) -> None:
         if self.regions:
             region = self.regions.pop()
-            self.refuse_if(f"{self.here} != {region.end}")
+            self.refuse_if(f"{self.position} != {region.end}")
             self.end = region.outer
 
     # -- parts of variable length ---------------------------------------------------------------
 
     def slice(self, length: str) -> tuple[str, str]:
-        """Goes `length` on, checked; the expressions of both ends."""
-        start = str(self.here)
-        self.move(f"{self.here}+{length}")
-        self.refuse_if(f"{self.here} > {self.end}")
-        return start, str(self.here)
+        """Advance by `length`, checked; return the expressions of both ends."""
+        start = str(self.position)
+        self.move(f"{self.position}+{length}")
+        self.refuse_if(f"{self.position} > {self.end}")
+        return start, str(self.position)
 
     def bytes(self, part: Raw) -> str:
         if part.length is REST:
-            start = str(self.here)
-            self.here = Place(self.end)
+            start = str(self.position)
+            self.position = Position(self.end)
             self.refuse_if(f"{start} > {self.end}")
         else:
             assert isinstance(part.length, Ref)
             start, _ = self.slice(self.length(part.length))
         var = self.name("v")
-        self.emit(f"{var} = data[{start}:{self.here}]")
+        self.emit(f"{var} = data[{start}:{self.position}]")
         return var
 
     def text(self, part: Text) -> str:
         var = self.name("v")
         if part.length is TO_NULL:
-            start, null = str(self.here), self.name("n")
+            start, null = str(self.position), self.name("n")
             self.emit(f"{null} = find_null(data, {start}, {self.end})")
             self.refuse_if(f"{null} < 0")
             self.move(f"{null}+2")
-            self.emit(f"{var} = text_exact(data[{start}:{self.here}])")
+            self.emit(f"{var} = text_exact(data[{start}:{self.position}])")
             return var
         if part.length is REST:
-            length = f"({self.end} - ({self.here}))"
+            length = f"({self.end} - ({self.position}))"
         else:
             assert isinstance(part.length, Ref)
             length = self.length(part.length)
         if part.otherwise:
             chosen, other = self.name("n"), self.length(part.otherwise)
-            self.emit(f"{chosen} = chosen_length(data, {self.here}, ({length}, {other}), {self.end})")
+            self.emit(f"{chosen} = chosen_length(data, {self.position}, ({length}, {other}), {self.end})")
             length = chosen
         start, stop = self.slice(length)
         if part.strict:
@@ -341,79 +341,81 @@ class ParserSource:
 
     def align(self, part: Align) -> str:
         named = [s for s in self.scopes if part.of in (s.header.name, "*")] or self.scopes[-1:]
-        start, here, to, var = named[0].start, self.here, part.to, self.name("v")
-        if start.base == here.base and not part.marker:
-            count = -(here.plus - start.plus) % to
+        origin, begin, to, var = named[0].start, self.position, part.to, self.name("v")
+        if origin.base == begin.base and not part.marker:
+            count = -(begin.plus - origin.plus) % to
             if not count:
                 return "b''"
-            stop = str(here.ahead(count))
+            stop = str(begin.advanced(count))
         else:
-            stop = f"{here} + ({start}-({here})) % {to}"
+            stop = f"{begin} + ({origin}-({begin})) % {to}"
         self.move(stop)
         if part.marker:
             marker, width = self.constant("M", part.marker), len(part.marker)
             at = "not ({0}+{1} <= {2} and data[{0}:{0}+{1}] == {3})".format
-            self.emit(f"if {at(self.here, width, self.end, marker)}:")
-            self.emit(f"    if {at(here, width, self.end, marker)}: raise Refused")
-            self.emit(f"    {var} = OddPadding() if {self.here} > {here} else b''; {self.here} = {here}")
-            self.emit(f"else: {var} = data[{here}:{self.here}]")
+            self.emit(f"if {at(self.position, width, self.end, marker)}:")
+            self.emit(f"    if {at(begin, width, self.end, marker)}: raise Refused")
+            self.emit(
+                f"    {var} = OddPadding() if {self.position} > {begin} else b''; {self.position} = {begin}"
+            )
+            self.emit(f"else: {var} = data[{begin}:{self.position}]")
             return var
-        self.emit(f"{var} = data[{here}:{self.here}]")
-        cut = f"{var} = OddPadding(data[{here}:{self.end}]); {self.here} = {self.end}"
-        self.emit(f"if {self.here} > {self.end}: {cut}")
+        self.emit(f"{var} = data[{begin}:{self.position}]")
+        cut = f"{var} = OddPadding(data[{begin}:{self.end}]); {self.position} = {self.end}"
+        self.emit(f"if {self.position} > {self.end}: {cut}")
         return var
 
     def fill(self, part: Fill) -> str:
         region = self.regions.pop()
-        start, here, var, to = self.scopes[-1].start, self.here, self.name("v"), part.to
+        origin, begin, var, to = self.scopes[-1].start, self.position, self.name("v"), part.to
         self.end = region.outer
-        self.move(f"min({region.end} + ({start}-{region.end}) % {to}, {self.end})")
-        self.emit(f"{var} = data[{here}:{self.here}]")
-        self.emit(f"if {self.here} != {here} + ({start}-({here})) % {to}: {var} = OddPadding({var})")
+        self.move(f"min({region.end} + ({origin}-{region.end}) % {to}, {self.end})")
+        self.emit(f"{var} = data[{begin}:{self.position}]")
+        self.emit(f"if {self.position} != {begin} + ({origin}-({begin})) % {to}: {var} = OddPadding({var})")
         return var
 
     def windowed(self, within: Ref | None, header: Header, name: str) -> str:
         if within is None:
             return self.structure(header, name)
         outer, end = self.end, self.name("e")
-        self.emit(f"{end} = {self.here}+{self.length(within)}")
+        self.emit(f"{end} = {self.position}+{self.length(within)}")
         self.refuse_if(f"{end} > {outer}")
         self.end = end
         self.regions.append(_Region(end, None, outer))
         record = self.structure(header, name)
         self.regions.pop()
-        self.refuse_if(f"{self.here} != {end}")
+        self.refuse_if(f"{self.position} != {end}")
         self.end = outer
         return record
 
     def maybe(self, part: Maybe) -> str:
         if isinstance(part.when, Mark):
             assert part.when is MORE
-            condition = f"{self.here} < {self.end}"
+            condition = f"{self.position} < {self.end}"
         elif part.equals is not None:
             condition = f"{self.lookup(part.when)} == {part.equals}"
         else:
             condition = self.lookup(part.when)
         var, scope = self.name("v"), self.scopes[-1]
-        before = self.here
+        before = self.position
         self.emit(f"if {condition}:")
         self.depth += 1
         self.part(part.node, scope)
         self.flush()
         self.emit(f"{var} = {scope.outs[part.name]}")
         after = self.name("p")
-        self.emit(f"{after} = {self.here}")
+        self.emit(f"{after} = {self.position}")
         self.depth -= 1
         unread = "".join(f"{raw} = " for raw in _raws(scope.inner.get(part.name)))
         self.emit("else:")
         self.emit(f"    {var} = None; {after} = {before}")
         if unread:
             self.emit(f"    {unread}0")
-        self.here = Place(after)
+        self.position = Position(after)
         return var
 
     def choice(self, part: Choice) -> str:
-        by, var, after, before = self.name("n"), self.name("v"), self.name("p"), self.here
+        by, var, after, before = self.name("n"), self.name("v"), self.name("p"), self.position
         self.emit(f"{by} = {self.lookup(part.by)}")
         word = "if"
         for arm in dict.fromkeys(part.arms.values()):
@@ -422,17 +424,17 @@ class ParserSource:
             self.emit(f"{word} {by} {test}:")
             word = "elif"
             self.depth += 1
-            self.here = before
+            self.position = before
             record = self.windowed(part.within, arm, part.name) if arm else "None"
-            self.emit(f"{var} = {record}; {after} = {self.here}")
+            self.emit(f"{var} = {record}; {after} = {self.position}")
             self.depth -= 1
         self.emit("else: raise Refused")
-        self.here = Place(after)
+        self.position = Position(after)
         return var
 
     def each(self, part: Each) -> str:
         var, at, element, by, item = (self.name(letter) for letter in "vpxnv")
-        self.emit(f"{var} = []; {at} = {self.here}")
+        self.emit(f"{var} = []; {at} = {self.position}")
         self.emit(f"for {element} in {self.scopes[-1].outs[part.of]}:")
         self.depth += 1
         self.emit(f"{by} = {f'{element}.{part.by}' if part.by else 0}; {item} = None")
@@ -443,15 +445,15 @@ class ParserSource:
             self.depth += 1
             self.emit(f"if {element}.{path}:")
             self.depth += 1
-            self.here = Place(at)
+            self.position = Position(at)
             record = self.structure(arm, part.name)
-            self.emit(f"{item} = {record}; {at} = {self.here}")
+            self.emit(f"{item} = {record}; {at} = {self.position}")
             if count:
                 self.refuse_if(f"{item}.MaximumCount != {element}.{count}")
             self.depth -= 2
         self.emit(f"{var}.append({item})")
         self.depth -= 1
-        self.here = Place(at)
+        self.position = Position(at)
         return var
 
     def view(self, part: View) -> str:
@@ -467,15 +469,15 @@ class ParserSource:
     def repeat(self, part: Repeat) -> str:
         count, var, at = self.lookup(part.count), self.name("v"), self.name("p")
         least = least_size(part.item)
-        self.refuse_if(f"{count} > {part.limit} or {count} * {least} > {self.end} - ({self.here})")
-        self.emit(f"{var} = []; {at} = {self.here}")
+        self.refuse_if(f"{count} > {part.limit} or {count} * {least} > {self.end} - ({self.position})")
+        self.emit(f"{var} = []; {at} = {self.position}")
         self.emit(f"for _ in range({count}):")
         self.depth += 1
-        self.here = Place(at)
+        self.position = Position(at)
         record = self.structure(part.item, part.name)
-        self.emit(f"{var}.append({record}); {at} = {self.here}")
+        self.emit(f"{var}.append({record}); {at} = {self.position}")
         self.depth -= 1
-        self.here = Place(at)
+        self.position = Position(at)
         return var
 
 

@@ -1,8 +1,8 @@
-"""Filling in what a caller left out, and refusing what can't be built.
+"""Completion of partial values, and refusal of those that can't be built.
 
-Given values are respected, wrong ones too; only what is missing is computed: sizes and counts from
-what they count, presence bits from what is present, padding from the alignment, the rest from the
-defaults. Values may be records, mappings or JSON data (hex text for bytes and GUIDs as text).
+Given values are respected, even wrong ones; only missing ones are computed: sizes and counts from the
+data they count, presence bits from the parts present, padding from the alignment, the rest from the
+defaults. Values may be records, mappings or JSON data (bytes as hexadecimal text, GUIDs as text).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from msmqwire.schema.record import FlagsValue, OddPadding, Record, flags_class
 
 _MISSING: Final = object()
 REFERENT: Final = 0x0002_0000
-"""What a left out pointer gets when it points to something."""
+"""The referent id of an omitted pointer that points to something."""
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A structure that is being completed."""
+    """A structure being completed."""
 
     header: Header
     path: str
@@ -56,7 +56,7 @@ class _Frame:
 
 
 def complete(header: Header, value: Any) -> Record:
-    """A record of `header` with nothing missing. Raises InvalidValue with path and offset."""
+    """Return a complete record of `header`. Raises InvalidValue with path and offset."""
     return _Completion(header, {} if value is None else value).result
 
 
@@ -76,7 +76,7 @@ class _Completion:
             self.packet_defaults(root, header)
         self.result: Record = self.record(root)
 
-    # -- walking -----------------------------------------------------------------------------
+    # -- parts -------------------------------------------------------------------------------
 
     def path(self, name: str) -> str:
         prefix = self.frames[-1].path
@@ -103,7 +103,7 @@ class _Completion:
         return frame
 
     def with_defaults(self, packet: Packet, given: dict[str, Any]) -> dict[str, Any]:
-        """What is given, with the views and the packet's own defaults put into its headers."""
+        """Put the views and the packet's own defaults into the headers of the given values."""
         added: dict[str, Any] = {}
         for path, value in packet.defaults.items():
             header, _, name = path.partition(".")
@@ -113,11 +113,11 @@ class _Completion:
             (p.name, p.when) for p in packet.parts if isinstance(p, Maybe) and isinstance(p.when, str)
         ]
         present = {when for name, when in optional if given.get(name) is not None}
-        for when in present:  # a header that tells of one that is given is there itself,
-            teller = when.partition(".")[0]
-            if given.get(teller) is None and isinstance(packet.part(teller), Maybe):
-                given[teller] = {}
-        for name, when in optional:  # and so is one that the same bit tells of
+        for when in present:  # a header that announces a given one is present itself,
+            announcing = when.partition(".")[0]
+            if given.get(announcing) is None and isinstance(packet.part(announcing), Maybe):
+                given[announcing] = {}
+        for name, when in optional:  # and so is one that the same bit announces
             if when in present:
                 given.setdefault(name, {})
         for part in packet.parts:
@@ -130,9 +130,9 @@ class _Completion:
                 added[part.of] = part.header.build()
         for path, value in added.items():
             header, _, name = path.partition(".")
-            held = given.get(header, {})
-            if _is_mapping(held):
-                given[header] = {**{key: held[key] for key in held}, name: value}
+            fields = given.get(header, {})
+            if _is_mapping(fields):
+                given[header] = {**{key: fields[key] for key in fields}, name: value}
         return given
 
     def part(self, part: Part, frame: _Frame, given: Any) -> None:
@@ -178,9 +178,9 @@ class _Completion:
                 raise self.refuse(f"{given} is not in {low}..{high}", path)
             frame.values[part.name] = int(given)
         elif part.same_as:
-            found = self.find(part.same_as)
-            assert found is not None
-            self.copies.append((frame, part.name, found[0], found[1][0]))
+            source = self.find(part.same_as)
+            assert source is not None
+            self.copies.append((frame, part.name, source[0], source[1][0]))
         elif part.size_of:
             self.sizes.append((frame, part.name, part.size_of))
         self.at += part.size
@@ -273,7 +273,6 @@ class _Completion:
 
     def sub(self, header: Header, name: str, within: Ref | None, frame: _Frame, given: Any) -> None:
         before = self.at
-        # The path first: parts of it refer to it while it is being completed.
         inner = self.structure(header, given, self.path(name))
         frame.inner[name] = inner
         if within:
@@ -336,11 +335,11 @@ class _Completion:
                 continue
             if arm is None:
                 raise self.refuse("nothing is deferred for this element", path)
-            made = self.structure(arm, item, path)
-            items.append(made)
+            pointee = self.structure(arm, item, path)
+            items.append(pointee)
             _default(element, pointer, REFERENT)
             if count:
-                _default(element, count, made.values.get("MaximumCount", 0))
+                _default(element, count, pointee.values.get("MaximumCount", 0))
         frame.values[part.name] = items
 
     def view(self, part: View, frame: _Frame, given: Any) -> None:
@@ -351,10 +350,10 @@ class _Completion:
         except MalformedPacket as exc:
             raise self.refuse(f"is no {part.header.name}: {exc}", part.of) from None
 
-    # -- referring ---------------------------------------------------------------------------
+    # -- references --------------------------------------------------------------------------
 
     def find(self, path: str) -> tuple[_Frame, list[str]] | None:
-        """The frame that has the field of a path, and what of the path is left."""
+        """Return the frame that holds the field of a path, and the rest of the path; None if absent."""
         head, *rest = path.split(".")
         for holder in reversed(self.frames):
             if head not in holder.header.fields:
@@ -363,16 +362,16 @@ class _Completion:
             while len(names) > 1 and names[0] in frame.inner:
                 frame, names = frame.inner[names[0]], names[1:]
             if names[0] in frame.header.fields and names[0] not in frame.words and len(names) > 1:
-                return None  # a header that is not there
+                return None  # an absent header
             return frame, names
         raise KeyError(path)
 
     def set(self, path: str, value: int) -> None:
-        """Sets a field or bits that were left out."""
-        found = self.find(path)
-        if found is None:
+        """Set a field or bits, if omitted."""
+        target = self.find(path)
+        if target is None:
             return
-        frame, names = found
+        frame, names = target
         if len(names) > 1:
             frame.words[names[0]].setdefault(names[1], value)
         elif names[0] not in frame.values:
@@ -383,16 +382,16 @@ class _Completion:
             frame.values[names[0]] = value
 
     def value(self, path: str, default: Any) -> Any:
-        found = self.find(path)
-        if found is None:
+        target = self.find(path)
+        if target is None:
             return default
-        frame, names = found
+        frame, names = target
         if len(names) > 1:
             return frame.words[names[0]].get(names[1], default)
         return frame.values.get(names[0], default)
 
     def refer(self, length: Any, count: int) -> None:
-        """A part took `count` bytes: the field that decides its length, if it was left out."""
+        """Set the field that decides the length of a part of `count` bytes, if omitted."""
         if not isinstance(length, Ref):
             return
         if length.over is not None:
@@ -419,11 +418,11 @@ class _Completion:
                 for path, value in defaults.items():
                     self.set(path, value)
         for path, value in packet.defaults.items():
-            if path.count(".") == 2:  # bits; fields were put in before
+            if path.count(".") == 2:  # bits; `with_defaults` has put in the fields
                 self.set(path, value)
 
     def record(self, frame: _Frame) -> Record:
-        made = frame.header.record()
+        result = frame.header.record()
         for part in frame.header.parts:
             name = part.name
             if isinstance(part, Close):
@@ -440,8 +439,8 @@ class _Completion:
                 value = frame.values.get(name, part.default)
             else:
                 value = frame.values[name]
-            setattr(made, name, value)
-        return made
+            setattr(result, name, value)
+        return result
 
 
 def _default(frame: _Frame, path: str, value: int) -> None:

@@ -1,4 +1,4 @@
-"""The short forms in which headers declare their parts: one function for each kind of node."""
+"""Short forms for declaring the parts of headers: one function for each kind of node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def uint(
     same_as: str = "",
     signed: bool = False,
 ) -> UInt:
-    """A `UInt` in the short form the headers use."""
+    """A `UInt` in short form."""
     return UInt(name, bits, signed, default, unit, must, size_of, same_as, req=_ids(req), meaning=meaning)
 
 
@@ -54,12 +54,12 @@ def bit(
     default: int = 0,
     req: str | tuple[str, ...] = (),
 ) -> Bits:
-    """A `Bits` in the short form the headers use."""
+    """A `Bits` in short form."""
     return Bits(name, shift, width, default, _ids(req), meaning)
 
 
 def reserved(names: str, shift: int, *, width: int = 1, req: str | tuple[str, ...] = ()) -> tuple[Bits, ...]:
-    """Consecutive reserved bits: their names, separated by blanks, from bit `shift` up."""
+    """Consecutive reserved bits from bit `shift` up; their names are separated by blanks."""
     return tuple(
         Bits(name, shift + i * width, width, 0, _ids(req), "Reserved: sent as 0, ignored on receipt.", True)
         for i, name in enumerate(names.split())
@@ -69,7 +69,7 @@ def reserved(names: str, shift: int, *, width: int = 1, req: str | tuple[str, ..
 def flags(
     bits: int, name: str, *parts: Bits | tuple[Bits, ...], meaning: str = "", req: str | tuple[str, ...] = ()
 ) -> Flags:
-    """A `Flags` in the short form the headers use."""
+    """A `Flags` in short form."""
     flat: list[Bits] = []
     for part in parts:
         flat.extend((part,) if isinstance(part, Bits) else part)
@@ -77,7 +77,7 @@ def flags(
 
 
 def guid(name: str, meaning: str = "", *, req: str | tuple[str, ...] = ()) -> Guid:
-    """A `Guid` in the short form the headers use."""
+    """A `Guid` in short form."""
     return Guid(name, req=_ids(req), meaning=meaning)
 
 
@@ -90,7 +90,7 @@ def raw(
     default: bytes = b"",
     marks: str = "",
 ) -> Raw:
-    """A `Raw` in the short form the headers use."""
+    """A `Raw` in short form."""
     if isinstance(length, int) and not default:
         default = bytes(length)
     return Raw(name, length, default, marks, req=_ids(req), meaning=meaning)
@@ -106,14 +106,14 @@ def text(
     strict: bool = False,
     padded: bool = False,
 ) -> Text:
-    """A `Text` in the short form the headers use."""
+    """A `Text` in short form."""
     return Text(name, length, otherwise, strict, padded, req=_ids(req), meaning=meaning)
 
 
 def align(
     name: str, to: int = 4, *, of: str = "", marker: bytes = b"", req: str | tuple[str, ...] = ()
 ) -> Align:
-    """An `Align` in the short form the headers use."""
+    """An `Align` in short form."""
     return Align(name, to, of, marker, req=_ids(req), meaning=f"Padding up to a multiple of {to} bytes.")
 
 
@@ -126,7 +126,7 @@ def maybe(
     marks: str = "",
     req: str | tuple[str, ...] = (),
 ) -> Maybe:
-    """A `Maybe` in the short form the headers use."""
+    """A `Maybe` in short form."""
     return Maybe(when, node, equals, mark, marks, req=_ids(req), meaning=node.meaning)
 
 
@@ -138,7 +138,7 @@ def sub(
     meaning: str = "",
     req: str | tuple[str, ...] = (),
 ) -> Sub:
-    """A `Sub` in the short form the headers use; by default it bears the header's name."""
+    """A `Sub` in short form, named after the header by default."""
     return Sub(name or header.name, header, within, req=_ids(req), meaning=meaning or header.meaning)
 
 
@@ -151,12 +151,12 @@ def choice(
     within: Ref | None = None,
     req: str | tuple[str, ...] = (),
 ) -> Choice:
-    """A `Choice` in the short form the headers use."""
+    """A `Choice` in short form."""
     return Choice(name, by, arms, within, req=_ids(req), meaning=meaning)
 
 
 def repeat(
     name: str, count: str, item: Header, meaning: str = "", *, req: str | tuple[str, ...] = ()
 ) -> Repeat:
-    """A `Repeat` in the short form the headers use."""
+    """A `Repeat` in short form."""
     return Repeat(name, count, item, req=_ids(req), meaning=meaning)

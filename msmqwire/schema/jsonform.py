@@ -1,4 +1,4 @@
-"""Values as JSON-ready data and back: contract section 1."""
+"""Records as JSON-ready data and back: contract section 1."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from msmqwire.schema.record import FlagsValue, OddPadding, Record
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """The fields of a record: GUIDs and bytes as text, flag words as their bits.
+    """Return the fields of a record: GUIDs and bytes as text, flag words as their bits.
 
-    Padding of the right length and of zeroes is left out; a header that is not there has no key.
+    Zero padding of the right length is omitted; an absent header has no key.
     """
     result: dict[str, Any] = {}
     packet = isinstance(record.schema, Packet)
@@ -64,12 +64,12 @@ def _value(part: Part, value: Any) -> Any:
 
 
 def packet_to_json(packet: Record) -> dict[str, Any]:
-    """``{"packet": name, "size": bytes on the stream, "fields": {...}}``."""
+    """Return ``{"packet": name, "size": bytes on the stream, "fields": {...}}``."""
     return {"packet": packet.schema.name, "size": len(packet.to_bytes()), "fields": to_json(packet)}
 
 
 def from_json(data: Mapping[str, Any]) -> Record:
-    """The packet of such an object; what can be computed may be left out. Raises InvalidValue."""
+    """Return the packet of such an object; computable fields may be omitted. Raises InvalidValue."""
     if not isinstance(data, Mapping):
         raise InvalidValue("not an object", path="")
     name = data.get("packet")

@@ -1,4 +1,4 @@
-"""Where every field of a value stands in its bytes."""
+"""The offset and size of every field of a value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from msmqwire.schema.record import Record, encode_padded, encode_text
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a value: its path, its place and its declaration."""
+    """One field of a value: its path, offset, size, value and declaration."""
 
     path: str
     offset: int
@@ -42,26 +42,26 @@ class Field:
 
 
 def layout(value: Record) -> Iterator[Field]:
-    """The fields of a complete record in the order of the wire, padding included."""
+    """Yield the fields of a complete record in wire order, padding included."""
     prefix = "" if isinstance(value.schema, Packet) else value.schema.name
     offset = 0
-    for path, node, held, header in _structure(value, prefix):
-        size = _size(node, held)
-        yield Field(path, offset, size, held, node, header)
+    for path, node, field_value, header in _structure(value, prefix):
+        size = _size(node, field_value)
+        yield Field(path, offset, size, field_value, node, header)
         offset += size
 
 
-_Found: TypeAlias = tuple[str, Leaf, Any, Header]
+_Leaf: TypeAlias = tuple[str, Leaf, Any, Header]
 
 
-def _structure(record: Record, prefix: str) -> Iterator[_Found]:
+def _structure(record: Record, prefix: str) -> Iterator[_Leaf]:
     for part in record.schema.parts:
         path = f"{prefix}.{part.name}" if prefix else part.name
         if not isinstance(part, (Close, View)):
             yield from _part(part, record[part.name], path, record.schema)
 
 
-def _part(part: Part, value: Any, path: str, header: Header) -> Iterator[_Found]:
+def _part(part: Part, value: Any, path: str, header: Header) -> Iterator[_Leaf]:
     match part:
         case Maybe() | Choice() if value is None:
             pass

@@ -1,9 +1,9 @@
 """The vocabulary in which every wire structure is declared, once.
 
-A schema is a value: a tree of the nodes below. Every reader is a walk over that tree: the construct
-objects (`reference`), the generated codec (`codec`), the filling in of what a caller left out
-(`complete`), JSON (`jsonform`), the tables and diagrams of the documentation, the Hypothesis
-strategies. All integers are little-endian ([MS-MQMQ] 2.2.18).
+A schema is a value: a tree of the nodes below. Every reader traverses that tree: the construct objects
+(`reference`), the generated codec (`codec`), the completion of partial values (`complete`), JSON
+(`jsonform`), the tables and diagrams of the documentation, the Hypothesis strategies. All integers are
+little-endian ([MS-MQMQ] 2.2.18).
 
 References are paths of names, resolved from the innermost structure outwards: ``LabelLength``
 (a sibling), ``Flags.DQ`` (bits of a sibling), ``BaseHeader.Flags.SH`` (bits in another header).
@@ -11,7 +11,7 @@ References are paths of names, resolved from the innermost structure outwards: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -28,7 +28,7 @@ NULL_GUID: Final = UUID(int=0)
 class Ref:
     """A length in bytes that a field decides: ``field * times / per + plus``, rounded up.
 
-    With `over` it is what `path` exceeds `over` by, or 0 (the slack of AllocationBodySize over
+    With `over` it is the excess of `path` over `over`, at least 0 (the slack of AllocationBodySize over
     MessageSize). A negative result makes the packet malformed.
     """
 
@@ -48,7 +48,7 @@ class Mark:
 
 
 REST: Final = Mark("REST")
-"""A length: all that is left of the structure or window."""
+"""A length: the rest of the structure or window."""
 TO_NULL: Final = Mark("TO_NULL")
 """A length: up to and including the first null character."""
 MORE: Final = Mark("MORE")
@@ -60,7 +60,7 @@ Values: TypeAlias = "frozenset[int] | range | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What all nodes have: the requirement ids it shows and one line of meaning."""
+    """The base of all nodes: the requirement ids that a node implements, and its meaning in one line."""
 
     req: tuple[str, ...] = ()
     meaning: str = ""
@@ -89,11 +89,11 @@ class UInt(Node):
     """A little-endian integer.
 
     Attributes:
-        must: values outside make the packet malformed (others are for lint to judge).
+        must: the allowed values; any other makes the packet malformed. Further limits are checked by lint.
         size_of: ``"packet"`` or ``"header"``: it counts the bytes of the enclosing Packet or Header
             from its start and bounds what follows (up to a `Close`, a `Fill` or the end of the
             structure); ``"after"``: the bytes that follow this header in the packet.
-        same_as: a field whose value it repeats; another value makes the bytes malformed.
+        same_as: a field whose value it repeats; a different value makes the bytes malformed.
     """
 
     name: str
@@ -112,7 +112,7 @@ class UInt(Node):
 
 @dataclass(frozen=True, slots=True)
 class Flags(Node):
-    """An integer whose every bit has a name, reserved ones too, so that nothing is lost."""
+    """An integer with a name for every bit, reserved ones included, so that nothing is lost."""
 
     name: str
     bits: int
@@ -138,6 +138,13 @@ class Flags(Node):
             value |= part.default << part.shift
         return value
 
+    def part(self, name: str) -> Bits:
+        """Return the bits of that name. Raises KeyError."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
+
 
 @dataclass(frozen=True, slots=True)
 class Guid(Node):
@@ -150,7 +157,7 @@ class Guid(Node):
 
 @dataclass(frozen=True, slots=True)
 class Raw(Node):
-    """Bytes. `marks` names a bit that building sets when there are any and the bit was left out."""
+    """Bytes. `marks` names a bit that building sets, if omitted, when the bytes are not empty."""
 
     name: str
     length: Length
@@ -163,13 +170,13 @@ class Text(Node):
     """UTF-16 text; its value is the text without its final null.
 
     None stands for a length of 0. Text that is not well-formed UTF-16, has nulls inside or lacks
-    the final one is kept as its bytes.
+    the final one keeps its bytes as its value.
 
     Attributes:
-        otherwise: a second length, taken when the first does not end on a null character and this
+        otherwise: an alternative length, used if the first does not end on a null character and this
             one does (a length field whose unit the specification leaves open).
         strict: without a final null the packet is malformed.
-        padded: a field of fixed length, filled up with nulls.
+        padded: a field of fixed length, padded with nulls.
     """
 
     name: str
@@ -184,9 +191,8 @@ class Align(Node):
     """Padding up to a multiple of `to`, counted from the start of the structure named by `of`.
 
     `of` is the name of an enclosing structure, by default the innermost one; ``*`` is the outermost.
-    Padding may hold
-    anything; at the end of the packet it may be missing. With `marker`, padding is taken only if
-    the marker stands behind it, and none if the marker stands here.
+    Padding may hold anything; at the end of the packet it may be missing. With `marker`, padding is
+    taken only if the marker follows it, and none if the marker is at the current position.
     """
 
     name: str
@@ -197,7 +203,7 @@ class Align(Node):
 
 @dataclass(frozen=True, slots=True)
 class Fill(Node):
-    """What is left up to the size of the header, that size rounded up to a multiple of `to`."""
+    """The rest of the header up to its size, rounded up to a multiple of `to`."""
 
     name: str
     to: int = 4
@@ -205,7 +211,7 @@ class Fill(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sub(Node):
-    """A structure inside another. With `within` it fills exactly that many bytes."""
+    """A structure inside another. With `within` it takes exactly that many bytes."""
 
     name: str
     header: Header
@@ -214,11 +220,11 @@ class Sub(Node):
 
 @dataclass(frozen=True, slots=True)
 class Maybe(Node):
-    """A part that is there only when the field `when` is not 0 (or has the value `equals`).
+    """A part that is present only if the field `when` is not 0 (or has the value `equals`).
 
-    `mark` is what building writes into a left out `when` while the part is there, where no other
-    part decides that: 1 for bits, `equals` when it is given. `marks` names one more bit that building
-    sets then.
+    `mark` is the value that building gives an omitted `when` if the part is present and no other part
+    decides it: by default 1 for bits, and `equals` where that is set. `marks` names one more bit that
+    building then sets.
     """
 
     when: str | Mark
@@ -260,11 +266,11 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Each(Node):
-    """For each element of the list `of`, what its field `by` asks for: a list of structures or None.
+    """A structure or None for each element of the list `of`, as its field `by` requires.
 
-    `arms` maps a value of `by` (0 when `by` is empty) to three things: the field of the element
-    that must not be 0, the structure, and the field of the element that says its MaximumCount (or
-    nothing). This is how NDR defers what pointers in an array point to.
+    `arms` maps a value of `by` (0 if `by` is empty) to three things: the field of the element that
+    must not be 0, the structure, and the field of the element that repeats its MaximumCount (or an
+    empty string). This is how NDR defers the pointees of an array.
     """
 
     name: str
@@ -275,9 +281,9 @@ class Each(Node):
 
 @dataclass(frozen=True, slots=True)
 class View(Node):
-    """The bytes of another field, parsed: it takes none of its own.
+    """The parsed bytes of another field; it takes none of its own.
 
-    When building, a given view stands for the field it shows.
+    When building, a given view replaces the field it shows.
     """
 
     name: str
@@ -287,7 +293,7 @@ class View(Node):
 
 @dataclass(frozen=True, slots=True)
 class Close(Node):
-    """The end of the bytes that a size field counts; what follows is not counted."""
+    """The end of the bytes that a size field counts."""
 
     name: str = ""
 
@@ -302,13 +308,13 @@ Leaf: TypeAlias = "UInt | Flags | Guid | Raw | Text | Align | Fill"
 class Header:
     """A structure: named parts, one after the other.
 
-    One whose parts refer to a field outside it (SecurityData) is read and built inside that only.
+    One whose parts refer to a field outside it (SecurityData) is read and built only inside that.
 
     Attributes:
         name: the specification's name.
-        section: where the specification has it, for instance ``[MS-MQMQ] 2.2.19.1``.
-        size: the size in bytes when it is fixed, checked against the parts.
-        variant: what tells it from another structure of the same name.
+        section: its section in the specification, for instance ``[MS-MQMQ] 2.2.19.1``.
+        size: the fixed size in bytes, checked against the parts; None if it varies.
+        variant: what distinguishes it from another structure of the same name.
     """
 
     name: str
@@ -332,20 +338,28 @@ class Header:
 
     @property
     def key(self) -> str:
-        """The name under which `SCHEMAS` has it."""
+        """The key in `SCHEMAS`."""
         return self.name + self.variant
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The names of the parts that have a value, in the order of the wire."""
+        """The names of the parts that have a value, in wire order."""
         return tuple(part.name for part in self.parts if not isinstance(part, Close))
 
     def part(self, name: str) -> Part:
-        """The part of that name. Raises KeyError."""
+        """Return the part of that name. Raises KeyError."""
         for part in self.parts:
             if part.name == name:
                 return part
         raise KeyError(name)
+
+    def bits(self, path: str) -> Bits:
+        """Return the bits of a flag word, named as ``Flags.IN``. Raises KeyError."""
+        word, _, name = path.partition(".")
+        part = self.part(word)
+        if not isinstance(part, Flags):
+            raise KeyError(path)
+        return part.part(name)
 
     @cached_property
     def record(self) -> type[Record]:
@@ -356,7 +370,7 @@ class Header:
 
     @cached_property
     def construct(self) -> Any:
-        """The construct object it stands for: the reference reader."""
+        """The construct object: the reference reader."""
         from msmqwire.schema.reference import construct_of
 
         return construct_of(self)
@@ -369,22 +383,22 @@ class Header:
         return Codec(self)
 
     def parse(self, data: bytes) -> Any:
-        """Exactly these bytes as a `Record`. Raises MalformedPacket with path and offset."""
+        """Return the `Record` that takes exactly these bytes. Raises MalformedPacket with path and offset."""
         return self.codec.parse(data)
 
     def read(self, data: bytes, offset: int = 0) -> tuple[Any, int]:
-        """The structure at `offset` and the offset behind it. Raises MalformedPacket."""
+        """Return the structure at `offset` and the offset after it. Raises MalformedPacket."""
         return self.codec.read(data, offset)
 
     def build(self, value: Any = None) -> bytes:
-        """The bytes of a record or mapping; what can be computed may be left out.
+        """Return the bytes of a record or mapping; computable fields may be omitted.
 
         Raises InvalidValue with path and offset.
         """
         return self.codec.build(value)
 
     def make(self, value: Any = None, **fields: Any) -> Any:
-        """A complete record from a partial one, from a mapping or from fields. Raises InvalidValue."""
+        """Return a complete record from a partial one, a mapping or fields. Raises InvalidValue."""
         from msmqwire.schema.complete import complete
 
         return complete(self, fields if value is None else value)
@@ -396,7 +410,7 @@ class Packet(Header):
 
     Attributes:
         defaults: values of fields, by path, where this packet differs from the header's own.
-        defaults_with: the same, that hold only while an optional header is there.
+        defaults_with: the same, by the optional header with which they apply.
     """
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -408,9 +422,30 @@ SCHEMAS: Final[dict[str, Header]] = {}
 
 
 def fixed_size(header: Header) -> int | None:
-    """The size of a structure in bytes when no field decides it, else None."""
+    """Return the size of a structure in bytes; None if a field decides it."""
+    return _fixed_size(header.parts)
+
+
+def field_offset(header: Header, name: str) -> int:
+    """Return the offset of a part in bytes from the start of its structure.
+
+    Raises KeyError if the structure has no such part, ValueError if parts of variable size precede it.
+    """
+    offset = _fixed_size(header.parts[: header.parts.index(header.part(name))])
+    if offset is None:
+        raise ValueError(f"{header.name}.{name} has no fixed offset")
+    return offset
+
+
+def head_size(header: Header) -> int:
+    """Return the size in bytes of the fixed part that a structure begins with."""
+    counts = range(len(header.parts), -1, -1)
+    return next(size for count in counts if (size := _fixed_size(header.parts[:count])) is not None)
+
+
+def _fixed_size(parts: Sequence[Part]) -> int | None:
     total = 0
-    for part in header.parts:
+    for part in parts:
         match part:
             case UInt() | Flags() | Guid():
                 total += part.size
@@ -426,7 +461,7 @@ def fixed_size(header: Header) -> int | None:
 
 
 def least_size(header: Header) -> int:
-    """The fewest bytes that the structure can take."""
+    """Return the smallest size of a structure in bytes."""
     total = 0
     for part in header.parts:
         match part:
@@ -446,7 +481,7 @@ def least_size(header: Header) -> int:
 
 
 def inner_headers(part: Part) -> list[Header]:
-    """The structures that a part may hold."""
+    """Return the structures that a part may hold."""
     match part:
         case Sub() | View():
             return [part.header]
@@ -463,14 +498,14 @@ def inner_headers(part: Part) -> list[Header]:
 
 
 def follow(value: Any, path: str) -> Any:
-    """The field of a record or container that a path names; None where a structure is absent."""
+    """Return the field of a record or container that a path names; None if a structure is absent."""
     for name in path.split("."):
         value = None if value is None else value[name]
     return value
 
 
 def references(part: Part) -> Iterator[str]:
-    """The paths that a part refers to."""
+    """Yield the paths that a part refers to."""
     match part:
         case Raw(length=Ref() as ref) | Sub(within=Ref() as ref):
             yield from _paths(ref)

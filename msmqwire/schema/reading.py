@@ -1,6 +1,6 @@
-"""Where the reference reader is in the bytes: open structures, announced ends, what was read so far.
+"""The state of the reference reader: open structures, announced ends and the values read so far.
 
-It knows what each refusal names: see `msmqwire.schema.reference`.
+`msmqwire.schema.reference` has the rules for what a refusal names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msmqwire.schema.nodes import Flags, Header, Ref
 
 @dataclass(slots=True)
 class Scope:
-    """An open structure: where it starts and what has been read of it."""
+    """An open structure: its start and what has been read of it."""
 
     header: Header
     prefix: str
@@ -28,7 +28,7 @@ class Scope:
 
 @dataclass(slots=True)
 class Region:
-    """A stretch of bytes with an announced end, and the field that announced it."""
+    """A range of bytes with an announced end, and the field that announced it."""
 
     end: int | None
     scope: Scope | None
@@ -37,7 +37,7 @@ class Region:
 
 
 class Reading(io.BytesIO):
-    """The bytes of one top-level structure, with what is open at this point of them."""
+    """The bytes of one top-level structure, with the structures and regions that are open."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -47,27 +47,27 @@ class Reading(io.BytesIO):
         self.seen: dict[str, tuple[int, int]] = {}
         self.passed_over: list[MalformedPacket] | None = None
 
-    # -- where things are ------------------------------------------------------------------
+    # -- position --------------------------------------------------------------------------
 
     @property
     def announced(self) -> int | None:
-        """The end of the innermost region that has one."""
+        """The end of the innermost region, None if it has none."""
         return self.regions[-1].end
 
     @property
     def end(self) -> int:
-        """The end of what can be read now."""
+        """The offset up to which bytes can be read."""
         return len(self.data) if self.announced is None else min(self.announced, len(self.data))
 
     def note(self, name: str, offset: int, value: int) -> None:
-        """Remembers an integer for those that refer to it."""
+        """Record an integer for later references."""
         scope = self.scopes[-1]
         scope.values[name], scope.offsets[name] = value, offset
         self.seen[self.path(name)] = offset, value
 
     @property
     def bound(self) -> int:
-        """What padding may not pass: the announced end, or that of the data when none is announced."""
+        """The limit of padding: the announced end, or that of the data if none is announced."""
         return len(self.data) if self.announced is None else self.announced
 
     def path(self, name: str) -> str:
@@ -75,24 +75,23 @@ class Reading(io.BytesIO):
         return f"{prefix}.{name}" if prefix else name
 
     def lookup(self, path: str) -> tuple[int, str, int]:
-        """The value of a referenced field, its full path and its offset."""
+        """Return the value of a referenced field, its full path and its offset."""
         head, *rest = path.split(".")
         for scope in reversed(self.scopes):
-            found: Scope | None = scope
-            names = [head, *rest]
-            while found is not None and names[0] in found.inner and len(names) > 1:
-                found, names = found.inner[names[0]], names[1:]
-            if found is None or names[0] not in found.values:
+            owner, names = scope, [head, *rest]
+            while names[0] in owner.inner and len(names) > 1:
+                owner, names = owner.inner[names[0]], names[1:]
+            if names[0] not in owner.values:
                 if head in scope.header.fields:  # a header that is not in the packet
                     return 0, path, scope.start
                 continue
-            value = found.values[names[0]]
-            full = ".".join([found.prefix, *names] if found.prefix else names)
-            offset = found.offsets[names[0]]
+            value = owner.values[names[0]]
+            full = ".".join([owner.prefix, *names] if owner.prefix else names)
+            offset = owner.offsets[names[0]]
             if len(names) > 1:
-                part = found.header.part(names[0])
+                part = owner.header.part(names[0])
                 assert isinstance(part, Flags)
-                bits = next(p for p in part.parts if p.name == names[1])
+                bits = part.part(names[1])
                 value = (value & bits.mask) >> bits.shift
             return int(value), full, offset
         raise KeyError(path)
@@ -109,25 +108,25 @@ class Reading(io.BytesIO):
     # -- refusals --------------------------------------------------------------------------
 
     def judge(self, error: MalformedPacket) -> None:
-        """Refuses a value that can't be; where refusals are passed over, reading goes on behind it."""
+        """Refuse an invalid value, or note the refusal and continue if refusals are passed over."""
         if self.passed_over is None:
             raise error
         self.passed_over.append(error)
 
     def need(self, length: int, name: str, blame: str = "") -> None:
-        """Refuses unless `length` bytes can be read here; `blame` is the field that asks for them."""
-        here = self.tell()
+        """Refuse unless `length` bytes can be read; `blame` is the field that asks for them."""
+        position = self.tell()
         path = self.path(name)
-        if self.announced is not None and here + length > self.announced:
-            left = max(0, self.announced - here)
+        if self.announced is not None and position + length > self.announced:
+            left = max(0, self.announced - position)
             if blame:
                 value, blamed, offset = self.lookup(blame)
                 why = f"{value}: {path} would take {length} bytes and {left} are left"
                 raise MalformedPacket(why, path=blamed, offset=offset)
             why = f"takes {length} bytes and {left} are left"
             raise MalformedPacket(why, path=path, offset=min(self.announced, len(self.data)))
-        if here + length > len(self.data):
-            why = f"takes {length} bytes, the data ends after {max(0, len(self.data) - here)} of them"
+        if position + length > len(self.data):
+            why = f"takes {length} bytes, the data ends after {max(0, len(self.data) - position)} of them"
             raise MalformedPacket(why, path=path, offset=len(self.data))
 
     def take(self, length: int, name: str, blame: str = "") -> bytes:
@@ -136,9 +135,9 @@ class Reading(io.BytesIO):
 
     def close_region(self) -> None:
         region = self.regions.pop()
-        here = self.tell()
-        if region.end is not None and here != region.end:
+        position = self.tell()
+        if region.end is not None and position != region.end:
             size = region.end - (region.scope.start if region.scope else 0)
             start = region.scope.start if region.scope else 0
-            why = f"{size}, but the structure ends after {here - start} bytes"
+            why = f"{size}, but the structure ends after {position - start} bytes"
             raise MalformedPacket(why, path=region.path, offset=region.offset)

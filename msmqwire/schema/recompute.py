@@ -1,4 +1,4 @@
-"""Sizes, counts, presence bits and padding of a changed value, computed anew."""
+"""Recomputation of sizes, counts, presence bits and padding after a change."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from msmqwire.schema.record import FlagsValue, Record
 
 
 def recomputed(record: Record) -> Record:
-    """A complete copy of a record in which everything that can be computed is. Raises InvalidValue."""
-    return record.schema.make(_left_out(record))  # type: ignore[no-any-return]
+    """Return a complete copy of a record with every computable field recomputed. Raises InvalidValue."""
+    return record.schema.make(_without_computed(record))  # type: ignore[no-any-return]
 
 
-def _left_out(record: Record) -> dict[str, Any]:
-    """The fields of a record without those that building computes."""
-    computed, kept = _computed(record.schema), {}
+def _without_computed(record: Record) -> dict[str, Any]:
+    """Return the fields of a record without those that building computes."""
+    computed, fields = _computed(record.schema), {}
     for part in record.schema.parts:
         if isinstance(part, (Align, Fill, Close, View)) or not hasattr(record, part.name):
             continue
@@ -39,38 +39,38 @@ def _left_out(record: Record) -> dict[str, Any]:
         if isinstance(part, Flags) and isinstance(value, FlagsValue):
             bits = _presence_bits(record, part.name)
             value = {name: bit for name, bit in value.bits().items() if name not in bits}
-        kept[part.name] = _inner(value)
-    return _without_bits(record, kept)
+        fields[part.name] = _inner(value)
+    return _without_bits(record, fields)
 
 
 def _inner(value: Any) -> Any:
     if isinstance(value, Record):
-        return _left_out(value)
+        return _without_computed(value)
     return [_inner(item) for item in value] if isinstance(value, list) else value
 
 
 def _presence_bits(record: Record, word: str) -> set[str]:
-    """The bits of a flag word that tell of parts of the same structure."""
-    found: set[str] = set()
+    """Return the bits of a flag word that announce parts of the same structure."""
+    bits: set[str] = set()
     for part in record.schema.parts:
         path = _decides(part, record)
         if path and path.startswith(f"{word}."):
-            found.add(path.rpartition(".")[2])
-    return found
+            bits.add(path.rpartition(".")[2])
+    return bits
 
 
-def _without_bits(record: Record, kept: dict[str, Any]) -> dict[str, Any]:
-    """The same without the bits, in headers of it, that tell which headers are there."""
+def _without_bits(record: Record, fields: dict[str, Any]) -> dict[str, Any]:
+    """Remove the bits in its headers that announce which headers are present."""
     for part in record.schema.parts:
         header, _, rest = (_decides(part, record) or "").partition(".")
         word, _, bit = rest.partition(".")
-        if bit and isinstance(kept.get(header), dict) and isinstance(kept[header].get(word), dict):
-            kept[header][word].pop(bit, None)
-    return kept
+        if bit and isinstance(fields.get(header), dict) and isinstance(fields[header].get(word), dict):
+            fields[header][word].pop(bit, None)
+    return fields
 
 
 def _decides(part: Part, record: Record) -> str | None:
-    """The path of the bits that a part decides; None where they say more than that it is there."""
+    """Return the path of the bits that a part decides; None if they say more than its presence."""
     match part:
         case Maybe(when=str() as when):
             return when
@@ -87,15 +87,15 @@ def _decides(part: Part, record: Record) -> str | None:
 
 @cache
 def _computed(header: Header) -> frozenset[str]:
-    """The integers of a structure that parts of it, or inside it, decide."""
+    """Return the integers of a structure that its own or inner parts decide."""
     return frozenset(path for path in _open_references(header) if path in header.fields)
 
 
 def _open_references(header: Header) -> set[str]:
-    found: set[str] = set()
+    paths: set[str] = set()
     for part in header.parts:
         if not isinstance(part, Choice) or part.within:
-            found.update(path for path in references(part) if "." not in path)
+            paths.update(path for path in references(part) if "." not in path)
         for inner in inner_headers(part):
-            found.update(path for path in _open_references(inner) if path not in inner.fields)
-    return found - {part.by for part in header.parts if isinstance(part, Choice)}
+            paths.update(path for path in _open_references(inner) if path not in inner.fields)
+    return paths - {part.by for part in header.parts if isinstance(part, Choice)}

@@ -1,20 +1,15 @@
-"""Parsed values: records, flag words and the text rules that all readers share."""
+"""Parsed values: records and flag words, and the text rules shared by all readers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, Packet
 
-if TYPE_CHECKING:
-    from typing import Self
-
-_R = TypeVar("_R", bound="Record")
-
 
 class OddPadding(bytes):
-    """Padding whose length is not the one that the alignment asks for."""
+    """Padding of another length than the alignment requires."""
 
     __slots__ = ()
 
@@ -27,16 +22,16 @@ class FlagsValue(int):
     __slots__ = ()
 
     def bits(self) -> dict[str, int | bool]:
-        """Every named bit, reserved ones too, lowest first."""
+        """Return every named bit, reserved ones included, lowest first."""
         return {p.name: _bit_value(self, p) for p in self.schema.parts}
 
     def replace(self, **bits: int) -> Self:
-        """The word with some bits changed. Raises KeyError for a name it does not have."""
+        """Return the word with some bits changed. Raises KeyError for an unknown name."""
         parts = {p.name: p for p in self.schema.parts}
         value = int(self)
-        for name, given in bits.items():
+        for name, bit in bits.items():
             part = parts[name]
-            value = (value & ~part.mask) | ((int(given) << part.shift) & part.mask)
+            value = (value & ~part.mask) | ((int(bit) << part.shift) & part.mask)
         return type(self)(value)
 
     def __repr__(self) -> str:
@@ -58,9 +53,8 @@ class FlagsValue(int):
 class Record:
     """The value of a structure: one attribute for each field, under the specification's name.
 
-    An attribute that is not set (``del record.PacketSize``) is one that was left out: building
-    computes it. Records compare by value and are also mappings for reading (``record["Label"]``,
-    ``dict(record)``).
+    An attribute that is not set (``del record.PacketSize``) counts as omitted: building computes it.
+    Records compare by value and can be read as mappings (``record["Label"]``, ``dict(record)``).
     """
 
     schema: ClassVar[Header]
@@ -77,7 +71,7 @@ class Record:
         return self.keys()
 
     def keys(self) -> Iterator[str]:
-        """The names of the fields that are set."""
+        """Return the names of the fields that are set."""
         return (name for name in self.schema.fields if hasattr(self, name))
 
     def __getitem__(self, name: str) -> Any:
@@ -86,11 +80,11 @@ class Record:
         return getattr(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The field, or `default` when it is not set."""
+        """Return the field, or `default` if it is not set."""
         return getattr(self, name, default) if name in self.schema.fields else default
 
     def replace(self, **fields: Any) -> Self:
-        """A copy with other values."""
+        """Return a copy with other values."""
         return type(self)(**{**dict(self), **fields})
 
     def __eq__(self, other: object) -> bool:
@@ -106,13 +100,13 @@ class Record:
         return _restore_record, (self.schema.key, dict(self))
 
     def to_json(self) -> dict[str, Any]:
-        """The value as JSON-ready data: a packet as contract section 1 has it, else its fields."""
+        """Return JSON-ready data: a packet as in contract section 1, any other record as its fields."""
         from msmqwire.schema.jsonform import packet_to_json, to_json
 
         return packet_to_json(self) if isinstance(self.schema, Packet) else to_json(self)
 
     def recomputed(self) -> Self:
-        """A copy in which sizes, counts, presence bits and padding are computed anew, after changes.
+        """Return a copy with sizes, counts, presence bits and padding recomputed, after a change.
 
         Raises InvalidValue.
         """
@@ -121,7 +115,7 @@ class Record:
         return recomputed(self)  # type: ignore[return-value]
 
     def to_bytes(self) -> bytes:
-        """The bytes; what was left out is computed. Raises InvalidValue."""
+        """Return the bytes; omitted fields are computed. Raises InvalidValue."""
         return self.schema.build(self)
 
     if TYPE_CHECKING:
@@ -132,7 +126,7 @@ class Record:
 
 
 def record_class(header: Header) -> type[Record]:
-    """A new record class for a structure."""
+    """Create the record class of a structure."""
     return type(
         header.name, (Record,), {"__slots__": header.fields, "schema": header, "__doc__": _doc(header)}
     )
@@ -142,15 +136,15 @@ _FLAG_CLASSES: Final[dict[tuple[str, str], type[FlagsValue]]] = {}
 
 
 def flags_class(owner: str, node: Flags) -> type[FlagsValue]:
-    """The class of a flag word; one for each structure and field."""
-    found = _FLAG_CLASSES.get((owner, node.name))
-    if found is not None and found.schema == node:
-        return found
+    """Return the class of a flag word; each structure and field has one."""
+    cached = _FLAG_CLASSES.get((owner, node.name))
+    if cached is not None and cached.schema == node:
+        return cached
     space: dict[str, Any] = {"__slots__": (), "schema": node, "owner": owner}
     for part in node.parts:
         space[part.name] = property(_getter(part), doc=part.meaning)
-    made = type(f"{owner}{node.name}", (FlagsValue,), space)
-    return _FLAG_CLASSES.setdefault((owner, node.name), made)
+    cls = type(f"{owner}{node.name}", (FlagsValue,), space)
+    return _FLAG_CLASSES.setdefault((owner, node.name), cls)
 
 
 def _getter(part: Bits) -> Any:
@@ -187,7 +181,7 @@ def _restore_flags(owner: str, name: str, value: int) -> FlagsValue:
 
 
 def plain(value: Any) -> Any:
-    """Records, containers and flag words as dicts, lists and leaves: what two readers are compared by."""
+    """Return records, containers and flag words as dicts, lists and leaves, to compare two readers by."""
     if isinstance(value, FlagsValue):
         return value.bits()
     if isinstance(value, Record):
@@ -203,21 +197,21 @@ def plain(value: Any) -> Any:
 
 
 def text_exact(data: bytes) -> str | bytes | None:
-    """UTF-16 bytes that should end on their only null: text without it, or the bytes as they are."""
+    """Decode UTF-16 that should end on its only null; return the text without it, or the bytes unchanged."""
     if not data:
         return None
     if data[-2:] == b"\0\0" and not len(data) & 1:
         try:
-            found = data[:-2].decode("utf-16-le")
+            text = data[:-2].decode("utf-16-le")
         except UnicodeDecodeError:
             return data
-        if "\0" not in found:
-            return found
+        if "\0" not in text:
+            return text
     return data
 
 
 def text_padded(data: bytes) -> str | bytes:
-    """A field filled up with nulls: the text before them, or the bytes as they are."""
+    """Decode a field padded with nulls; return the text before them, or the bytes unchanged."""
     end = find_null(data, 0, len(data))
     if end >= 0 and not any(data[end:]):
         try:
@@ -228,7 +222,7 @@ def text_padded(data: bytes) -> str | bytes:
 
 
 def find_null(data: bytes, start: int, end: int) -> int:
-    """Where the first null character stands, counted in characters from `start`; -1 if there is none."""
+    """Return the offset of the first null character, on a character boundary from `start`; -1 for none."""
     at = data.find(b"\0\0", start, end)
     while at >= 0 and (at - start) & 1:
         at = data.find(b"\0\0", at + 1, end)
@@ -236,14 +230,16 @@ def find_null(data: bytes, start: int, end: int) -> int:
 
 
 def ends_on_null(data: bytes, start: int, length: int, end: int) -> bool:
-    """Whether `length` bytes fit before `end` and their last character is a null."""
+    """Return whether `length` bytes fit before `end` and their last character is a null."""
     stop = start + length
     return length >= 2 and not length & 1 and stop <= end and data[stop - 2 : stop] == b"\0\0"
 
 
 def chosen_length(data: bytes, start: int, lengths: tuple[int, ...], end: int) -> int:
-    """The length of a text of which several are possible: the first that makes it well-formed, else
-    the first that ends it on a null, else the first."""
+    """Choose among possible lengths of a text.
+
+    The first that makes it well-formed, else the first that ends it on a null, else the first.
+    """
     ending = [length for length in lengths if ends_on_null(data, start, length, end)]
     for length in ending:
         if isinstance(text_exact(data[start : start + length]), str):
@@ -252,7 +248,7 @@ def chosen_length(data: bytes, start: int, lengths: tuple[int, ...], end: int) -
 
 
 def encode_text(value: str | bytes | None) -> bytes:
-    """The bytes of a text value: UTF-16 with its null, or what it was kept as."""
+    """Return the bytes of a text value: UTF-16 with its null, or the bytes it was parsed as."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -261,7 +257,7 @@ def encode_text(value: str | bytes | None) -> bytes:
 
 
 def encode_padded(value: str | bytes, length: int) -> bytes:
-    """The bytes of a fixed text field. Raises ValueError when it does not fit."""
+    """Return the bytes of a fixed text field. Raises ValueError if it does not fit."""
     data = value.encode("utf-16-le").ljust(length, b"\0") if isinstance(value, str) else value
     if len(data) != length:
         raise ValueError(f"{len(data)} bytes, {length} are there")

@@ -1,28 +1,23 @@
 """The reference reader: every schema as a construct object.
 
-It reads field by field, slowly, and knows for each refusal the path, the offset and the reason;
-the generated codec asks it why whenever it refuses bytes itself. The objects are ordinary construct
-ones: they parse to Containers, build from mappings (what is left out is filled in) and can be put
-inside other constructs.
+It reads field by field, slowly, and gives each refusal a path, an offset and a reason; the generated
+codec consults it whenever it refuses bytes itself. The objects are ordinary constructs: they parse to
+Containers, build from mappings (omitted values are filled in) and nest inside other constructs.
 
 Refusals follow three rules. Bytes that end before the announced size: the offset is where they end,
 the path the field that could not be read. A part whose length or count comes from a field and runs
-past what encloses it: path and offset are that field's. A value that can't be: path and offset of
-the field.
+past what encloses it: path and offset are that field's. An invalid value: path and offset of the field.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
-from uuid import UUID
 
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import record
 from msmqwire.schema.nodes import (
     MORE,
-    TO_NULL,
     Align,
     Choice,
     Close,
@@ -46,237 +41,19 @@ from msmqwire.schema.nodes import (
     least_size,
 )
 from msmqwire.schema.reading import Reading, Region, Scope
-
-_INTEGERS: Final = {
-    (8, False): cs.Int8ul,
-    (16, False): cs.Int16ul,
-    (32, False): cs.Int32ul,
-    (64, False): cs.Int64ul,
-    (8, True): cs.Int8sl,
-    (16, True): cs.Int16sl,
-    (32, True): cs.Int32sl,
-    (64, True): cs.Int64sl,
-}
-
-
-class _Part(cs.Construct):  # type: ignore[misc]
-    """A part of a structure; the common behaviour of all below."""
-
-    def __init__(self, node: Part) -> None:
-        super().__init__()
-        self.node = node
-        self.name = node.name or None
-        self.flagbuildnone = True
-
-    def _sizeof(self, context: Any, path: Any) -> int:
-        size = getattr(self.node, "size", None)
-        length = getattr(self.node, "length", None)
-        for known in (size, length):
-            if isinstance(known, int):
-                return known
-        raise cs.SizeofError(f"{self.node.name} has no fixed size", path=path)
+from msmqwire.schema.reference_fields import (
+    AlignReader,
+    FillReader,
+    FlagsReader,
+    GuidReader,
+    IntReader,
+    PartReader,
+    RawReader,
+    TextReader,
+)
 
 
-class _Int(_Part):
-    node: UInt
-
-    def __init__(self, node: UInt) -> None:
-        super().__init__(node)
-        self.subcon = _INTEGERS[node.bits, node.signed]
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> int:
-        node, offset = self.node, stream.tell()
-        stream.need(node.size, node.name)
-        value = int(self.subcon._parsereport(stream, context, path))
-        stream.note(node.name, offset, value)
-        if node.must is not None and value not in node.must:
-            shown = value if isinstance(node.must, range) else f"{value:#06x}"
-            why = f"{shown} {_allowed(node)}"
-            stream.judge(MalformedPacket(why, path=stream.path(node.name), offset=offset))
-        if node.same_as and value != stream.lookup(node.same_as)[0]:
-            why = f"{value} is not {node.same_as}, {stream.lookup(node.same_as)[0]}"
-            stream.judge(MalformedPacket(why, path=stream.path(node.name), offset=offset))
-        self._open_region(stream, value, offset)
-        return value
-
-    def _open_region(self, stream: Reading, value: int, offset: int) -> None:
-        kind = self.node.size_of
-        scope = next((s for s in reversed(stream.scopes) if isinstance(s.header, Packet)), None)
-        if kind == "header":
-            scope = stream.scopes[-1]
-        if kind not in ("packet", "header") or scope is None:
-            return
-        path, end = stream.path(self.node.name), scope.start + value
-        least = least_size(scope.header) if kind == "header" else 0
-        if end < stream.tell() or value < least:
-            raise MalformedPacket(f"{value} is too small", path=path, offset=offset)
-        if stream.announced is not None and end > stream.announced:
-            left = stream.announced - scope.start
-            raise MalformedPacket(f"{value}, but {left} bytes are left", path=path, offset=offset)
-        stream.regions.append(Region(end, scope, path, offset))
-
-    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
-        return self.subcon._build(obj, stream, context, path)
-
-
-def _allowed(node: UInt) -> str:
-    must = node.must
-    if isinstance(must, range):
-        return f"is not in {must.start}..{must.stop - 1}"
-    return "is not " + " or ".join(f"{v:#06x}" for v in sorted(must or ()))
-
-
-class _FlagWord(_Part):
-    node: Flags
-
-    def __init__(self, node: Flags) -> None:
-        super().__init__(node)
-        self.subcon = _INTEGERS[node.bits, False]
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
-        offset = stream.tell()
-        stream.need(self.node.size, self.node.name)
-        value = int(self.subcon._parsereport(stream, context, path))
-        stream.note(self.node.name, offset, value)
-        return cs.Container(
-            (p.name, (v != 0) if p.width == 1 else v)
-            for p in self.node.parts
-            for v in [(value & p.mask) >> p.shift]
-        )
-
-    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
-        self.subcon._build(int(obj), stream, context, path)
-        return obj
-
-
-class _GuidBytes(_Part):
-    node: Guid
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> UUID:
-        return UUID(bytes_le=stream.take(16, self.node.name))
-
-    def _build(self, obj: UUID, stream: Any, context: Any, path: Any) -> Any:
-        stream.write(obj.bytes_le)
-        return obj
-
-
-def _measure(stream: Reading, length: Any, name: str) -> tuple[int, str]:
-    """The length of a part and the field to blame when it does not fit."""
-    if isinstance(length, int):
-        return length, ""
-    if isinstance(length, Ref):
-        return stream.length(length), length.path
-    return stream.end - stream.tell(), ""
-
-
-class _Bytes(_Part):
-    node: Raw
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> bytes:
-        length, blame = _measure(stream, self.node.length, self.node.name)
-        offset, scope = stream.tell(), stream.scopes[-1]
-        data = stream.take(length, self.node.name, blame)
-        scope.bytes[self.node.name], scope.offsets[self.node.name] = data, offset
-        return data
-
-    def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
-        stream.write(obj)
-        return obj
-
-
-class _Characters(_Part):
-    node: Text
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
-        node = self.node
-        if node.length is TO_NULL:
-            return self._to_null(stream)
-        length, blame = _measure(stream, node.length, node.name)
-        here = stream.tell()
-        if node.otherwise:
-            other = stream.length(node.otherwise)
-            length = record.chosen_length(stream.data, here, (length, other), stream.end)
-        data = stream.take(length, node.name, blame)
-        if node.padded:
-            return record.text_padded(data)
-        if node.strict and not record.ends_on_null(data, 0, len(data), len(data)):
-            _, blamed, offset = stream.lookup(blame)
-            why = f"{len(data)} bytes that do not end on a null character"
-            stream.judge(MalformedPacket(why, path=blamed, offset=offset))
-        return record.text_exact(data)
-
-    def _to_null(self, stream: Reading) -> Any:
-        here = stream.tell()
-        null = record.find_null(stream.data, here, stream.end)
-        if null < 0:
-            why = "no null character ends it"
-            raise MalformedPacket(why, path=stream.path(self.node.name), offset=stream.end)
-        return record.text_exact(stream.read(null + 2 - here))
-
-    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
-        if self.node.padded:
-            assert isinstance(self.node.length, int)
-            stream.write(record.encode_padded(obj, self.node.length))
-        else:
-            stream.write(record.encode_text(obj))
-        return obj
-
-
-def _up_to(here: int, start: int, to: int) -> int:
-    return here + (start - here) % to
-
-
-class _Padding(_Part):
-    node: Align
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> bytes:
-        node, here = self.node, stream.tell()
-        named = [s for s in stream.scopes if node.of in (s.header.name, "*")] or stream.scopes[-1:]
-        full = stop = _up_to(here, named[0].start, node.to)
-        if node.marker:
-            width = len(node.marker)
-            if not (stop + width <= stream.end and stream.data[stop : stop + width] == node.marker):
-                if here + width > stream.end or stream.data[here : here + width] != node.marker:
-                    raise self._without_marker(stream, stop)
-                stop = here
-        else:
-            stop = min(stop, stream.bound)
-        data = stream.take(stop - here, node.name)
-        return data if stop == full else record.OddPadding(data)
-
-    def _without_marker(self, stream: Reading, stop: int) -> MalformedPacket:
-        """The marker stands at neither place: the field behind the padding is cut off, or wrong."""
-        parts, width = stream.scopes[-1].header.parts, len(self.node.marker)
-        path = stream.path(parts[parts.index(self.node) + 1].name)
-        if stop + width > stream.end:
-            return MalformedPacket("the data ends before it", path=path, offset=stream.end)
-        found = int.from_bytes(stream.data[stop : stop + width], "little")
-        expected = int.from_bytes(self.node.marker, "little")
-        return MalformedPacket(f"{found:#06x} is not {expected:#06x}", path=path, offset=stop)
-
-    def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
-        stream.write(obj)
-        return obj
-
-
-class _Filling(_Part):
-    node: Fill
-
-    def _parse(self, stream: Reading, context: Any, path: Any) -> bytes:
-        region = stream.regions.pop()
-        assert region.end is not None
-        here, start = stream.tell(), stream.scopes[-1].start
-        stop = _up_to(region.end, start, self.node.to)
-        stop = max(region.end, min(stop, stream.bound))
-        data = stream.take(stop - here, self.node.name)
-        return data if stop == _up_to(here, start, self.node.to) else record.OddPadding(data)
-
-    def _build(self, obj: bytes, stream: Any, context: Any, path: Any) -> Any:
-        stream.write(obj)
-        return obj
-
-
-class _Viewed(_Part):
+class _ViewReader(PartReader):
     node: View
 
     def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
@@ -301,7 +78,7 @@ class _Viewed(_Part):
         return None
 
 
-class _End(_Part):
+class _CloseReader(PartReader):
     def _parse(self, stream: Reading, context: Any, path: Any) -> None:
         if stream.regions[-1].scope is not None:
             stream.close_region()
@@ -310,7 +87,7 @@ class _End(_Part):
         return None
 
 
-class _Nested(_Part):
+class _SubReader(PartReader):
     node: Sub
 
     def __init__(self, node: Sub) -> None:
@@ -345,7 +122,7 @@ def _windowed(
     return value
 
 
-class _Optional(_Part):
+class _MaybeReader(PartReader):
     node: Maybe
 
     def __init__(self, node: Maybe) -> None:
@@ -356,17 +133,17 @@ class _Optional(_Part):
         node = self.node
         if isinstance(node.when, Mark):
             assert node.when is MORE
-            there = stream.tell() < stream.end
+            present = stream.tell() < stream.end
         else:
             value = stream.lookup(node.when)[0]
-            there = value != 0 if node.equals is None else value == node.equals
-        return self.subcon._parsereport(stream, context, path) if there else None
+            present = value != 0 if node.equals is None else value == node.equals
+        return self.subcon._parsereport(stream, context, path) if present else None
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         return None if obj is None else self.subcon._build(obj, stream, context, path)
 
 
-class _Switch(_Part):
+class _ChoiceReader(PartReader):
     node: Choice
 
     def __init__(self, node: Choice) -> None:
@@ -387,7 +164,7 @@ class _Switch(_Part):
         return None if obj is None else self.by_name[obj.schema.name]._build(obj, stream, context, path)
 
 
-class _List(_Part):
+class _RepeatReader(PartReader):
     node: Repeat
 
     def __init__(self, node: Repeat) -> None:
@@ -414,7 +191,7 @@ class _List(_Part):
         return obj
 
 
-class _Deferred(_Part):
+class _EachReader(PartReader):
     node: Each
 
     def __init__(self, node: Each) -> None:
@@ -422,16 +199,16 @@ class _Deferred(_Part):
         self.arms = {value: (field, _Struct(arm)) for value, (field, arm, _) in node.arms.items()}
 
     def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
-        found = cs.ListContainer()
+        items = cs.ListContainer()
         for i, element in enumerate(context[self.node.of]):
             by = follow(element, self.node.by) if self.node.by else 0
             field, arm = self.arms.get(by, ("", None))
-            there = arm is not None and bool(follow(element, field))
+            present = arm is not None and bool(follow(element, field))
             name = f"{self.node.name}[{i}]"
-            found.append(arm.parse_as(stream, name, context, path) if arm and there else None)
-            if found[-1] is not None and self.node.arms[by][2]:
+            items.append(arm.parse_as(stream, name, context, path) if arm and present else None)
+            if items[-1] is not None and self.node.arms[by][2]:
                 self._check_count(stream, name, follow(element, self.node.arms[by][2]))
-        return found
+        return items
 
     def _check_count(self, stream: Reading, name: str, counted: int) -> None:
         path = f"{stream.path(name)}.MaximumCount"
@@ -447,7 +224,7 @@ class _Deferred(_Part):
 
 
 class _Struct(cs.Struct):  # type: ignore[misc]
-    """The parts of a structure, with a scope around them."""
+    """The parts of a structure, read in a scope of their own."""
 
     def __init__(self, header: Header) -> None:
         super().__init__(*(_part_of(part) for part in header.parts))
@@ -501,35 +278,35 @@ class SchemaConstruct(cs.Construct):  # type: ignore[misc]
         return int(self.subcon._sizeof(context, path))
 
 
-_PARTS: Final[dict[type[Any], type[_Part]]] = {
-    UInt: _Int,
-    Flags: _FlagWord,
-    Guid: _GuidBytes,
-    Raw: _Bytes,
-    Text: _Characters,
-    Align: _Padding,
-    Fill: _Filling,
-    Sub: _Nested,
-    Maybe: _Optional,
-    Choice: _Switch,
-    Repeat: _List,
-    Each: _Deferred,
-    View: _Viewed,
-    Close: _End,
+_PARTS: Final[dict[type[Any], type[PartReader]]] = {
+    UInt: IntReader,
+    Flags: FlagsReader,
+    Guid: GuidReader,
+    Raw: RawReader,
+    Text: TextReader,
+    Align: AlignReader,
+    Fill: FillReader,
+    Sub: _SubReader,
+    Maybe: _MaybeReader,
+    Choice: _ChoiceReader,
+    Repeat: _RepeatReader,
+    Each: _EachReader,
+    View: _ViewReader,
+    Close: _CloseReader,
 }
 
 
-def _part_of(part: Part) -> _Part:
+def _part_of(part: Part) -> PartReader:
     return _PARTS[type(part)](part)
 
 
 def construct_of(header: Header) -> SchemaConstruct:
-    """The construct object of a schema."""
+    """Return a construct object for a schema."""
     return SchemaConstruct(header)
 
 
 def read(header: Header, data: bytes, offset: int = 0) -> tuple[Any, int]:
-    """Like `Header.read`, by construct: a Container and the offset behind it."""
+    """Read like `Header.read`, by construct; return a Container and the offset after it."""
     inner = Reading(data[offset:])
     value = header.construct.parse_inner(inner)
     return value, offset + inner.tell()
@@ -538,9 +315,9 @@ def read(header: Header, data: bytes, offset: int = 0) -> tuple[Any, int]:
 def fields_before_error(
     header: Header, data: bytes
 ) -> tuple[dict[str, tuple[int, Any]], MalformedPacket | None]:
-    """The integers and flag words that can be read, by path with offset and value, and the refusal.
+    """Return the readable integers and flag words, by path as (offset, value), and the first refusal.
 
-    Reading goes on behind values that are refused but leave the place of what follows clear.
+    Reading continues past a refused value as long as the offset of the next field is clear.
     """
     inner = Reading(data)
     inner.passed_over = refusals = []

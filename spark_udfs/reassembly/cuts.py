@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from msmqwire.capture import Datagram, Reassembler
 from msmqwire.capture.ip import FIN, RST, SYN
-from msmqwire.dissection.finder import begins_packet
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
+from msmqwire.framing import begins_packet
+from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.packets import packet_length, well_formed
 from spark_udfs.reassembly.flow_decoder import PieceChecker
 from spark_udfs.reassembly.segment_order import Cut, Cuts, place_of
@@ -49,7 +50,6 @@ CUTS: Final = pa.schema({"flow": pa.int64(), "place": pa.int64(), "saved": pa.bi
 """Cuts as rows; ``saved`` is pickled."""
 CHECKS: Final = pa.schema({"flow": pa.int64(), "piece": pa.int32(), "good": pa.bool_()})
 """Whether a piece ends in the state with which the next begins."""
-_HEADER: Final = 12  # up to the end of PacketSize
 
 
 def heads(batches: Iterable[Any]) -> Iterator[Any]:
@@ -65,7 +65,7 @@ def heads(batches: Iterable[Any]) -> Iterator[Any]:
 
 def begins(payload: bytes) -> bool:
     """Whether a segment begins with a packet, as far as it shows: a whole one is well-formed."""
-    if payload[4:8] != b"LIOR" or len(payload) < _HEADER or not begins_packet(payload[:_HEADER]):
+    if len(payload) < PREFIX_SIZE or not begins_packet(payload):
         return False
     size = packet_length(payload)
     return size > len(payload) or well_formed(payload, 0, size)

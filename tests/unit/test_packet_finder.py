@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from msmqwire.dissection.finder import _CREDIT_MAX, _SKIP_SHOWN, PacketFinder, ScanResult, begins_packet
+from msmqwire.dissection.finder import _CREDIT_MAX, _SKIP_SHOWN, PacketFinder, ScanResult
+from msmqwire.framing import begins_packet
 from tests.support import handmade as h
 
 ACK = h.session_ack()

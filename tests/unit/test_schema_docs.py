@@ -7,33 +7,40 @@ import subprocess
 import sys
 from html import unescape
 from itertools import pairwise
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from mkdocs.config import load_config
+from mkdocs.structure.files import Files
 
 from msmqwire.headers import BASE_HEADER, MESSAGE_PROPERTIES_HEADER, USER_HEADER
 from msmqwire.schema import REST, TO_NULL, Align, Close, Flags, Header, Ref, View
 from tests.support.paths import ROOT
 from tools.schema_diagrams import Cell, Mark, diagram
-from tools.schema_docs import FOLDER, differences, main, pages
+from tools.schema_docs import pages
 from tools.schema_words import length_words, page_name, size_words, structures
 
 STRUCTURES = structures()
 SVG = "{http://www.w3.org/2000/svg}"
+PAGES = pages()
 EVERY_STRUCTURE = pytest.mark.parametrize("header", STRUCTURES.values(), ids=STRUCTURES.keys())
 
 
 def page(name: str) -> str:
-    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return PAGES[f"{name}.md"]
 
 
 def labels(svg: str) -> list[str]:
     return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
-def test_the_committed_pages_are_what_the_schemas_say(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check"]) == 0, capsys.readouterr().err
+def test_the_hook_adds_every_page_to_the_site() -> None:
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    files = config.plugins.on_files(Files([]), config=config)
+    assert {file.src_uri: file.content_string for file in files} == {
+        f"wire/{name}": content for name, content in PAGES.items()
+    }
+    assert next(iter(files)).src_uri == "wire/index.md"
 
 
 def test_every_structure_of_a_fresh_process_has_its_page() -> None:
@@ -43,26 +50,10 @@ def test_every_structure_of_a_fresh_process_has_its_page() -> None:
     assert set(run.stdout.splitlines()) == set(STRUCTURES)
 
 
-def test_the_check_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([], tmp_path) == 0
-    assert main(["--check"], tmp_path) == 0
-    (tmp_path / "Ping.md").write_text("by hand")
-    (tmp_path / "Pong.md").write_text("left over")
-    (tmp_path / "Ping.svg").unlink()
-    assert main(["--check"], tmp_path) == 1
-    error = capsys.readouterr().err
-    assert f"{tmp_path / 'Ping.md'} is out of date\n" in error
-    assert f"{tmp_path / 'Ping.svg'} is missing\n" in error
-    assert f"{tmp_path / 'Pong.md'} is left over\n" in error
-    assert "Run `python tools/schema_docs.py`" in error
-    assert main([], tmp_path) == 0
-    assert list(differences(pages(), tmp_path)) == []
-
-
 @EVERY_STRUCTURE
 def test_every_field_is_on_its_page_and_in_its_diagram(header: Header) -> None:
     content = page(page_name(header))
-    drawn = labels((FOLDER / f"{page_name(header)}.svg").read_text(encoding="utf-8"))
+    drawn = labels(PAGES[f"{page_name(header)}.svg"])
     for part in header.parts:
         if isinstance(part, Close):
             continue
@@ -71,7 +62,7 @@ def test_every_field_is_on_its_page_and_in_its_diagram(header: Header) -> None:
         for name in part.req:
             assert name in content
         if isinstance(part, Flags):
-            svg = (FOLDER / f"{page_name(header)}-{part.name}.svg").read_text(encoding="utf-8")
+            svg = PAGES[f"{page_name(header)}-{part.name}.svg"]
             for bits in part.parts:
                 assert f"`0x{bits.mask:0{part.bits // 4}X}` | <code" in content
                 assert f">{bits.name}</code>" in content
@@ -118,7 +109,7 @@ def test_the_flags_of_user_header() -> None:
 
 
 def test_the_diagram_of_base_header() -> None:
-    svg = (FOLDER / "BaseHeader.svg").read_text(encoding="utf-8")
+    svg = PAGES["BaseHeader.svg"]
     names = [label for label in labels(svg) if not label.isdigit()]
     assert names == [part.name for part in BASE_HEADER.parts]
     assert labels(svg)[35:].count("12") == 1  # the offset of TimeToReachQueue

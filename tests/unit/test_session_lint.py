@@ -420,9 +420,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         session.packet("c2s", transactional(1, ordinal=ordinal))
     for number in range(2, 20):
         session.packet("c2s", transactional(number, ordinal=19))
-    known = session._sequences
-    assert len(known._known) == len(known._by_id) == 4
-    assert all(len(sequence.messages) <= 4 for sequence in known._known.values())
+    sequences = session._sequences
+    assert len(sequences._sequences) == len(sequences._by_id) == 4
+    assert all(len(sequence.messages) <= 4 for sequence in sequences._sequences.values())
     assert found(session, "c2s", transactional(3, ordinal=19)) == []  # forgotten: no judgement
 
 

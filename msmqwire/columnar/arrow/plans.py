@@ -17,7 +17,7 @@ from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled import variable_cells as cells
 from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64
 from msmqwire.columnar.compiled.generated import PLACES
-from msmqwire.columnar.compiled.packet import LAYOUTS, bits
+from msmqwire.columnar.compiled.packet import LAYOUTS
 from msmqwire.constants import class_name
 from msmqwire.headers import SECURITY_HEADER, USER_HEADER
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue
@@ -191,7 +191,7 @@ def span_plans(columns: Sequence[Column], body_limit: int | None) -> tuple[Any, 
             _plan_span(_SENDER if form == "sender" else column.paths[0], plan)
         if form == "sender":
             slot, plus, _ = PLACES["UserMessage"]["SecurityHeader.Flags"]
-            mask = bits(SECURITY_HEADER, "Flags.ST").mask
+            mask = SECURITY_HEADER.bits("Flags.ST").mask
             plan[:, [cells.T_SLOT, cells.T_PLUS, cells.T_MASK]] = slot, plus, mask
         kinds = np.flatnonzero(plan[:, cells.SLOT] >= 0)
         span[cells.S_KINDS] = -1 if form == "where" else (1 << kinds).sum()
@@ -216,8 +216,8 @@ def _plan_queue(column: Column, plan: Any) -> None:
         plan[kind, [cells.Q_FLAGS_SLOT, cells.Q_FLAGS]] = places["UserHeader.Flags"][:2]
         plan[kind, cells.Q_SOURCE] = places["UserHeader.SourceQueueManager"][1]
         plan[kind, cells.Q_TARGET] = places["UserHeader.QueueManagerAddress"][1]
-        plan[kind, cells.Q_SHIFT] = bits(USER_HEADER, word).shift
+        plan[kind, cells.Q_SHIFT] = USER_HEADER.bits(word).shift
         plan[kind, [cells.Q_SLOT, cells.Q_PLUS]] = places[f"UserHeader.{name}"][:2]
         if column.convert is response_queue:
-            plan[kind, cells.Q_ADMIN_SHIFT] = bits(USER_HEADER, "Flags.AQ").shift
+            plan[kind, cells.Q_ADMIN_SHIFT] = USER_HEADER.bits("Flags.AQ").shift
             plan[kind, [cells.Q_ADMIN_SLOT, cells.Q_ADMIN_PLUS]] = places["UserHeader.AdminQueue"][:2]

@@ -23,11 +23,11 @@ from msmqwire.headers.acknowledgements import (
     ORDER_QUEUE_IDENTIFIER,
     ORDER_QUEUE_NAME,
 )
-from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
+from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, PREFIX_SIZE, SIGNATURE, VERSION
 from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
+from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
-from msmqwire.schema.nodes import Bits, Flags, Header
 
 KINDS: Final = (
     "UserMessage",
@@ -45,29 +45,20 @@ USER, ORDER, FINAL, ACK, ESTABLISH, PARAMETERS, PING_KIND, BAD, SKIPPED = range(
 LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "ConnectionParameters", "Ping")
 """For each kind of packet, where `generated.PLACES` has its fields."""
 
-JUDGED: Final = 12  # bytes up to the end of PacketSize
-
-
-def bits(header: Header, path: str) -> Bits:
-    """The named bits of a flag word."""
-    word, name = path.split(".")
-    node = header.part(word)
-    assert isinstance(node, Flags)
-    return next(part for part in node.parts if part.name == name)
-
+JUDGED: Final = PREFIX_SIZE
 
 _MESSAGE: Final = PLACES["UserMessage"]
 _FLAGS_AT: Final = _MESSAGE["BaseHeader.Flags"][1]
 _SIGNATURE_AT: Final = _MESSAGE["BaseHeader.Signature"][1]
 _SIZE_AT: Final = _MESSAGE["BaseHeader.PacketSize"][1]
-_INTERNAL: Final = bits(BASE_HEADER, "Flags.IN").mask
-_SESSION: Final = bits(BASE_HEADER, "Flags.SH").mask
+_INTERNAL: Final = BASE_HEADER.bits("Flags.IN").mask
+_SESSION: Final = BASE_HEADER.bits("Flags.SH").mask
 _KIND_AT: Final = PLACES["SessionAck"]["InternalHeader.Flags"][1]
-_KIND_MASK: Final = bits(INTERNAL_HEADER, "Flags.PT").mask
+_KIND_MASK: Final = INTERNAL_HEADER.bits("Flags.PT").mask
 _KIND_END: Final = _KIND_AT + PLACES["SessionAck"]["InternalHeader.Flags"][2]
 _USER_FLAGS_AT: Final = _MESSAGE["UserHeader.Flags"][1]
 _QUEUE_AT: Final = _MESSAGE["UserHeader.DestinationQueue"][1]
-_QUEUE_KIND_SHIFT: Final = bits(USER_HEADER, "Flags.DQ").shift
+_QUEUE_KIND_SHIFT: Final = USER_HEADER.bits("Flags.DQ").shift
 _NUMBER_AT: Final = _QUEUE_AT + QUEUE["PrivateQueueFormatNameId.PrivateQueueIdentifier"]
 _COUNT_AT: Final = _QUEUE_AT + QUEUE["DirectQueueFormatName.Count"]
 _NAME_AT: Final = _QUEUE_AT + QUEUE["DirectQueueFormatName.DirectFormatName"]
@@ -95,7 +86,7 @@ def packet_length(buf: Any, at: int) -> int:
     ):
         return -1
     flags = u16(buf, at + _FLAGS_AT)
-    return size + 16 if flags & _SESSION and not flags & _INTERNAL else size
+    return size + SESSION_HEADER_SIZE if flags & _SESSION and not flags & _INTERNAL else size
 
 
 @jit
