@@ -57,7 +57,7 @@ def reassembled(path: Path) -> dict[int, dict[str, bytes]]:
         node = f"{src}:{event.flow.src_port}"
         streams[event.flow.stream][node] += event.data if isinstance(event, Data) else b""
         if isinstance(event, End):
-            assert event.how in ("fin", "capture", "reused")
+            assert event.reason in ("fin", "capture", "reused")
     return streams
 
 

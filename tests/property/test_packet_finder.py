@@ -147,7 +147,7 @@ def test_letting_go_at_any_time_loses_no_count(parts, when):
     for number, data in enumerate(parts):
         run.feed(data)
         if number in when:
-            run.add(run.finder.let_go())
+            run.add(run.finder.discard())
             assert run.finder.held == 0
     run.end()
 

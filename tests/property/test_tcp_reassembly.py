@@ -62,7 +62,7 @@ def test_any_segmentation_order_repetition_and_overlap(sent, isn, closed):
     events = run(segments)
     assert text(events) == data
     assert not any(isinstance(event, Gap) for event in events)
-    assert [event.how for event in events if isinstance(event, End)] == ["fin" if closed else "capture"]
+    assert [event.reason for event in events if isinstance(event, End)] == ["fin" if closed else "capture"]
     place = 0
     for event in events:
         assert not event.flow.midstream

@@ -12,7 +12,7 @@ from msmqwire.capture.tcp import (
     ACKED_NS,
     ACKED_SEGMENTS,
     CLOCK_BACK_NS,
-    HOLE_NS_MAX,
+    GAP_NS_MAX,
     IDLE_NS_MAX,
     START_NS,
     START_SEGMENTS,
@@ -64,7 +64,8 @@ class Wire:
 def short(events: Iterable[Event]) -> list[object]:
     """Data as bytes, gaps as (size, reason), ends as their name."""
     return [
-        e.data if isinstance(e, Data) else (e.size, e.reason) if isinstance(e, Gap) else e.how for e in events
+        e.data if isinstance(e, Data) else (e.size, e.reason) if isinstance(e, Gap) else e.reason
+        for e in events
     ]
 
 
@@ -348,7 +349,7 @@ def test_an_acknowledged_hole_is_given_up_after_some_segments():
 def test_a_hole_without_acknowledgements_is_given_up_by_time():
     wire = Wire()
     wire.a(1003, b"cd")
-    wire.wait(HOLE_NS_MAX - 2 * MS)
+    wire.wait(GAP_NS_MAX - 2 * MS)
     assert wire.a(1005, b"e") == []
     wire.wait(MS)
     assert short(wire.a(1006, b"f")) == [(2, "timeout"), b"cd", b"e", b"f"]
@@ -358,7 +359,7 @@ def test_progress_puts_time_off():
     wire = Wire()
     wire.a(1100, b"forged")
     for at in range(40):
-        wire.wait(HOLE_NS_MAX // 2)
+        wire.wait(GAP_NS_MAX // 2)
         assert short(wire.a(1001 + at, b"x")) == [b"x"]
 
 

@@ -206,9 +206,9 @@ def test_a_hole_between_packets():
 def test_letting_go_skips_the_packet():
     finder = PacketFinder()
     finder.feed(MESSAGE[:200], 1, 1)
-    (skipped,) = finder.let_go()
+    (skipped,) = finder.discard()
     assert (skipped.size, skipped.frames, finder.held) == (200, (1,), 0)
-    assert finder.let_go() == []
+    assert finder.discard() == []
     found = finder.feed(MESSAGE[200:] + ACK, 2, 2) + finder.end()
     assert kinds(found) == [
         ("the rest of a packet that is not whole", len(MESSAGE) - 200),
@@ -219,7 +219,7 @@ def test_letting_go_skips_the_packet():
 def test_letting_go_of_a_bad_header():
     finder = PacketFinder()
     finder.feed(h.base_header(1)[:13], 1, 1)
-    found = finder.let_go() + finder.feed(h.base_header(1)[13:] + ACK, 2, 2) + finder.end()
+    found = finder.discard() + finder.feed(h.base_header(1)[13:] + ACK, 2, 2) + finder.end()
     assert [size for _, size in kinds(found)] == [13, 3, 36]
 
 
