@@ -74,7 +74,7 @@ class IpDecoder:
     Attributes:
         ignored: how many records yielded nothing, by reason: ``unknown-link`` (an unknown link type),
             ``not-ip``, ``cut`` (before the end of the TCP or UDP header), ``bad-ip``, ``bad-tcp``,
-            ``bad-udp`` (inconsistent headers), ``other-protocol``, and ``bad-fragment``, ``fragment-timeout``,
+            ``bad-udp`` (inconsistent headers), ``other-protocol``, ``bad-fragment``, ``fragment-timeout`` and
             ``fragment-limit`` (fragments of a datagram that was never completed). Fragments of a datagram
             that is still incomplete are not counted.
     """

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire.capture import Record, open_records, record_index, source
-from msmqwire.capture.record_index import Mark, can_be_cut, every
+from msmqwire.capture.record_index import RecordPosition, is_splittable, one_per_step
 from msmqwire.capture.splits import Index, Window, last_part, plan
 from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
@@ -43,7 +43,7 @@ def through_windows(windows: list[Window]) -> Reading:
                     records.append(record._replace(number=0))
         except CaptureError as error:
             assert number == len(windows) - 1
-            return records, (error.why, window.place(error.offset))
+            return records, (error.why, window.file_offset(error.offset))
     return records, None
 
 
@@ -133,19 +133,19 @@ def test_windows_are_the_file(data: bytes, split_size: int) -> None:
         assert through_windows(windows) == whole(path)
 
 
-def told(window: Window, **how: Any) -> tuple[list[Mark], tuple[str, int] | None]:
-    """The marks of a window and its error, with its place."""
-    found: list[Mark] = []
+def positions(window: Window, **options: Any) -> tuple[list[RecordPosition], tuple[str, int] | None]:
+    """The record positions of a window and its error, with its offset."""
+    found: list[RecordPosition] = []
     try:
-        found.extend(record_index.marks(window, **how))
+        found.extend(record_index.record_positions(window, **options))
     except CaptureError as error:
         return found, (error.why, error.offset)
     return found, None
 
 
-def of_interest(records: list[Mark], step: int) -> list[Mark]:
+def of_interest(records: list[RecordPosition], step: int) -> list[RecordPosition]:
     """The first record of all in each step, and the last."""
-    cut, found = 0, list[Mark]()
+    cut, found = 0, list[RecordPosition]()
     for mark in records:
         if mark.start >= cut:
             found.append(mark)
@@ -159,17 +159,20 @@ def test_what_is_passed_over_changes_nothing(data: bytes, step: int, chunk: int,
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder, "a.cap")
         path.write_bytes(data)
-        if not can_be_cut(str(path)):
+        if not is_splittable(str(path)):
             return
         windows = [Window(str(path), b"", 0, len(data)), plan(str(path), 2000)[-1]]
-        expected = [told(window) for window in windows]
+        expected = [positions(window) for window in windows]
         planned = plan(str(path), step)
         if small:
             patch.setattr(record_index, "CHUNK_SIZE", chunk)
             patch.setattr(source, "CHUNK_SIZE", chunk)
         for window, (records, error) in zip(windows, expected, strict=True):
-            assert told(window, after=every(1), skip=skip_records) == (records, error)
-            assert told(window, after=every(step), skip=skip_records) == (of_interest(records, step), error)
+            assert positions(window, next_offset=one_per_step(1), skip=skip_records) == (records, error)
+            assert positions(window, next_offset=one_per_step(step), skip=skip_records) == (
+                of_interest(records, step),
+                error,
+            )
         assert plan(str(path), step, skip=skip_records) == planned
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.capture import open_records
 from msmqwire.capture.pcap_search import SEARCH_MAX, find_record
-from msmqwire.capture.splits import Index, located_records, plan
+from msmqwire.capture.splits import Index, plan, records_with_offsets
 from msmqwire.errors import CaptureError
 from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
@@ -55,7 +55,7 @@ def test_what_cannot_be_cut_is_one_window(tmp_path: Path, pack: object) -> None:
     (window,) = plan(str(path), 100)
     assert (window.head, window.start, window.end) == (b"", 0, path.stat().st_size)
     with window.open() as stream, pytest.raises(CaptureError):
-        list(located_records(stream))
+        list(records_with_offsets(stream))
 
 
 def test_no_window_starts_behind_a_damaged_place(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_places_in_a_file_and_in_a_packed_one(tmp_path: Path) -> None:
         path.write_bytes(content)
         (window,) = plan(str(path), 0)
         with window.open() as stream:
-            assert [place for place, _ in located_records(stream)] == starts
+            assert [offset for offset, _ in records_with_offsets(stream)] == starts
     last = plan(str(tmp_path / "a"), 2000)[-1]
     with last.open() as stream:
-        assert [place for place, _ in located_records(stream)] == starts[4:]
+        assert [offset for offset, _ in records_with_offsets(stream)] == starts[4:]
 
 
 @pytest.mark.parametrize("damaged", [False, True], ids=["cut", "damaged"])
