@@ -28,7 +28,7 @@ class DirectionSnapshot:
         last_ns: when the last segment of the direction was captured.
         frame: the number of the frame that carried it.
         segments: the beginning of a packet: bytes, frame and time of each segment.
-        taken: how many bytes the finder was not fed since the snapshot was taken.
+        taken: how many bytes the faster reader has scanned since it took the direction over.
         ignored: how many bytes were skipped before the connection was recognised, with the last frame of
             them and its time.
         out_of_order: segments buffered beyond a gap.
