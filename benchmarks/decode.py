@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.captures import BAD, Made, write, write_flow
+from benchmarks.captures import BAD, CaptureSummary, write, write_flow
 from benchmarks.readers import measured
 
 SMALL: Final = 5000
@@ -58,7 +58,7 @@ FLOOR_AIM: Final = 8.0
 
 def compare(folder: Path, small: Path, frames: int) -> dict[str, float]:
     """Prints a line for each reader; their frames a second."""
-    made: dict[int, tuple[Path, Made]] = {}
+    made: dict[int, tuple[Path, CaptureSummary]] = {}
     for part in sorted({row.part for row in ROWS}):
         path = folder / f"mixed-{part}.part"
         made[part] = path, write(path, max(SMALL, frames // part))
@@ -95,7 +95,7 @@ def compare(folder: Path, small: Path, frames: int) -> dict[str, float]:
 def in_trouble(folder: Path, small: Path, frames: int) -> None:
     """Prints what reading a capture of a bad network takes."""
     path = folder / "bad.part"
-    made = write(path, frames, trouble=BAD)
+    made = write(path, frames, impairment=BAD)
     found = measured(OURS.reader, path, first=small, runs=3)
     speed = made.frames / found["seconds"]
     print(

@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.captures import Made, write
+from benchmarks.captures import CaptureSummary, write
 from benchmarks.readers import measured
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -232,7 +232,7 @@ def spark_measured(cores: int, small: Path, paths: list[Path]) -> dict[str, Any]
     return result
 
 
-def decoder_lines(small: Path, captures: list[tuple[Path, Made]]) -> tuple[list[Line], list[int]]:
+def decoder_lines(small: Path, captures: list[tuple[Path, CaptureSummary]]) -> tuple[list[Line], list[int]]:
     """The decoder alone, and how many rows each capture has."""
     lines, rows = [], []
     most = 0.0
@@ -246,7 +246,9 @@ def decoder_lines(small: Path, captures: list[tuple[Path, Made]]) -> tuple[list[
     return lines, rows
 
 
-def spark_lines(cores: int, small: Path, captures: list[tuple[Path, Made]], rows: list[int]) -> list[Line]:
+def spark_lines(
+    cores: int, small: Path, captures: list[tuple[Path, CaptureSummary]], rows: list[int]
+) -> list[Line]:
     """Spark on so many cores; prints it when the rows are not those of the decoder."""
     found = spark_measured(cores, small, [path for path, _ in captures])
     memory = found["memory"]

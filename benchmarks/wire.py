@@ -1,10 +1,10 @@
-"""Reading and writing one packet, side by side with what one would use instead.
+"""Benchmark of parsing and building one packet, compared with other libraries.
 
     python benchmarks/wire.py
 
 The packet is a UserMessage of five headers (Base, User, Transaction, Properties, Session) with a direct
-format name, a label and a body of 1 KiB. The measure is what construct takes in the same run for a bare
-header of 16 bytes of integers. Prints microseconds (best of several rounds) and the ratio to that.
+format name, a label and a body of 1 KiB. The reference is the time of construct in the same run for a bare
+header of 16 bytes of integers. Prints microseconds (best of several rounds) and the ratio to the reference.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ DATA = msmqwire.build(MESSAGE)
 
 
 class ByHand:
-    """The same packet read field by field with struct, as code generators do; nothing is checked."""
+    """The same packet parsed field by field with struct, as generated code does, without checks."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.offset = data, 0
         self.base = [self.u1(), self.u1(), self.u2(), self.u4(), self.u4(), self.u4()]
-        start = self.at
+        start = self.offset
         self.user: list[Any] = [self.guid(), self.guid(), self.u4(), self.u4(), self.u4(), self.u4()]
         self.queue = self.bytes(self.u2()).decode("utf-16-le")
-        self.at += (start - self.at) % 4
+        self.offset += (start - self.offset) % 4
         self.transaction = [self.u4(), self.u4(), self.u4(), self.u4(), self.u4()]
         self.properties: list[Any] = [self.u1(), self.u1(), self.u2(), self.bytes(20)]
         self.properties += [self.u4() for _ in range(8)]
         self.label = self.bytes(2 * self.properties[1]).decode("utf-16-le")
         self.body = self.bytes(self.properties[6])
-        self.at += -self.at % 4
+        self.offset += -self.offset % 4
         self.session = [self.u2(), self.u2(), self.u4(), self.u2(), self.u2(), self.u2(), self.u2()]
-        assert self.at == len(data)
+        assert self.offset == len(data)
 
     def take(self, fmt: str, size: int) -> int:
-        (value,) = struct.unpack_from(fmt, self.data, self.at)
-        self.at += size
+        (value,) = struct.unpack_from(fmt, self.data, self.offset)
+        self.offset += size
         return int(value)
 
     def u1(self) -> int:
@@ -85,15 +85,15 @@ class ByHand:
         return self.take("<I", 4)
 
     def bytes(self, size: int) -> bytes:
-        self.at += size
-        return self.data[self.at - size : self.at]
+        self.offset += size
+        return self.data[self.offset - size : self.offset]
 
     def guid(self) -> UUID:
         return UUID(bytes_le=self.bytes(16))
 
 
 def scapy_base_header() -> tuple[Any, Any]:
-    """A scapy layer for the bare header: to dissect, and to build."""
+    """Return functions that dissect and build the bare header with a scapy layer."""
     from scapy.fields import ByteField, LEIntField, LEShortField
     from scapy.packet import Packet
 
@@ -112,7 +112,7 @@ def scapy_base_header() -> tuple[Any, Any]:
 
 
 def best(action: Callable[[], Any]) -> float:
-    """Microseconds a call, the best of seven rounds of at least 50 ms."""
+    """Return microseconds per call, the best of seven rounds of at least 50 ms."""
     timer = timeit.Timer(action)
     count, seconds = timer.autorange(lambda _n, _s: None)
     count = max(1, round(count * 0.05 / seconds))
@@ -126,7 +126,7 @@ def main() -> None:
     base = BASE_HEADER.read(DATA)[0]
     assert msmqwire.parse(DATA) == MESSAGE
     rows: list[tuple[str, Callable[[], Any], Callable[[], Any] | None]] = [
-        ("bare header, construct (the measure)", lambda: BARE.parse(head), lambda: BARE.build(bare)),
+        ("bare header, construct (the reference)", lambda: BARE.parse(head), lambda: BARE.build(bare)),
         ("bare header, scapy", scapy_parse, scapy_build),
         ("BaseHeader, msmqwire", lambda: BASE_HEADER.read(head), lambda: BASE_HEADER.build(base)),
         (f"UserMessage of {len(DATA)} bytes, msmqwire", lambda: msmqwire.parse(DATA), MESSAGE.to_bytes),
@@ -139,15 +139,17 @@ def main() -> None:
         ("the same, msmqwire, to and from JSON", MESSAGE.to_json, lambda: msmqwire.from_json(as_json)),
     ]
     as_json = MESSAGE.to_json()
-    measure = [best(action) for action in rows[0][1:] if action]
+    reference = [best(action) for action in rows[0][1:] if action]
     print(f"{'':<46} {'parse µs':>9} {'ratio':>7} {'build µs':>9} {'ratio':>7}")
     for name, *actions in rows:
         cells = ""
-        for action, one in zip(actions, measure, strict=True):
-            taken = best(action) if action else 0.0
-            cells += f" {taken:>9.2f} {taken / one:>7.2f}" if action else f" {'':>9} {'':>7}"
+        for action, reference_us in zip(actions, reference, strict=True):
+            elapsed_us = best(action) if action else 0.0
+            cells += (
+                f" {elapsed_us:>9.2f} {elapsed_us / reference_us:>7.2f}" if action else f" {'':>9} {'':>7}"
+            )
         print(f"{name:<46}{cells}")
-    print(f"aim: a UserMessage in no more than 5.00 of the measure (Python {sys.version.split()[0]})")
+    print(f"aim: a UserMessage in no more than 5.00 of the reference (Python {sys.version.split()[0]})")
 
 
 if __name__ == "__main__":

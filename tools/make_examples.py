@@ -1,8 +1,8 @@
-"""Makes the captures in examples/: ``python tools/make_examples.py``; ``--check`` compares only.
+"""Generate the captures in examples/: ``python tools/make_examples.py``; ``--check`` only compares.
 
-session.pcap holds the eight frames of [MS-MQQB] chapter 4, as tests/vectors has them, put on the wire
-between two hosts. hostile.pcapng holds what an analyst may meet: disorder, holes, malformed packets,
-known shapes of attack, and traffic that is not MSMQ.
+session.pcap contains the eight frames of [MS-MQQB] chapter 4, from tests/vectors, exchanged between two
+hosts. hostile.pcapng contains what an analyst may encounter: disorder, gaps, malformed packets, known shapes
+of attack, and traffic that is not MSMQ.
 """
 
 from __future__ import annotations
@@ -28,33 +28,35 @@ QM_SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 
 
 def vector(number: int) -> bytes:
-    """Frame 1 to 8 of [MS-MQQB] chapter 4."""
+    """Return frame 1 to 8 of [MS-MQQB] chapter 4."""
     paths = ROOT.glob(f"tests/vectors/MS-MQQB-4.1.{number}-*.hex")
     path = next(p for p in paths if ".printed" not in p.name)
     return bytes.fromhex(path.read_text(encoding="ascii"))
 
 
 def session() -> bytes:
-    """The captured session: pings over UDP, then a session with one express message."""
+    """Return the captured session: pings over UDP, then a session with one express message."""
     ping = [
         Frame(START_NS, net.ethernet(net.udp_packet(vector(1), CLIENT, 4057, SERVER, 3527))),
         Frame(START_NS + STEP_NS, net.ethernet(net.udp_packet(vector(2), SERVER, 3527, CLIENT, 4057))),
     ]
-    talk = TcpConversation((CLIENT, 49759), (SERVER, 1801), start_ns=START_NS + 2 * STEP_NS, step_ns=STEP_NS)
-    talk.handshake().send(vector(3)).send(vector(4), by_client=False)
-    talk.send(vector(5)).send(vector(6), by_client=False)
-    talk.send(vector(7)).send(vector(8), by_client=False)
-    talk.close()
-    return net.pcap_bytes([*ping, *talk.frames], nanoseconds=True)
+    conversation = TcpConversation(
+        (CLIENT, 49759), (SERVER, 1801), start_ns=START_NS + 2 * STEP_NS, step_ns=STEP_NS
+    )
+    conversation.handshake().send(vector(3)).send(vector(4), by_client=False)
+    conversation.send(vector(5)).send(vector(6), by_client=False)
+    conversation.send(vector(7)).send(vector(8), by_client=False)
+    conversation.close()
+    return net.pcap_bytes([*ping, *conversation.frames], nanoseconds=True)
 
 
 def build(kind: str, **fields: Any) -> bytes:
-    """A packet from the fields that matter."""
+    """Build a packet from the fields that matter."""
     return msmqwire.build({"packet": kind, "fields": fields})
 
 
 def greeting() -> tuple[bytes, bytes, bytes, bytes]:
-    """A handshake: request and response of EstablishConnection and ConnectionParameters."""
+    """Return a handshake: request and response of EstablishConnection and ConnectionParameters."""
     guids = {"ClientGuid": QM_CLIENT, "ServerGuid": QM_SERVER, "TimeStamp": 501140046}
     establish = build("EstablishConnection", EstablishConnectionHeader=guids)
     parameters = build("ConnectionParameters", ConnectionParametersHeader={"RecoverableAckTimeout": 1496})
@@ -62,7 +64,7 @@ def greeting() -> tuple[bytes, bytes, bytes, bytes]:
 
 
 def message(number: int, body: bytes, label: str, **more: Any) -> bytes:
-    """A message to a private queue of the server."""
+    """Build a message to a private queue of the server."""
     user = {
         "SourceQueueManager": QM_CLIENT,
         "SentTime": START_NS // 1_000_000_000,
@@ -74,32 +76,34 @@ def message(number: int, body: bytes, label: str, **more: Any) -> bytes:
     return build("UserMessage", UserHeader=user, MessagePropertiesHeader=properties, **more)
 
 
-def text(words: str) -> bytes:
-    return words.encode("utf-16-le")
+def text(content: str) -> bytes:
+    return content.encode("utf-16-le")
 
 
-def conversation(port: int, at: float, *, client: str = CLIENT, server_port: int = 1801) -> TcpConversation:
-    """A connection that begins `at` seconds after the start."""
+def connection(port: int, at: float, *, client: str = CLIENT, server_port: int = 1801) -> TcpConversation:
+    """Return a connection that begins `at` seconds after the start."""
     start = START_NS + round(at * 1e9)
     return TcpConversation((client, port), (SERVER, server_port), start_ns=start, step_ns=STEP_NS)
 
 
-def opened(talk: TcpConversation) -> TcpConversation:
+def opened(conversation: TcpConversation) -> TcpConversation:
     ec, ec_response, cp, cp_response = greeting()
-    talk.handshake().send(ec).send(ec_response, by_client=False)
-    return talk.send(cp).send(cp_response, by_client=False)
+    conversation.handshake().send(ec).send(ec_response, by_client=False)
+    return conversation.send(cp).send(cp_response, by_client=False)
 
 
 def orderly(rng: random.Random) -> list[Frame]:
-    """Messages of several kinds; the network delivers them in disorder."""
-    talk = opened(conversation(50001, 1.0))
-    talk.send(message(1, text("express"), "plain"))
+    """Return messages of several kinds, delivered out of order."""
+    conversation = opened(connection(50001, 1.0))
+    conversation.send(message(1, text("express"), "plain"))
     sequence = {"TxSequenceID": {"Ordinal": 1, "TimeStamp": 1772366400}}
     for n in (1, 2, 3):
         header = {**sequence, "TxSequenceNumber": n, "PreviousTxSequenceNumber": n - 1}
         header["Flags"] = {"FM": n == 1, "LM": n == 3, "ID": 7}
-        talk.send(message(1 + n, text(f"step {n} ") * 300, f"transaction {n}", TransactionHeader=header))
-    talk.send(
+        conversation.send(
+            message(1 + n, text(f"step {n} ") * 300, f"transaction {n}", TransactionHeader=header)
+        )
+    conversation.send(
         message(
             5,
             b'<?xml version="1.0"?>\r\n<string>for two</string>',
@@ -115,54 +119,56 @@ def orderly(rng: random.Random) -> list[Frame]:
         )
     )
     stored = {"AckSequenceNumber": 5, "RecoverableMsgAckSeqNumber": 1, "RecoverableMsgAckFlags": 0b111}
-    talk.send(build("SessionAck", SessionHeader=stored), by_client=False)
+    conversation.send(build("SessionAck", SessionHeader=stored), by_client=False)
     body = {"TxSequenceNumber": 3, "TxPreviousSequenceNumber": 2, **sequence}
     user = {"SourceQueueManager": QM_SERVER, "QueueManagerAddress": QM_CLIENT}
-    talk.send(build("OrderAck", UserHeader=user, OrderAckBody=body), by_client=False)
-    talk.close()
-    return net.disorder(talk.frames, rng, reorder=0.3, duplicate=0.2, overlap=0.2, resegment=0.3)
+    conversation.send(build("OrderAck", UserHeader=user, OrderAckBody=body), by_client=False)
+    conversation.close()
+    return net.disorder(conversation.frames, rng, reorder=0.3, duplicate=0.2, overlap=0.2, resegment=0.3)
 
 
 def attacked() -> list[Frame]:
-    """Shapes of attack: sizes that reach past the packet or wrap around."""
-    talk = opened(conversation(50666, 2.0, client=STRANGER))
+    """Return shapes of attack: sizes that exceed the packet or wrap around."""
+    conversation = opened(connection(50666, 2.0, client=STRANGER))
     srmp = {
         "SRMPEnvelopeHeader": {"Data": "<se:Envelope/>"},
         "CompoundMessageHeader": {"Data": b"POST /msmq"},
     }
     jump = {**srmp, "SRMPEnvelopeHeader": {"DataLength": 0x80000000, "Data": "<se:Envelope/>"}}
-    talk.send(message(1, b"", "jump", **jump))
+    conversation.send(message(1, b"", "jump", **jump))
     huge = {**srmp, "CompoundMessageHeader": {"HTTPBodySize": 0xFFFFFFF0, "Data": b"POST /msmq"}}
-    talk.send(message(2, b"", "compound", **huge))
-    talk.send(message(3, b"", "count", MultiQueueFormatHeader={"Destination": {"ElementCount": 0x10000000}}))
-    talk.send(message(4, b"", "id", MultiQueueFormatHeader={"Response": {"HeaderID": 0x4141}}))
-    talk.send(message(5, b"", "label")[:-4] + b"\xff" * 4)
+    conversation.send(message(2, b"", "compound", **huge))
+    conversation.send(
+        message(3, b"", "count", MultiQueueFormatHeader={"Destination": {"ElementCount": 0x10000000}})
+    )
+    conversation.send(message(4, b"", "id", MultiQueueFormatHeader={"Response": {"HeaderID": 0x4141}}))
+    conversation.send(message(5, b"", "label")[:-4] + b"\xff" * 4)
     impossible = build("SessionAck", BaseHeader={"PacketSize": 0xFFFFFFFF})
-    talk.send(impossible).send(message(6, text("after it"), "still found"))
-    talk.reset()
-    return talk.frames
+    conversation.send(impossible).send(message(6, text("after it"), "still found"))
+    conversation.reset()
+    return conversation.frames
 
 
 def broken() -> list[Frame]:
-    """Connections of which a part is missing, and one on an unusual port."""
-    late = conversation(50002, 3.0)
+    """Return connections of which a part is missing, and one on an unusual port."""
+    late = connection(50002, 3.0)
     late.send(message(7, text("x") * 900, "its start is not captured")[700:])
     late.send(message(8, text("found again"), "resumed"))
-    lossy = opened(conversation(50003, 4.0))
+    lossy = opened(connection(50003, 4.0))
     lossy.send(message(1, text("y") * 3000, "has a hole")).send(message(2, text("z"), "after the hole"))
     lossy.close()
     data = [i for i, f in enumerate(lossy.frames) if f.segment and len(f.segment.payload) == 1460]
     del lossy.frames[data[1]]
-    other = opened(conversation(50004, 5.0, server_port=18010))
+    other = opened(connection(50004, 5.0, server_port=18010))
     other.send(message(1, text("elsewhere"), "on another port")).close()
-    end = opened(conversation(50005, 6.0))
+    end = opened(connection(50005, 6.0))
     end.send(message(1, text("cut") * 500, "the capture ends here")[:1200])
     return net.merged(late.frames, lossy.frames, other.frames, end.frames)
 
 
-def around() -> list[Frame]:
-    """What else is on a network: a web page, a name lookup, a ping that is none, VLANs and fragments."""
-    web = conversation(50080, 0.5, server_port=80)
+def unrelated() -> list[Frame]:
+    """Return other traffic: HTTP, DNS, ARP, a ping in a VLAN, and pings without signature or cut short."""
+    web = connection(50080, 0.5, server_port=80)
     web.handshake().send(b"GET / HTTP/1.1\r\nHost: example.test\r\n\r\n")
     web.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", by_client=False).close()
     dns = bytes.fromhex("1a2b01000001000000000000076578616d706c6504746573740000010001")
@@ -178,15 +184,15 @@ def around() -> list[Frame]:
 
 
 def hostile() -> bytes:
-    """Everything above in one pcapng file."""
+    """Return everything above in one pcapng file."""
     rng = random.Random(1801)
-    frames = net.merged(orderly(rng), attacked(), broken(), around())
+    frames = net.merged(orderly(rng), attacked(), broken(), unrelated())
     return net.pcapng_bytes(frames, tsresol=9)
 
 
 def main() -> int:
-    made = {"session.pcap": session(), "hostile.pcapng": hostile()}
-    for name, data in made.items():
+    captures = {"session.pcap": session(), "hostile.pcapng": hostile()}
+    for name, data in captures.items():
         path = ROOT / "examples" / name
         if "--check" not in sys.argv[1:]:
             path.write_bytes(data)

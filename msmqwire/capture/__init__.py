@@ -1,7 +1,7 @@
-"""Capture files to datagrams and to the bytes of TCP connections, whatever they carry.
+"""Capture files to datagrams and to the byte streams of TCP connections, whatever they carry.
 
-``open_records`` reads frames from a file, ``IpDecoder`` finds the UDP datagram or the TCP segment in
-each, ``Reassembler`` puts the segments together. Each takes one thing at a time in bounded memory::
+``open_records`` reads frames from a file, ``IpDecoder`` decodes the UDP datagram or TCP segment in each,
+``Reassembler`` reassembles the segments. Each processes one item at a time in bounded memory::
 
     decoder, reassembler = IpDecoder(), Reassembler()
     for record in open_records("session.pcapng"):
@@ -13,7 +13,7 @@ each, ``Reassembler`` puts the segments together. Each takes one thing at a time
 """
 
 from msmqwire.capture.direction import Counters
-from msmqwire.capture.events import Data, End, Event, Flow, Gap, GapReason, How
+from msmqwire.capture.events import Data, End, EndReason, Event, Flow, Gap, GapReason
 from msmqwire.capture.files import expand, is_capture, open_records
 from msmqwire.capture.ip import Datagram, IpDecoder
 from msmqwire.capture.record import Record
@@ -24,11 +24,11 @@ __all__ = [
     "Data",
     "Datagram",
     "End",
+    "EndReason",
     "Event",
     "Flow",
     "Gap",
     "GapReason",
-    "How",
     "IpDecoder",
     "Reassembler",
     "Record",

@@ -1,37 +1,37 @@
-"""One direction of a TCP connection: its place in the stream and what is held beyond it."""
+"""One direction of a TCP connection: its position in the stream and the segments buffered beyond a gap."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from msmqwire.capture.events import Data, End, Event, Flow, Gap, GapReason, How, Moment, distance
+from msmqwire.capture.events import Data, End, EndReason, Event, Flow, Gap, GapReason, Moment, distance
 from msmqwire.capture.ip import FIN, Datagram
-from msmqwire.capture.segment_buffer import Piece, Pieces
+from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 
 FAR: Final = 1 << 30
-"""Bytes from the expected sequence number beyond which a segment is not believed: no window of TCP is
-larger (RFC 7323, 2.3)."""
+"""Distance in bytes from the expected sequence number from which a segment is implausible: no TCP window
+is larger (RFC 7323, 2.3)."""
 FAR_RUN: Final = 4
-"""Segments that must follow each other far away, with none near in between, until they are believed."""
+"""Consecutive implausible segments, with no plausible one in between, after which they are believed."""
 START_WINDOW: Final = 1 << 20
-"""Bytes before the first segment seen in which one that was overtaken may still start the stream."""
+"""Bytes before the first segment seen in which an overtaken segment may still start the stream."""
 
 UNKNOWN, OPENING, OPEN, ENDED = range(4)
 
 
 @dataclass(slots=True)
 class Counters:
-    """What did not come out as it came in.
+    """Counts of what reassembly did not deliver as captured.
 
     Attributes:
-        repeated_bytes: bytes of segments that had been delivered, or were held already.
-        conflicting_bytes: those of them that were held, with another value.
-        lost_bytes: the sizes of all gaps that have one.
+        repeated_bytes: bytes of segments that had been delivered or buffered already.
+        conflicting_bytes: those of them that differ from the buffered ones.
+        lost_bytes: the sizes of all gaps whose size is known.
         far_segments: segments too far from the expected sequence number, ignored.
         late_segments: segments with data after the end of their direction, ignored.
-        stray_resets: RST segments that no receiver would take, ignored.
-        evicted: connections that were given up to make room.
+        stray_resets: RST segments that no receiver would accept, ignored.
+        evicted: connections that were ended to make room for others.
     """
 
     repeated_bytes: int = 0
@@ -48,7 +48,7 @@ class Counters:
 
 @dataclass(slots=True, eq=False)
 class Direction:
-    """The state of one direction. ``next`` and all places are sequence numbers that do not wrap."""
+    """The state of one direction. ``next`` and the other sequence numbers are unwrapped."""
 
     stream: int
     key: tuple[str, int, str, int]  # source address and port, destination address and port
@@ -56,95 +56,96 @@ class Direction:
     peer: Direction = field(init=False)
     flow: Flow | None = None
     state: int = UNKNOWN
-    fast_path: bool = False  # open, and nothing held: a segment in order needs no second look
-    holding: bool = False  # something is held, or the start is not decided
+    fast_path: bool = False  # open, and nothing buffered: a segment in order needs no further checks
+    waiting: bool = False  # segments are buffered, or the start is undecided
     seen: bool = False
-    how: How | None = None
+    end_reason: EndReason | None = None
     last_ns: int = 0
     frames: tuple[int, ...] = ()  # of the last segment
 
-    next: int = 0  # the place of the next byte to deliver; while opening, of the first one known
+    next: int = 0  # sequence number of the next byte to deliver; while opening, of the first one known
     isn: int | None = None
-    first: int | None = None  # where the direction stood before it sent data
-    fin_at: int | None = None
-    acked: int | None = None  # what the peer acknowledged last
-    pieces: Pieces = field(default_factory=Pieces)
-    held_from: int = 0  # the last frame of the direction when it began to hold something
-    charged: int = 0  # what the reassembler has accounted for the pieces
-    segments: int = 0  # with data, while opening
-    since_ns: int = 0  # of the opening, of the hole, or of the last progress, whichever is latest
-    far_next: int = 0  # where the next segment of a run far away would start,
-    far_from: int = 0  # the place the stream had when the run began,
-    far_run: int = 0  # and how many segments it has
+    first_seq: int | None = None  # sequence number before any data was sent
+    fin_seq: int | None = None
+    acked: int | None = None  # the last acknowledgement number of the peer
+    buffer: SegmentBuffer = field(default_factory=SegmentBuffer)
+    waiting_frame: int = 0  # the last frame of the direction when it began to wait
+    accounted: int = 0  # the cost of the buffer that the reassembler has accounted for
+    opening_segments: int = 0  # segments with data, while opening
+    since_ns: int = 0  # time of the opening, of the gap, or of the last progress, whichever is latest
+    far_next: int = 0  # sequence number that continues the current run of far segments,
+    far_from: int = 0  # `next` when that run began,
+    far_run: int = 0  # and its length in segments
 
-    def the_flow(self) -> Flow:
+    def ensure_flow(self) -> Flow:
+        """Return the flow of the events; its ``midstream`` is settled by the first call."""
         if self.flow is None:
             midstream = self.isn is None
             self.flow = Flow(self.stream, *self.key, midstream)
         return self.flow
 
-    def place(self, seq: int) -> int:
-        """The place that a sequence number stands for, by what is expected."""
+    def unwrap(self, seq: int) -> int:
+        """Return a sequence number unwrapped: the candidate nearest to ``next``."""
         return self.next + distance(seq, self.next)
 
     def set_isn(self, isn: int) -> None:
-        """The direction starts after this number, as a SYN or the answer to one tells."""
+        """Start the direction after its initial sequence number, known from a SYN or the answer to one."""
         self.isn = isn
         if self.state == UNKNOWN:
             self.next, self.state = (isn + 1) & 0xFFFF_FFFF, OPEN
         elif self.state == OPENING:
-            self.next, self.state = self.place(isn + 1), OPEN
-        self.fast_path = self.seen and self.state == OPEN and not self.pieces and self.fin_at is None
+            self.next, self.state = self.unwrap(isn + 1), OPEN
+        self.fast_path = self.seen and self.state == OPEN and not self.buffer and self.fin_seq is None
 
-    def starts_at(self, isn: int) -> bool:
-        """Whether a SYN with this number can be the start of what was seen before it."""
+    def accepts_isn(self, isn: int) -> bool:
+        """Whether a SYN with this sequence number can be the start of what was seen so far."""
         if self.isn is not None:
             return isn == self.isn
         if self.state == OPENING:
             return 0 <= distance(self.next, isn + 1) < START_WINDOW
         if self.state == UNKNOWN:
             return self.acked is None or 0 <= distance(self.acked, isn + 1) < START_WINDOW
-        return self.first is not None and distance(self.first, isn + 1) == 0
+        return self.first_seq is not None and distance(self.first_seq, isn + 1) == 0
 
-    def open_with(self, seq: int, now: int) -> None:
-        """The first data of a direction whose start is not known."""
+    def start_opening(self, seq: int, now: int) -> None:
+        """Start a direction whose SYN was not seen with its first data."""
         start = seq
-        # Where it stood before is only believed when the difference is no probe, which is one byte
-        # back (RFC 9293, 3.8.4). The peer's acknowledgement tells it when its SYN was seen.
-        known = [self.first, self.acked if self.peer.isn is not None else None]
-        for candidate in known:
+        # An earlier position is only believed when the difference can't be a probe, which is one byte
+        # back (RFC 9293, 3.8.4). The acknowledgement of the peer gives it when the peer's SYN was seen.
+        candidates = [self.first_seq, self.acked if self.peer.isn is not None else None]
+        for candidate in candidates:
             if candidate is not None and 1 < distance(seq, candidate) < START_WINDOW:
                 start = min(start, seq - distance(seq, candidate))
         self.next, self.state, self.since_ns = start, OPENING, now
 
-    def take(self, seq: int, segment: Datagram, now: int, events: list[Event]) -> None:
-        """A segment whose data starts at ``seq``. Not for a direction that has ended."""
+    def receive(self, seq: int, segment: Datagram, now: int, events: list[Event]) -> None:
+        """Buffer a segment whose data starts at ``seq``. The direction must not have ended."""
         payload, fin = segment.payload, bool(segment.flags & FIN)
         size = len(payload) + segment.missing
         moment = Moment(segment.time_ns, segment.frames[-1])
         if self.state == UNKNOWN:
             if not size and not fin:
-                self.first = seq if self.first is None else self.first
+                self.first_seq = seq if self.first_seq is None else self.first_seq
                 return
             if size == 1 and not fin and self.acked is not None and distance(self.acked, seq) == 1:
                 return  # a keep-alive probe
-            self.open_with(seq, now)
+            self.start_opening(seq, now)
         if self.state == OPENING:
             if not -START_WINDOW < distance(seq, self.next) < FAR:
                 self.counters.far_segments += 1
                 return
-            self.segments += bool(size)
-            start = self.place(seq)
+            self.opening_segments += bool(size)
+            start = self.unwrap(seq)
             self.next = min(self.next, start) if size or fin else self.next
         else:
-            if not -FAR < distance(seq, self.next) < FAR and not self._believed(seq, size, moment, events):
+            if not -FAR < distance(seq, self.next) < FAR and not self._jumps(seq, size, moment, events):
                 return
-            start = self.place(seq)
+            start = self.unwrap(seq)
         end = start + size
-        if size and self.fin_at is not None and end > self.fin_at:
-            self.fin_at = None  # a FIN before data: one of the two is not true, and data is kept
-        if fin and self.fin_at is None and end >= self.next:
-            self.fin_at = end
+        if size and self.fin_seq is not None and end > self.fin_seq:
+            self.fin_seq = None  # data beyond a FIN: one of the two is wrong, and the data is believed
+        if fin and self.fin_seq is None and end >= self.next:
+            self.fin_seq = end
         if not size:
             return
         if end <= self.next:
@@ -153,35 +154,35 @@ class Direction:
         if start < self.next:
             self.counters.repeated_bytes += self.next - start
             payload, start = payload[self.next - start :], self.next
-        if not self.pieces and self.state == OPEN:
+        if not self.buffer and self.state == OPEN:
             self.since_ns = now
-        before = self.pieces.conflicts
-        held = self.pieces.add(Piece(start, end, payload, *moment))
-        self.counters.repeated_bytes += end - start - held
-        self.counters.conflicting_bytes += self.pieces.conflicts - before
+        conflicts = self.buffer.conflicts
+        added = self.buffer.add(Segment(start, end, payload, *moment))
+        self.counters.repeated_bytes += end - start - added
+        self.counters.conflicting_bytes += self.buffer.conflicts - conflicts
 
-    def _believed(self, seq: int, size: int, moment: Moment, events: list[Event]) -> bool:
-        """Whether a segment far away shows that the stream went on there, which it then does."""
+    def _jumps(self, seq: int, size: int, moment: Moment, events: list[Event]) -> bool:
+        """Whether a far segment completes a run that proves that the stream jumped; if so, follow it."""
         if not size:
             return False
-        follows = seq == self.far_next and self.next == self.far_from
-        self.far_run = self.far_run + 1 if follows else 1
+        consecutive = seq == self.far_next and self.next == self.far_from
+        self.far_run = self.far_run + 1 if consecutive else 1
         self.far_next, self.far_from = (seq + size) & 0xFFFF_FFFF, self.next
         if self.far_run < FAR_RUN:
             self.counters.far_segments += 1
             return False
-        while self.pieces:
+        while self.buffer:
             self.skip_gap("jump", moment, events)
-        events.append(Gap(self.the_flow(), None, "jump", *moment))
-        self.next, self.fin_at, self.far_run = seq, None, 0
+        events.append(Gap(self.ensure_flow(), None, "jump", *moment))
+        self.next, self.fin_seq, self.far_run = seq, None, 0
         return True
 
     def deliver(self, completed_ns: int, events: list[Event]) -> bool:
-        """All that has become the next; whether there was anything."""
-        count = self.pieces.joined(self.next)
+        """Deliver the buffered segments that are next in order; return whether any were."""
+        count = self.buffer.contiguous(self.next)
         if count:
-            flow = self.the_flow()
-            for start, end, data, time_ns, frame in self.pieces.take(count):
+            flow = self.ensure_flow()
+            for start, end, data, time_ns, frame in self.buffer.pop(count):
                 if data:
                     events.append(Data(flow, data, time_ns, frame, completed_ns))
                 if lost := end - start - len(data):
@@ -191,30 +192,30 @@ class Direction:
         return count > 0
 
     def skip_gap(self, reason: GapReason, moment: Moment, events: list[Event]) -> None:
-        """The first hole stays: what was held behind it is next. For when something is held."""
-        lost = self.pieces[0].start - self.next
+        """Give up the first gap and deliver what is buffered beyond it. The buffer must not be empty."""
+        lost = self.buffer[0].start - self.next
         if lost > 0:
             self.counters.lost_bytes += lost
-            events.append(Gap(self.the_flow(), lost, reason, *moment))
+            events.append(Gap(self.ensure_flow(), lost, reason, *moment))
             self.next += lost
         self.deliver(moment.time_ns, events)
 
-    def end(self, how: How, moment: Moment, events: list[Event]) -> None:
-        """Nothing more comes: what is held comes out, and what is known to be lost is told."""
+    def end(self, reason: EndReason, moment: Moment, events: list[Event]) -> None:
+        """End the direction: deliver what is buffered, and report what is known to be lost."""
         if self.state == ENDED or not self.seen:
             return
-        known = self.state != UNKNOWN
-        while self.pieces:
+        started = self.state != UNKNOWN
+        while self.buffer:
             self.skip_gap("end", moment, events)
-        if self.fin_at is not None and self.fin_at >= self.next:
-            how = "fin"
-            if lost := self.fin_at - self.next:
+        if self.fin_seq is not None and self.fin_seq >= self.next:
+            reason = "fin"
+            if lost := self.fin_seq - self.next:
                 self.counters.lost_bytes += lost
-                events.append(Gap(self.the_flow(), lost, "end", *moment))
-                self.next = self.fin_at
-        elif known and self.acked is not None and 1 < distance(self.acked, self.next) < FAR:
-            # A FIN that was not captured may be among what was acknowledged, so the size is open,
-            # and a distance of one tells nothing.
-            events.append(Gap(self.the_flow(), None, "end", *moment))
-        events.append(End(self.the_flow(), how, *moment))
-        self.how, self.state, self.fast_path = how, ENDED, False
+                events.append(Gap(self.ensure_flow(), lost, "end", *moment))
+                self.next = self.fin_seq
+        elif started and self.acked is not None and 1 < distance(self.acked, self.next) < FAR:
+            # The acknowledgement may cover a FIN that was not captured, so the size is unknown, and a
+            # distance of one proves nothing.
+            events.append(Gap(self.ensure_flow(), None, "end", *moment))
+        events.append(End(self.ensure_flow(), reason, *moment))
+        self.end_reason, self.state, self.fast_path = reason, ENDED, False

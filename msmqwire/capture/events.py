@@ -1,30 +1,30 @@
-"""What TCP reassembly tells of the two directions of a connection."""
+"""Events of TCP reassembly: data, gaps and the end of each direction of a connection."""
 
 from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
 GapReason = Literal["acknowledged", "timeout", "limit", "cut", "jump", "end"]
-"""Why bytes are taken for lost: ``acknowledged`` by the receiver and not captured; awaited for too
-long; a limit on what is held was reached; ``cut`` off by the snaplen of the capture; the sequence
-numbers ``jump``; the direction ended."""
+"""Why bytes are considered lost: ``acknowledged`` by the receiver but not captured; not seen before the
+``timeout``; a ``limit`` on buffered segments was reached; ``cut`` off by the snaplen of the capture; the
+sequence numbers ``jump``; the direction came to its ``end``."""
 
-How = Literal["fin", "rst", "reused", "idle", "capture"]
-"""How a direction ended: by FIN; by RST of either side; its ports were used again; nothing came for
-too long, or it made room for others; the capture ended."""
+EndReason = Literal["fin", "rst", "reused", "idle", "capture"]
+"""Why a direction ended: ``fin`` or ``rst``, the latter of either side; its ports were ``reused``; it was
+``idle`` for too long, or evicted to make room for others; the ``capture`` ended."""
 
 
 class Flow(NamedTuple):
     """One direction of a TCP connection.
 
     Attributes:
-        stream: the number of the connection, from 0 in the order of first sight; the same for both
-            directions, and never used again.
+        stream: the number of the connection, from 0 in the order in which connections were first seen;
+            the same for both directions, and never reused.
         src: the address of the sender.
         src_port: its port.
         dst: the address of the receiver.
         dst_port: its port.
-        midstream: the start of the direction was not seen, so that bytes before the first may exist.
+        midstream: the start of the direction was not seen, so bytes may precede the first ones delivered.
     """
 
     stream: int
@@ -42,9 +42,9 @@ class Data(NamedTuple):
         flow: the direction.
         data: the bytes, never empty.
         time_ns: when the segment was captured.
-        frame: the number of the frame that brought it.
-        completed_ns: when the frame was captured that made them the next, by filling a hole; or by
-            showing that it will stay. The same as ``time_ns`` for what came in order.
+        frame: the number of the frame that carried it.
+        completed_ns: when the frame was captured that put them next in order, by filling the gap before
+            them or by showing that it will not be filled. The same as ``time_ns`` for data in order.
     """
 
     flow: Flow
@@ -55,15 +55,14 @@ class Data(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Bytes are known to be lost at this place of the direction.
+    """Bytes lost at this position of a direction.
 
     Attributes:
         flow: the direction.
-        size: how many; None when that can't be told.
-        reason: why they are taken for lost.
-        time_ns: when that was known.
-        frame: the number of the frame by which it was known; where time alone decided, of the last
-            one of the direction.
+        size: how many; None if unknown.
+        reason: why they are considered lost.
+        time_ns: when the loss was detected.
+        frame: the number of the frame that revealed it; if time alone did, of the last one of the direction.
     """
 
     flow: Flow
@@ -74,17 +73,17 @@ class Gap(NamedTuple):
 
 
 class End(NamedTuple):
-    """Nothing more comes of this direction.
+    """The end of a direction.
 
     Attributes:
         flow: the direction.
-        how: how it ended.
-        time_ns: when the frame that ended it was captured, or else its last one.
+        reason: why it ended.
+        time_ns: when the frame that ended it was captured, or else its last frame.
         frame: the number of that frame.
     """
 
     flow: Flow
-    how: How
+    reason: EndReason
     time_ns: int
     frame: int
 
@@ -93,7 +92,7 @@ Event = Data | Gap | End
 
 
 class Moment(NamedTuple):
-    """The frame that brings something about, and its time."""
+    """The frame that causes an event, and its time."""
 
     time_ns: int
     frame: int
@@ -103,5 +102,5 @@ MASK: Final = 0xFFFF_FFFF
 
 
 def distance(seq: int, origin: int) -> int:
-    """How far a sequence number is from another, -2^31 to 2^31 - 1; the origin may be unwrapped."""
+    """Return how far a sequence number is from another, -2^31 to 2^31 - 1; the origin may be unwrapped."""
     return ((seq - origin + 0x8000_0000) & MASK) - 0x8000_0000

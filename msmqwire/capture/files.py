@@ -1,4 +1,4 @@
-"""Capture files of any known format to records."""
+"""Reading of capture files of any supported format."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGIC
 
 
 def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[Record]:
-    """The records of a pcap or pcapng file, plain or packed with gzip or zstd, one at a time.
+    """Yield the records of a pcap or pcapng file, uncompressed or compressed with gzip or zstd.
 
-    A stream is read from where it stands and left open. A file is opened at the first step and
-    closed after the last, or when the iterator is closed.
+    A stream is read from its current position and left open. A file is opened by the first step of the
+    iterator and closed after the last, or when the iterator is closed.
 
     Raises:
-        CaptureError: for a file that is cut off or damaged, after every complete record before that
-            place; its offset is where the first incomplete record starts in the unpacked bytes. At
-            offset 0 for what is not a capture.
+        CaptureError: for a file that is cut off or damaged, after every complete record before that; its
+            offset is where the first incomplete record starts in the uncompressed bytes. At offset 0 for
+            what is not a capture.
         OSError: for a file that can't be opened or read.
     """
     if isinstance(path_or_stream, (str, os.PathLike)):
@@ -36,13 +36,13 @@ def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[
 
 
 def is_capture(head: bytes) -> bool:
-    """Whether the first four bytes of a file are those of a capture, or of a packed file."""
-    packed = (GZIP_MAGIC, ZSTD_MAGIC, *ZSTD_SKIPPABLE_MAGICS)
-    return head[:4] in pcap.MAGICS or head.startswith((pcapng.MAGIC, *packed))
+    """Whether the first four bytes of a file are those of a capture, or of a compressed file."""
+    compressed = (GZIP_MAGIC, ZSTD_MAGIC, *ZSTD_SKIPPABLE_MAGICS)
+    return head[:4] in pcap.MAGICS or head.startswith((pcapng.MAGIC, *compressed))
 
 
 def open_buffer(stream: BinaryIO, name: str) -> tuple[Buffer, bool]:
-    """The unpacked bytes of a capture, and whether its format is pcapng. Raises CaptureError."""
+    """Return the uncompressed bytes of a capture, and whether its format is pcapng. Raises CaptureError."""
     buffer = Buffer(stream, name)
     if not buffer.fill(4):
         raise buffer.cut("the first four bytes", offset=0)
@@ -58,20 +58,20 @@ def _records(stream: BinaryIO, name: str) -> Iterator[Record]:
 
 
 def expand(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The files that the paths and patterns (``*``, ``?``, ``[]``, ``**``) name, each once.
+    """Return the files that the paths and patterns (``*``, ``?``, ``[]``, ``**``) name, each once.
 
-    What a pattern matches is sorted; otherwise the order given is kept. A path that exists is never
-    taken for a pattern.
+    The matches of a pattern are sorted; otherwise the order of the paths is preserved. A path that exists is
+    never interpreted as a pattern.
 
     Raises:
         FileNotFoundError: for a path, or a pattern, that names no file.
     """
-    found: dict[Path, None] = {}
+    matches: dict[Path, None] = {}
     for path in paths:
         name = os.fspath(path)
         names = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
         files = [Path(name) for name in names if not os.path.isdir(name)]
         if not files:
             raise FileNotFoundError(errno.ENOENT, "no such file", name)
-        found.update(dict.fromkeys(files))
-    return list(found)
+        matches.update(dict.fromkeys(files))
+    return list(matches)

@@ -1,6 +1,6 @@
-"""Fragments of IP datagrams put together: RFC 791 and RFC 8200, 4.5.
+"""Reassembly of fragmented IP datagrams: RFC 791 and RFC 8200, 4.5.
 
-Where fragments overlap, the byte that came first wins.
+Where fragments overlap, the byte that arrived first wins.
 """
 
 from __future__ import annotations
@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from msmqwire.capture.segment_buffer import Piece, Pieces
+from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 
 FRAGMENTED_MAX: Final = 1024
-"""Datagrams of which fragments are held at a time; the oldest makes room."""
+"""Incomplete datagrams buffered at a time; the oldest is evicted."""
 FRAGMENT_BYTES_MAX: Final = 16 << 20
-"""Bytes of memory for fragments at a time; the oldest datagrams make room."""
+"""Bytes of memory for fragments at a time; the oldest datagrams are evicted."""
 FRAME_COST: Final = 48
-"""Bytes that remembering the number of a frame takes."""
+"""Bytes of memory that a remembered frame number takes."""
 FRAGMENT_NS_MAX: Final = 60_000_000_000
-"""Nanoseconds of capture time after which the rest of a datagram is no longer awaited."""
+"""Nanoseconds of capture time after which an incomplete datagram is dropped."""
 DATAGRAM_MAX: Final = 0xFFFF
 
 
-class Whole(NamedTuple):
-    """A datagram put together.
+class ReassembledDatagram(NamedTuple):
+    """A datagram reassembled from its fragments.
 
     Attributes:
         next_header: the protocol, of the first fragment.
         payload: the bytes up to the first one that was not captured.
-        size: how many bytes there were on the wire.
-        frames: the frames that brought them, in the order of their arrival.
+        size: how many bytes the datagram had on the wire.
+        frames: the frames that carried the fragments, in the order of their arrival.
     """
 
     next_header: int
@@ -37,21 +37,21 @@ class Whole(NamedTuple):
     frames: tuple[int, ...]
 
 
-class _Partial:
-    __slots__ = ("cost", "frames", "held", "next_header", "pieces", "since", "total")
+class _PartialDatagram:
+    __slots__ = ("buffer", "cost", "frames", "next_header", "received", "since_ns", "total")
 
-    def __init__(self, since: int) -> None:
-        self.pieces = Pieces()
+    def __init__(self, since_ns: int) -> None:
+        self.buffer = SegmentBuffer()
         self.total: int | None = None
-        self.held = 0
+        self.received = 0
         self.frames: list[int] = []
-        self.since = since
+        self.since_ns = since_ns
         self.cost = 0
         self.next_header = 0
 
     def payload(self) -> bytes:
         parts = []
-        for start, end, data, _, _ in self.pieces.take(len(self.pieces)):
+        for start, end, data, _, _ in self.buffer.pop(len(self.buffer)):
             parts.append(data)
             if len(data) < end - start:
                 break
@@ -59,59 +59,61 @@ class _Partial:
 
 
 class Fragments:
-    """The datagrams of which fragments have come, in bounded memory.
+    """The incomplete datagrams of a capture, in bounded memory.
 
     Attributes:
-        ignored: how many fragments were dropped, by reason; counted into what the owner gives.
+        ignored: how many fragments were dropped, by reason; the counter of the caller.
     """
 
     def __init__(self, ignored: Counter[str]) -> None:
         self.ignored = ignored
-        self._partials: dict[object, _Partial] = {}  # in the order of their first fragments
+        self._partials: dict[object, _PartialDatagram] = {}  # in the order of their first fragments
         self._cost = 0
 
     def add(
         self,
         key: object,
-        piece: Piece,
+        fragment: Segment,
         *,
         more: bool,
         next_header: int,
-    ) -> Whole | None:
-        """Take a fragment by its place in the datagram; the datagram it completes."""
+    ) -> ReassembledDatagram | None:
+        """Add a fragment at its offset in the datagram; return the datagram if it is complete."""
         while self._partials:
             oldest, partial = next(iter(self._partials.items()))
-            if piece.time_ns - partial.since <= FRAGMENT_NS_MAX:
+            if fragment.time_ns - partial.since_ns <= FRAGMENT_NS_MAX:
                 break
             self._drop(oldest, "fragment-timeout")
-        size = piece.end - piece.start
-        if (more and (size % 8 or not size)) or piece.end > DATAGRAM_MAX:
+        size = fragment.end - fragment.start
+        if (more and (size % 8 or not size)) or fragment.end > DATAGRAM_MAX:
             self.ignored["bad-fragment"] += 1
             return None
-        found = self._partials.get(key)
-        if found is None:
-            found = self._partials[key] = _Partial(piece.time_ns)
-        found.frames.append(piece.frame)
-        if piece.start == 0:
-            found.next_header = next_header
-        if not more and found.total is None:
-            found.total = piece.end
-        end = max(piece.end, found.pieces[-1].end if len(found.pieces) else 0)
-        if found.total is not None and end > found.total:
+        datagram = self._partials.get(key)
+        if datagram is None:
+            datagram = self._partials[key] = _PartialDatagram(fragment.time_ns)
+        datagram.frames.append(fragment.frame)
+        if fragment.start == 0:
+            datagram.next_header = next_header
+        if not more and datagram.total is None:
+            datagram.total = fragment.end
+        end = max(fragment.end, datagram.buffer[-1].end if len(datagram.buffer) else 0)
+        if datagram.total is not None and end > datagram.total:
             self._drop(key, "bad-fragment")
             return None
-        found.held += found.pieces.add(piece)
-        cost = found.pieces.cost + FRAME_COST * len(found.frames)
-        self._cost += cost - found.cost
-        found.cost = cost
-        if found.held == found.total:
+        datagram.received += datagram.buffer.add(fragment)
+        cost = datagram.buffer.cost + FRAME_COST * len(datagram.frames)
+        self._cost += cost - datagram.cost
+        datagram.cost = cost
+        if datagram.received == datagram.total:
             self._forget(key)
-            return Whole(found.next_header, found.payload(), found.total, tuple(found.frames))
+            return ReassembledDatagram(
+                datagram.next_header, datagram.payload(), datagram.total, tuple(datagram.frames)
+            )
         while len(self._partials) > FRAGMENTED_MAX or self._cost > FRAGMENT_BYTES_MAX:
             self._drop(next(iter(self._partials)), "fragment-limit")
         return None
 
-    def _forget(self, key: object) -> _Partial:
+    def _forget(self, key: object) -> _PartialDatagram:
         partial = self._partials.pop(key)
         self._cost -= partial.cost
         return partial

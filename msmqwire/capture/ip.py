@@ -1,7 +1,7 @@
-"""Frames to the TCP segments and UDP datagrams they carry, over IPv4 and IPv6.
+"""Decoding of frames to the TCP segments and UDP datagrams they carry, over IPv4 and IPv6.
 
-Checksums are not verified: a machine that captures its own traffic sees them before the network
-card has filled them in.
+Checksums are not verified: a machine that captures its own traffic sees packets before the network card
+has filled them in.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final, Literal, NamedTuple
 from msmqwire.capture import links
 from msmqwire.capture.fragments import Fragments
 from msmqwire.capture.record import Record
-from msmqwire.capture.segment_buffer import Piece
+from msmqwire.capture.segment_buffer import Segment
 
 ADDRESSES_MAX: Final = 1 << 16
-"""Addresses whose text is remembered; the memory starts afresh when it is full."""
+"""Addresses whose text is cached; the cache is cleared when it is full."""
 EXTENSIONS_MAX: Final = 16
-"""Extension headers of an IPv6 packet that are passed on the way to its payload."""
+"""Extension headers of an IPv6 packet that are skipped to reach its payload."""
 
 FIN, SYN, RST, PSH, ACK, URG = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 
@@ -37,20 +37,20 @@ class Datagram(NamedTuple):
     """A TCP segment or a UDP datagram.
 
     Attributes:
-        transport: which of the two.
-        src: the address it came from, as text (IPv6 in its shortest form).
-        src_port: the port it came from.
-        dst: the address it went to.
-        dst_port: the port it went to.
+        transport: ``tcp`` or ``udp``.
+        src: the source address, as text (IPv6 in its shortest form).
+        src_port: the source port.
+        dst: the destination address.
+        dst_port: the destination port.
         time_ns: when it was captured, nanoseconds since 1970-01-01 UTC; of the fragment that
-            completed it, if it came in fragments.
-        frames: the numbers of the frames it came in.
-        file: the name of the file they stand in.
+            completed it, if it was fragmented.
+        frames: the numbers of the frames that carried it.
+        file: the name of their file.
         payload: the bytes after the TCP or UDP header, as far as they were captured.
-        missing: how many bytes of payload follow that the capture cut off.
-        seq: the sequence number of TCP; 0 for UDP, as what follows.
-        ack: the acknowledgement number of TCP.
-        flags: the low eight flags of TCP: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0.
+        missing: how many more bytes of payload the capture cut off.
+        seq: the TCP sequence number; 0 for UDP, like the next two.
+        ack: the TCP acknowledgement number.
+        flags: the low eight TCP flags: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0.
     """
 
     transport: Literal["tcp", "udp"]
@@ -69,14 +69,14 @@ class Datagram(NamedTuple):
 
 
 class IpDecoder:
-    """Takes records in the order of the capture, gives datagrams, and never raises on their content.
+    """Decodes records, in capture order, to datagrams. Never raises on their content.
 
     Attributes:
-        ignored: how many records brought nothing, by reason: ``unknown-link`` (a link type that is
-            not known), ``not-ip``, ``cut`` (before the end of the TCP or UDP header), ``bad-ip``,
-            ``bad-tcp``, ``bad-udp`` (headers that contradict themselves), ``other-protocol``, and
-            ``bad-fragment``, ``fragment-timeout``, ``fragment-limit`` (fragments whose datagram was
-            never completed). Records with a fragment that still waits are in no count.
+        ignored: how many records yielded nothing, by reason: ``unknown-link`` (an unknown link type),
+            ``not-ip``, ``cut`` (before the end of the TCP or UDP header), ``bad-ip``, ``bad-tcp``,
+            ``bad-udp`` (inconsistent headers), ``other-protocol``, ``bad-fragment``, ``fragment-timeout`` and
+            ``fragment-limit`` (fragments of a datagram that was never completed). Fragments of a datagram
+            that is still incomplete are not counted.
     """
 
     def __init__(self) -> None:
@@ -85,34 +85,34 @@ class IpDecoder:
         self._texts: dict[bytes, str] = {}
 
     def feed(self, record: Record) -> Iterator[Datagram]:
-        """The datagrams that the record completes: none or one."""
+        """Yield the datagram that a record completes, if any."""
         datagram = self.decode(record)
         return iter(()) if datagram is None else iter((datagram,))
 
     def decode(self, record: Record) -> Datagram | None:
-        """The datagram that the record completes, if any: ``feed`` for who wants it fast."""
+        """Return the datagram that a record completes, if any: a faster ``feed``."""
         file, number, time_ns, linktype, data, _, _ = record
         if linktype == 1 and data[12:15] == b"\x08\x00\x45" and len(data) >= 54:
-            # The common case, of IPv4 without options on Ethernet without tags, in one go.
+            # Fast path: IPv4 without options on Ethernet without tags.
             (
-                _, total, _, part, protocol, src, dst, src_port, dst_port, seq, ack, header, flags
+                _, total, _, fragment_field, protocol, src, dst, src_port, dst_port, seq, ack, header, flags
             ) = _IPV4_TCP(data, 14)  # fmt: skip
             start, end = 34 + (header >> 4) * 4, 14 + total
-            if protocol == _TCP and not part & 0x3FFF and 54 <= start <= end <= len(data):
+            if protocol == _TCP and not fragment_field & 0x3FFF and 54 <= start <= end <= len(data):
                 texts = self._texts
                 source, target = texts.get(src) or self._text(src), texts.get(dst) or self._text(dst)
                 return Datagram._make((
                     "tcp", source, src_port, target, dst_port,
                     time_ns, (number,), file, data[start:end], 0, seq, ack, flags,
                 ))  # fmt: skip
-        at = links.ip_offset(linktype, data)
-        if at < 0:
-            result: Datagram | str | None = _NO_IP[at]
-        elif data[at] >> 4 == 4:
-            result = self._ipv4(record, at)
+        ip_start = links.ip_offset(linktype, data)
+        if ip_start < 0:
+            result: Datagram | str | None = _NO_IP[ip_start]
+        elif data[ip_start] >> 4 == 4:
+            result = self._ipv4(record, ip_start)
         else:
-            result = self._ipv6(record, at)
-        if isinstance(result, str):  # the reason why there is none
+            result = self._ipv6(record, ip_start)
+        if isinstance(result, str):  # the reason to ignore the record
             self.ignored[result] += 1
             return None
         return result
@@ -126,27 +126,30 @@ class IpDecoder:
             self._texts[address] = text
         return text
 
-    def _ipv4(self, record: Record, at: int) -> Datagram | str | None:
+    def _ipv4(self, record: Record, ip_start: int) -> Datagram | str | None:
         data = record.data
-        if len(data) < at + 20:
+        if len(data) < ip_start + 20:
             return "cut"
-        first, total, ident, part, protocol, src, dst = _IPV4(data, at)
-        start = at + (first & 15) * 4
-        # Segmentation offload leaves 0 in the total length of what is sent.
-        end = at + total if total else max(record.length, len(data))
-        if start < at + 20 or end < start:
+        version_ihl, total, ident, fragment_field, protocol, src, dst = _IPV4(data, ip_start)
+        start = ip_start + (version_ihl & 15) * 4
+        # Segmentation offload leaves the total length of sent packets 0.
+        end = ip_start + total if total else max(record.length, len(data))
+        if start < ip_start + 20 or end < start:
             return "bad-ip"
         payload, size = data[start:end], end - start
         frames: tuple[int, ...] = (record.number,)
-        if part & 0x3FFF:
-            place = (part & 0x1FFF) * 8
-            piece = Piece(place, place + size, payload, record.time_ns, record.number)
-            whole = self._fragments.add(
-                (src, dst, protocol, ident), piece, more=bool(part & 0x2000), next_header=protocol
+        if fragment_field & 0x3FFF:
+            offset = (fragment_field & 0x1FFF) * 8
+            fragment = Segment(offset, offset + size, payload, record.time_ns, record.number)
+            reassembled = self._fragments.add(
+                (src, dst, protocol, ident),
+                fragment,
+                more=bool(fragment_field & 0x2000),
+                next_header=protocol,
             )
-            if whole is None:
+            if reassembled is None:
                 return None
-            _, payload, size, frames = whole
+            _, payload, size, frames = reassembled
         if protocol == _AH:
             if len(payload) < 12:
                 return "cut" if size >= 12 else "bad-ip"
@@ -156,44 +159,44 @@ class IpDecoder:
             payload, size = payload[skip:], size - skip
         return self._transport(record, protocol, src, dst, payload, size, frames)
 
-    def _ipv6(self, record: Record, at: int) -> Datagram | str | None:
+    def _ipv6(self, record: Record, ip_start: int) -> Datagram | str | None:
         data = record.data
-        if len(data) < at + 40:
+        if len(data) < ip_start + 40:
             return "cut"
-        total, header, src, dst = _IPV6(data, at)
-        start = at + 40
-        # 0 stands for a jumbogram, or for segmentation offload.
+        total, header, src, dst = _IPV6(data, ip_start)
+        start = ip_start + 40
+        # 0 means a jumbogram, or segmentation offload.
         end = start + total if total else max(record.length, len(data))
         payload, size = data[start:end], end - start
         frames: tuple[int, ...] = (record.number,)
-        place, fragmented = 0, False
+        offset, fragmented = 0, False
         for _ in range(EXTENSIONS_MAX):
             if header not in _OPTIONS and header not in (_AH, _FRAGMENT):
-                return self._transport(record, header, src, dst, payload[place:], size - place, frames)
-            if place + 8 > len(payload):
-                return "cut" if place + 8 <= size else "bad-ip"
-            following, word = payload[place], int.from_bytes(payload[place + 2 : place + 4], "big")
+                return self._transport(record, header, src, dst, payload[offset:], size - offset, frames)
+            if offset + 8 > len(payload):
+                return "cut" if offset + 8 <= size else "bad-ip"
+            next_header, word = payload[offset], int.from_bytes(payload[offset + 2 : offset + 4], "big")
             if header == _FRAGMENT:
-                ident = payload[place + 4 : place + 8]
-                place += 8
-                if word & 0xFFF9:  # else a whole datagram in an atomic fragment, RFC 6946
+                ident = payload[offset + 4 : offset + 8]
+                offset += 8
+                if word & 0xFFF9:  # otherwise an atomic fragment, a complete datagram, RFC 6946
                     if fragmented:
                         return "bad-ip"
-                    start, end = word & 0xFFF8, (word & 0xFFF8) + size - place
-                    piece = Piece(start, end, payload[place:], record.time_ns, record.number)
-                    whole = self._fragments.add(
-                        (src, dst, ident), piece, more=bool(word & 1), next_header=following
+                    start, end = word & 0xFFF8, (word & 0xFFF8) + size - offset
+                    fragment = Segment(start, end, payload[offset:], record.time_ns, record.number)
+                    reassembled = self._fragments.add(
+                        (src, dst, ident), fragment, more=bool(word & 1), next_header=next_header
                     )
-                    if whole is None:
+                    if reassembled is None:
                         return None
-                    following, payload, size, frames = whole
-                    place, fragmented = 0, True
+                    next_header, payload, size, frames = reassembled
+                    offset, fragmented = 0, True
             elif header == _AH:
-                place += (payload[place + 1] + 2) * 4
+                offset += (payload[offset + 1] + 2) * 4
             else:
-                place += (payload[place + 1] + 1) * 8
-            header = following
-            if place > size:
+                offset += (payload[offset + 1] + 1) * 8
+            header = next_header
+            if offset > size:
                 return "bad-ip"
         return "bad-ip"
 
@@ -207,7 +210,7 @@ class IpDecoder:
         size: int,
         frames: tuple[int, ...],
     ) -> Datagram | str:
-        """The datagram in an IP payload that had ``size`` bytes, of which there are ``data``."""
+        """Return the datagram in an IP payload of ``size`` bytes, of which ``data`` were captured."""
         if protocol == _TCP:
             if len(data) < 14:
                 return "cut" if size >= 20 else "bad-tcp"

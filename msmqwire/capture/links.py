@@ -1,4 +1,4 @@
-"""Where the IP packet stands in a frame, by the link type of the capture."""
+"""Offset of the IP packet in a frame, by the link type of the capture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IPV4: Final = 228
 IPV6: Final = 229
 
 TAGS_MAX: Final = 8
-"""VLAN tags (802.1Q, 802.1ad, and the older 0x9100) that a frame may bear."""
+"""VLAN tags (802.1Q, 802.1ad, and the older 0x9100) that a frame may carry."""
 
 NOT_IP: Final = -1
 CUT: Final = -2
@@ -30,12 +30,12 @@ _FAMILIES: Final = {  # the address families of Linux, the BSDs, macOS and Windo
 
 
 def ip_offset(linktype: int, data: bytes) -> int:
-    """The offset of the first byte of the IP packet; NOT_IP, CUT or UNKNOWN_LINK where there is none.
+    """Return the offset of the IP packet in a frame, or NOT_IP, CUT or UNKNOWN_LINK.
 
-    The version in that byte is the one that the link announces.
+    The version in the first byte of the packet matches the one that the link header announces.
     """
-    find = _LINKS.get(linktype)
-    return UNKNOWN_LINK if find is None else find(data)
+    link_offset = _LINKS.get(linktype)
+    return UNKNOWN_LINK if link_offset is None else link_offset(data)
 
 
 def _of_type(data: bytes, at: int, ethertype: bytes) -> int:
@@ -72,7 +72,7 @@ def _cooked_2(data: bytes) -> int:
 
 
 def _null(data: bytes) -> int:
-    # The family stands in the byte order of the machine that captured, which nothing tells.
+    # The family is in the byte order of the capturing machine, which is not recorded.
     if len(data) < 4:
         return CUT
     version = _FAMILIES.get(data[:4]) or _FAMILIES.get(data[3::-1])

@@ -11,28 +11,28 @@ from msmqwire.capture.source import Buffer
 
 FILE_HEADER_SIZE: Final = 24
 
-_MEANINGS: Final = {  # the magic number: nanoseconds in a unit of the fraction, bytes of a record header
+_VARIANTS: Final = {  # by magic number: nanoseconds in a unit of the fraction, bytes of a record header
     0xA1B2C3D4: (1_000, 16),
     0xA1B23C4D: (1, 16),
     0xA1B2CD34: (1_000, 24),  # Alexey Kuznetsov's patch of libpcap: interface, protocol, direction
 }
 MAGICS: Final = {
-    Struct(order + "I").pack(magic): (order, *meaning)
-    for magic, meaning in _MEANINGS.items()
+    Struct(order + "I").pack(magic): (order, *variant)
+    for magic, variant in _VARIANTS.items()
     for order in "<>"
 }
-"""The first four bytes of a file: its byte order for struct, and the meaning of the magic number."""
+"""By the first four bytes of a file: its byte order for struct, and the variant of the format."""
 
 
 class Layout(NamedTuple):
-    """What the header of a file says of its records.
+    """The layout of the records, as the file header declares it.
 
     Attributes:
         order: the byte order, for struct.
         unit: nanoseconds in a unit of the fraction of a second.
         header_size: bytes of a record's header.
-        linktype: what the frames start with.
-        limit: bytes that a record may have.
+        linktype: the link type of the frames.
+        limit: the maximum size of a record in bytes.
     """
 
     order: str
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
 
 
 def layout(buffer: Buffer) -> Layout:
-    """The layout of a file whose magic number is known to be right. Raises CaptureError."""
+    """Read the header of a file whose magic number was checked. Raises CaptureError."""
     order, unit, header_size = MAGICS[buffer.data[:4]]
     if not buffer.fill(FILE_HEADER_SIZE):
         raise buffer.cut("its header", offset=0)
@@ -51,19 +51,19 @@ def layout(buffer: Buffer) -> Layout:
     if major != 2:
         raise buffer.error(f"version {major} of the pcap format is not known", offset=0)
     buffer.at = FILE_HEADER_SIZE
-    # Above the link type stand the length of the frame check sequence and flags.
+    # The upper bits hold the length of the frame check sequence and flags.
     return Layout(order, unit, header_size, network & 0xFFFF, record_limit(snaplen))
 
 
-def records(buffer: Buffer, form: Layout, number: int = 0) -> Iterator[Record]:
-    """The records of a pcap file from where the buffer stands, numbered from ``number`` + 1.
+def records(buffer: Buffer, file_layout: Layout, number: int = 0) -> Iterator[Record]:
+    """Yield the records of a pcap file from the position of the buffer on, numbered from ``number`` + 1.
 
     Raises:
         CaptureError: after the last complete record, for a file that is cut off or damaged.
     """
-    order, unit, header_size, linktype, limit = form
+    order, unit, header_size, linktype, limit = file_layout
     unpack = Struct(order + "IIII").unpack_from
-    make, file = Record._make, buffer.file
+    make_record, file = Record._make, buffer.file
     data, at, end = buffer.data, buffer.at, len(buffer.data)
     while True:
         if end - at < header_size:
@@ -85,7 +85,7 @@ def records(buffer: Buffer, form: Layout, number: int = 0) -> Iterator[Record]:
             first, stop = header_size, header_size + size
         number += 1
         time_ns = seconds * 1_000_000_000 + fraction * unit
-        yield make((file, number, time_ns, linktype, data[first:stop], length, 0))
+        yield make_record((file, number, time_ns, linktype, data[first:stop], length, 0))
         at = stop
     if not buffer.ended():
         raise buffer.cut("the header of a record")

@@ -1,4 +1,4 @@
-"""The pcapng format, draft-ietf-opsawg-pcapng: sections in either byte order, any interfaces."""
+"""The pcapng format, draft-ietf-opsawg-pcapng: sections of either byte order, with any interfaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msmqwire.capture.record import RECORD_SIZE_MAX, Record, record_limit
 from msmqwire.capture.source import Buffer
 
-SECTION_HEADER: Final = 0x0A0D0D0A  # reads the same in both byte orders
+SECTION_HEADER: Final = 0x0A0D0D0A  # the same in both byte orders
 MAGIC: Final = SECTION_HEADER.to_bytes(4, "little")
 INTERFACE_DESCRIPTION: Final = 1
 PACKET: Final = 2  # obsolete
@@ -19,8 +19,8 @@ ENHANCED_PACKET: Final = 6
 _READ: Final = {SECTION_HEADER, INTERFACE_DESCRIPTION, PACKET, SIMPLE_PACKET, ENHANCED_PACKET}
 
 BLOCK_SIZE_MAX: Final = RECORD_SIZE_MAX + 0x1_0000
-"""Bytes of the largest block that is read: a record and its options. Other blocks are skipped
-without being held, so their size does not matter."""
+"""Bytes of the largest block that is read: a record and its options. Other blocks are skipped without
+buffering, so their size does not matter."""
 
 INTERFACES_MAX: Final = 0x1_0000
 """Interfaces that a section may describe."""
@@ -29,19 +29,19 @@ _IF_TSRESOL, _IF_TSOFFSET = 9, 14
 _BYTE_ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
 
-class _Order:
+class _Structs:
     """The structures of a section, in its byte order."""
 
-    def __init__(self, mark: str) -> None:
-        self.block = Struct(mark + "II")
-        self.uint32 = Struct(mark + "I")
-        self.int64 = Struct(mark + "q")
-        self.option = Struct(mark + "HH")
-        self.version = Struct(mark + "12xHH")
-        self.interface = Struct(mark + "8xHHI")
-        self.enhanced = Struct(mark + "8xIIIII")
-        self.simple = Struct(mark + "8xI")
-        self.packet = Struct(mark + "8xHHIIII")
+    def __init__(self, order: str) -> None:
+        self.block = Struct(order + "II")
+        self.uint32 = Struct(order + "I")
+        self.int64 = Struct(order + "q")
+        self.option = Struct(order + "HH")
+        self.version = Struct(order + "12xHH")
+        self.interface = Struct(order + "8xHHI")
+        self.enhanced = Struct(order + "8xIIIII")
+        self.simple = Struct(order + "8xI")
+        self.packet = Struct(order + "8xHHIIII")
 
 
 class Interface(NamedTuple):
@@ -54,7 +54,7 @@ class Interface(NamedTuple):
     offset_ns: int
 
 
-_ORDERS: Final = {mark: _Order(mark) for mark in "<>"}
+_STRUCTS: Final = {order: _Structs(order) for order in "<>"}
 
 
 class Blocks:
@@ -63,36 +63,36 @@ class Blocks:
     Attributes:
         buffer: its bytes.
         number: how many records were read.
-        mark: the byte order of the section, for struct.
-        interfaces: those that the section has described so far.
+        order: the byte order of the section, for struct.
+        interfaces: the interfaces that the section has described so far.
     """
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
         self.number = 0
-        self.mark = "<"
+        self.order = "<"
         self.interfaces: list[Interface] = []
 
-    def block(self) -> Record | None:
-        """The record in the next block, of which there is one; None for a block without.
+    def read_block(self) -> Record | None:
+        """Read the next block, which must exist; return its record, or None for other blocks.
 
         Raises:
             CaptureError: the block is cut off or damaged.
         """
-        buffer, order, interfaces = self.buffer, _ORDERS[self.mark], self.interfaces
+        buffer, structs, interfaces = self.buffer, _STRUCTS[self.order], self.interfaces
         if not buffer.fill(12):
             raise buffer.cut("a block")
         if buffer.data[buffer.at : buffer.at + 4] == MAGIC:
-            mark = _BYTE_ORDERS.get(buffer.data[buffer.at + 8 : buffer.at + 12])
-            if mark is None:
+            order = _BYTE_ORDERS.get(buffer.data[buffer.at + 8 : buffer.at + 12])
+            if order is None:
                 raise buffer.error("a section header without a byte-order magic")
-            order, interfaces = _ORDERS[mark], []
-            self.mark, self.interfaces = mark, interfaces
-        kind, size = order.block.unpack_from(buffer.data, buffer.at)
+            structs, interfaces = _STRUCTS[order], []
+            self.order, self.interfaces = order, interfaces
+        kind, size = structs.block.unpack_from(buffer.data, buffer.at)
         if size % 4 or size < 12:
             raise buffer.error(f"a block with the length {size}")
         if kind not in _READ:
-            _skip(buffer, order, size)
+            _skip(buffer, structs, size)
             return None
         if size > BLOCK_SIZE_MAX:
             raise buffer.error(f"a block of {size} bytes, over the limit of {BLOCK_SIZE_MAX}")
@@ -100,28 +100,28 @@ class Blocks:
             raise buffer.cut("a block")
         data, at = buffer.data, buffer.at
         end = at + size - 4
-        if order.uint32.unpack_from(data, end)[0] != size:
+        if structs.uint32.unpack_from(data, end)[0] != size:
             raise buffer.error("a block whose two lengths differ")
         if kind == ENHANCED_PACKET and size >= 32:
-            interface, high, low, captured, length = order.enhanced.unpack_from(data, at)
+            interface, high, low, captured, length = structs.enhanced.unpack_from(data, at)
             at += 28
         elif kind == PACKET and size >= 32:
-            interface, _, high, low, captured, length = order.packet.unpack_from(data, at)
+            interface, _, high, low, captured, length = structs.packet.unpack_from(data, at)
             at += 28
         elif kind == SIMPLE_PACKET and size >= 16:
             interface = high = low = 0
-            (length,) = order.simple.unpack_from(data, at)
+            (length,) = structs.simple.unpack_from(data, at)
             at += 12
             captured = min(length, end - at, (interfaces[0].snaplen or length) if interfaces else length)
         elif kind == SECTION_HEADER and size >= 28:
-            if (major := order.version.unpack_from(data, at)[0]) != 1:
+            if (major := structs.version.unpack_from(data, at)[0]) != 1:
                 raise buffer.error(f"version {major} of the pcapng format is not known")
             buffer.at += size
             return None
         elif kind == INTERFACE_DESCRIPTION and size >= 20:
             if len(interfaces) == INTERFACES_MAX:
                 raise buffer.error(f"more than {INTERFACES_MAX} interfaces in a section")
-            interfaces.append(_interface(data[at:end], order))
+            interfaces.append(_interface(data[at:end], structs))
             buffer.at += size
             return None
         else:
@@ -143,37 +143,37 @@ class Blocks:
 
 
 def records(blocks: Blocks) -> Iterator[Record]:
-    """The records of a pcapng file from where its buffer stands.
+    """Yield the records of a pcapng file from the position of its buffer on.
 
     Raises:
         CaptureError: after the last complete record, for a file that is cut off or damaged.
     """
     while not blocks.buffer.ended():
-        record = blocks.block()
+        record = blocks.read_block()
         if record is not None:
             yield record
 
 
-def _skip(buffer: Buffer, order: _Order, size: int) -> None:
+def _skip(buffer: Buffer, structs: _Structs, size: int) -> None:
     start = buffer.start + buffer.at
     if not buffer.skip(size - 4) or not buffer.fill(4):
         raise buffer.cut("a block", offset=start)
-    if order.uint32.unpack_from(buffer.data, buffer.at)[0] != size:
+    if structs.uint32.unpack_from(buffer.data, buffer.at)[0] != size:
         raise buffer.error("a block whose two lengths differ", offset=start)
     buffer.at += 4
 
 
-def _interface(block: bytes, order: _Order) -> Interface:
-    linktype, _, snaplen = order.interface.unpack_from(block, 0)
+def _interface(block: bytes, structs: _Structs) -> Interface:
+    linktype, _, snaplen = structs.interface.unpack_from(block, 0)
     resolution, offset, at = 6, 0, 16
     while at + 4 <= len(block):
-        code, size = order.option.unpack_from(block, at)
+        code, size = structs.option.unpack_from(block, at)
         value = block[at + 4 : at + 4 + size]
         at += 4 + size + -size % 4
         if code == _IF_TSRESOL and len(value) == 1:
             resolution = value[0]
         elif code == _IF_TSOFFSET and len(value) == 8:
-            (offset,) = order.int64.unpack(value)
+            (offset,) = structs.int64.unpack(value)
         elif code == 0:
             break
     divisor = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution

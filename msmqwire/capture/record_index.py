@@ -1,4 +1,4 @@
-"""Where the records of a capture file stand, told by the readers themselves."""
+"""Positions of the records in a capture file, as the readers themselves find them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from msmqwire.capture.window import Window, WindowStream
 from msmqwire.errors import CaptureError
 
 CHUNK_SIZE: Final = 1 << 20
-"""Bytes of a pcap file that are held while its records are counted off; small enough to stay in a cache."""
+"""Bytes of a pcap file in memory while its records are located; small enough to stay in a CPU cache."""
 HEAD_MAX: Final = 1 << 20
-"""Bytes of a head. Where a section has described more, no window can start."""
+"""Bytes of a head. Where the interfaces of a section take more, no window can start."""
 
-
-After = Callable[[int], int]
-"""The next place of interest in a file behind a record that was told, by the byte at which that starts."""
+NextOffset = Callable[[int], int]
+"""Maps the offset of a reported record to the next offset from which a record is to be reported."""
 
 Skip = Callable[[pcap.Layout | pcapng.Blocks, bytes | bytearray, int, int, int], tuple[int, int]]
-"""Passes over records. Given are what is known of the file, bytes of it, where a record starts in them,
-where they end, and a place in them. It stops at the first record that starts at or behind the place, that is
-not whole, or that is not a plain one; it tells where that starts, and the last one passed over, or -1."""
+"""Skips records. Arguments: the layout of the file or its blocks, a chunk of the file, the offset of a record
+in the chunk, the end of the chunk, and a target offset in the chunk. It stops at the first record that starts
+at or after the target, that is incomplete, or that needs the full reader. Returns the offset of that record,
+and that of the last one skipped, or -1."""
 
 
-class Mark(NamedTuple):
-    """The place of a record.
+class RecordPosition(NamedTuple):
+    """The position of a record in its file.
 
     Attributes:
-        start: the byte of the file at which it starts, in pcapng its block.
-        end: the byte after it.
-        head: what a window that starts with it needs for a head; None where that is too long.
+        start: the offset of the record, in pcapng of its block.
+        end: the offset after it.
+        head: the head of a window that starts with it; None if that is too long.
     """
 
     start: int
@@ -43,8 +43,8 @@ class Mark(NamedTuple):
     head: bytes | None
 
 
-def can_be_cut(path: str) -> bool:
-    """Whether a file is a plain capture: not compressed, and nothing else.
+def is_splittable(path: str) -> bool:
+    """Whether a file is an uncompressed capture.
 
     Raises:
         OSError: the file can't be read.
@@ -54,143 +54,147 @@ def can_be_cut(path: str) -> bool:
     return magic in pcap.MAGICS or magic == pcapng.MAGIC
 
 
-def located_records(stream: WindowStream) -> Iterator[tuple[int, Record]]:
-    """The records of a window, each with the byte of the (unpacked) file at which it starts.
+def records_with_offsets(stream: WindowStream) -> Iterator[tuple[int, Record]]:
+    """Yield the records of a window, each with its offset in the (uncompressed) file.
 
     Raises:
-        CaptureError: as `open_records` does, with the place in the file.
+        CaptureError: as `open_records` does, with the offset in the file.
     """
-    place = stream.window.place
+    file_offset = stream.window.file_offset
     try:
         buffer, is_pcapng = open_buffer(cast(BinaryIO, stream), stream.name)
         if is_pcapng:
             blocks = pcapng.Blocks(buffer)
             while not buffer.ended():
-                start = place(buffer.start + buffer.at)
-                block = blocks.block()
-                if block is not None:
-                    yield start, block
+                start = file_offset(buffer.start + buffer.at)
+                record = blocks.read_block()
+                if record is not None:
+                    yield start, record
         else:
-            form = pcap.layout(buffer)
-            start = place(pcap.FILE_HEADER_SIZE)
-            for record in pcap.records(buffer, form):
+            layout = pcap.layout(buffer)
+            start = file_offset(pcap.FILE_HEADER_SIZE)
+            for record in pcap.records(buffer, layout):
                 yield start, record
-                start += form.header_size + len(record.data)
+                start += layout.header_size + len(record.data)
     except CaptureError as error:
         raise stream.located(error) from None
 
 
-def every(step: int) -> After:
-    """Of the records that start in the same step of a file, so many bytes, only the first is of interest."""
+def one_per_step(step: int) -> NextOffset:
+    """Report only the first of the records that start in the same step of the file, of ``step`` bytes."""
     return lambda start: (start // step + 1) * step
 
 
-def stay(
-    form: pcap.Layout | pcapng.Blocks, data: bytes | bytearray, at: int, stop: int, cut: int
+def skip_none(
+    layout: pcap.Layout | pcapng.Blocks, data: bytes | bytearray, at: int, stop: int, target: int
 ) -> tuple[int, int]:
-    """Passes over nothing: each record is read."""
+    """A `Skip` that skips nothing: every record is read."""
     return at, -1
 
 
-def marks(window: Window, after: After | None = None, skip: Skip = stay) -> Iterator[Mark]:
-    """The places of records of a window of a file that can be cut.
+def record_positions(
+    window: Window, next_offset: NextOffset | None = None, skip: Skip = skip_none
+) -> Iterator[RecordPosition]:
+    """Yield the positions of records in a window of a splittable file.
 
     Args:
         window: the window.
-        after: told are the first record, the first at or behind each place that this gives for the one told
-            before it, and in any case the last of the window; all records for None.
-        skip: what passes over records that are not told.
+        next_offset: which records are reported: the first, then always the first at or after the offset that
+            this returns for the one reported before, and in any case the last of the window. None for all.
+        skip: skips records that are not reported.
 
     Raises:
-        CaptureError: as `open_records` does, with the place in the file.
+        CaptureError: as `open_records` does, with the offset in the file.
     """
-    after = after or every(1)
+    next_offset = next_offset or one_per_step(1)
     with window.open() as stream:
         try:
             buffer, is_pcapng = open_buffer(cast(BinaryIO, stream), stream.name)
             if is_pcapng:
-                yield from _packet_blocks(window, buffer, after, skip)
+                yield from _packet_blocks(window, buffer, next_offset, skip)
                 return
-            form = pcap.layout(buffer)
+            layout = pcap.layout(buffer)
         except CaptureError as error:
             raise stream.located(error) from None
     with window.open() as stream:
         head = stream.read(pcap.FILE_HEADER_SIZE) or b""
-    at = yield from _pcap_records(window, head, form, after, skip)
+    at = yield from _pcap_records(window, head, layout, next_offset, skip)
     with Window(window.path, head, at, window.end).open() as stream:
-        for _ in located_records(stream):  # none, but the error, if there is one
+        for _ in records_with_offsets(stream):  # yields nothing, but raises the error, if any
             break
 
 
 def _pcap_records(
-    window: Window, head: bytes, form: pcap.Layout, after: After, skip: Skip
-) -> Generator[Mark, None, int]:
-    """The places of the records; where they end. Only their sizes are looked at."""
-    at, end = window.place(pcap.FILE_HEADER_SIZE), window.end
-    size_at, header_size, limit = Struct(form.order + "8xI").unpack_from, form.header_size, form.limit
-    last, told, cut = -1, -1, 0
-    data = bytearray(CHUNK_SIZE)
+    window: Window, head: bytes, layout: pcap.Layout, next_offset: NextOffset, skip: Skip
+) -> Generator[RecordPosition, None, int]:
+    """Yield the positions of the records; return where they end. Only their sizes are read."""
+    at, end = window.file_offset(pcap.FILE_HEADER_SIZE), window.end
+    size_at, header_size, limit = Struct(layout.order + "8xI").unpack_from, layout.header_size, layout.limit
+    last, reported, target = -1, -1, 0
+    chunk = bytearray(CHUNK_SIZE)
     with open(window.path, "rb", buffering=0) as file:
         while at + header_size <= end:
             file.seek(at)
-            base, count = at, min(file.readinto(data), end - at)
+            base, count = at, min(file.readinto(chunk), end - at)
             stop = base + count - header_size
             if stop < base:
                 break  # the file has become shorter
             while at <= stop:
-                if at < cut:
-                    passed, before = skip(form, data, at - base, count, cut - base)
-                    at, last = base + passed, last if before < 0 else base + before
+                if at < target:
+                    stopped, skipped = skip(layout, chunk, at - base, count, target - base)
+                    at, last = base + stopped, last if skipped < 0 else base + skipped
                     if at > stop:
                         break
-                (size,) = size_at(data, at - base)
+                (size,) = size_at(chunk, at - base)
                 following = at + header_size + size
                 if size > limit or following > end:
                     end = at
                     break
-                if at >= cut:
-                    yield Mark(at, following, head)
-                    told, cut = at, after(at)
+                if at >= target:
+                    yield RecordPosition(at, following, head)
+                    reported, target = at, next_offset(at)
                 last, at = at, following
-    if last > told:
-        yield Mark(last, at, head)
+    if last > reported:
+        yield RecordPosition(last, at, head)
     return at
 
 
-def _packet_blocks(window: Window, buffer: Buffer, after: After, skip: Skip) -> Iterator[Mark]:
+def _packet_blocks(
+    window: Window, buffer: Buffer, next_offset: NextOffset, skip: Skip
+) -> Iterator[RecordPosition]:
     head: bytes | None = window.head
-    blocks, cut = pcapng.Blocks(buffer), 0
-    last: Mark | None = None
-    broken: CaptureError | None = None
+    blocks, target = pcapng.Blocks(buffer), 0
+    last: RecordPosition | None = None
+    damage: CaptureError | None = None
     with open(window.path, "rb", buffering=0) as file:
         try:
             while not buffer.ended():
-                base = window.place(buffer.start)
-                at, before = skip(blocks, buffer.data, buffer.at, len(buffer.data), cut - base)
-                if before >= 0:
-                    last, buffer.at = Mark(base + before, base + at, head), at
+                base = window.file_offset(buffer.start)
+                at, skipped = skip(blocks, buffer.data, buffer.at, len(buffer.data), target - base)
+                if skipped >= 0:
+                    last, buffer.at = RecordPosition(base + skipped, base + at, head), at
                     continue
                 buffer.fill(4)
-                section = buffer.data[buffer.at : buffer.at + 4] == pcapng.MAGIC
-                start, described = window.place(buffer.start + buffer.at), len(blocks.interfaces)
-                record = blocks.block()
-                end = window.place(buffer.start + buffer.at)
+                is_section = buffer.data[buffer.at : buffer.at + 4] == pcapng.MAGIC
+                start, interfaces = window.file_offset(buffer.start + buffer.at), len(blocks.interfaces)
+                record = blocks.read_block()
+                end = window.file_offset(buffer.start + buffer.at)
                 if record is not None:
-                    last = Mark(start, end, head)
-                    if start >= cut:
+                    last = RecordPosition(start, end, head)
+                    if start >= target:
                         yield last
-                        last, cut = None, after(start)
-                elif start >= window.start and (section or len(blocks.interfaces) > described):
-                    head = _with_block(b"" if section else head, file, start, end)
+                        last, target = None, next_offset(start)
+                elif start >= window.start and (is_section or len(blocks.interfaces) > interfaces):
+                    head = _append_block(b"" if is_section else head, file, start, end)
         except CaptureError as error:
-            broken = error
+            damage = error
     if last is not None:
         yield last
-    if broken is not None:
-        raise broken
+    if damage is not None:
+        raise damage
 
 
-def _with_block(head: bytes | None, file: FileIO, start: int, end: int) -> bytes | None:
+def _append_block(head: bytes | None, file: FileIO, start: int, end: int) -> bytes | None:
     if head is None or len(head) + end - start > HEAD_MAX:
         return None
     file.seek(start)

@@ -1,16 +1,19 @@
-"""Pieces of a run of bytes that arrive in any order, overlap and repeat: the first to come wins."""
+"""Buffer for segments that arrive in any order, overlap and repeat: the first byte to arrive wins."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-PIECE_COST: Final = 256
-"""Bytes of memory that holding a piece takes besides its content: its objects, generously."""
+SEGMENT_COST: Final = 256
+"""Bytes of memory that a buffered segment takes besides its content: its objects, generously."""
 
 
-class Piece(NamedTuple):
-    """The bytes from ``start`` to ``end``. Where ``data`` is shorter, the capture cut off the rest."""
+class Segment(NamedTuple):
+    """The bytes from offset ``start`` to ``end``. Where ``data`` is shorter, the capture cut off the rest.
+
+    Offsets are unwrapped sequence numbers of a TCP stream, or byte offsets in an IP datagram.
+    """
 
     start: int
     end: int
@@ -19,74 +22,75 @@ class Piece(NamedTuple):
     frame: int
 
 
-class Pieces:
-    """Pieces held in the order of their places, none overlapping another.
+class SegmentBuffer:
+    """Segments sorted by offset, none overlapping another.
 
     Attributes:
-        cost: the bytes of memory they take, about.
-        conflicts: how many bytes came again with another value, and were dropped.
+        cost: the approximate number of bytes of memory in use.
+        conflicts: how many bytes arrived again with another value, and were dropped.
     """
 
-    __slots__ = ("_pieces", "_starts", "conflicts", "cost")
+    __slots__ = ("_segments", "_starts", "conflicts", "cost")
 
     def __init__(self) -> None:
         self.cost = self.conflicts = 0
         self._starts: list[int] = []
-        self._pieces: list[Piece] = []
+        self._segments: list[Segment] = []
 
     def __len__(self) -> int:
-        return len(self._pieces)
+        return len(self._segments)
 
-    def __getitem__(self, index: int) -> Piece:
-        return self._pieces[index]
+    def __getitem__(self, index: int) -> Segment:
+        return self._segments[index]
 
-    def add(self, new: Piece) -> int:
-        """Hold what is not held yet of a piece; how many bytes that is."""
-        starts, pieces, added = self._starts, self._pieces, 0
-        place = new.start
-        index = bisect_right(starts, place)
+    def add(self, new: Segment) -> int:
+        """Buffer those bytes of a segment that are not buffered yet; return how many."""
+        starts, segments, added = self._starts, self._segments, 0
+        offset = new.start
+        index = bisect_right(starts, offset)
         if index:
-            place = self._compare(pieces[index - 1], new, place)
-        while place < new.end:
+            offset = self._compare(segments[index - 1], new, offset)
+        while offset < new.end:
             stop = min(new.end, starts[index]) if index < len(starts) else new.end
-            if place < stop:
-                data, part = new.data[place - new.start : stop - new.start], new
-                if stop - place < new.end - new.start:
-                    part = new._replace(start=place, end=stop, data=data)
-                starts.insert(index, place)
-                pieces.insert(index, part)
-                self.cost += PIECE_COST + len(data)
-                added += stop - place
+            if offset < stop:
+                data, part = new.data[offset - new.start : stop - new.start], new
+                if stop - offset < new.end - new.start:
+                    part = new._replace(start=offset, end=stop, data=data)
+                starts.insert(index, offset)
+                segments.insert(index, part)
+                self.cost += SEGMENT_COST + len(data)
+                added += stop - offset
                 index += 1
-            place = stop
-            if place < new.end:
-                place = self._compare(pieces[index], new, place)
+            offset = stop
+            if offset < new.end:
+                offset = self._compare(segments[index], new, offset)
                 index += 1
         return added
 
-    def _compare(self, held: Piece, new: Piece, place: int) -> int:
-        """Count where they differ from ``place`` on; where ``held`` ends, but not before ``place``."""
-        stop = min(held.end, new.end)
-        if place < stop:
-            old = held.data[place - held.start : stop - held.start]
-            other = new.data[place - new.start : stop - new.start]
+    def _compare(self, buffered: Segment, new: Segment, offset: int) -> int:
+        """Count the bytes that differ from ``offset`` on; return where ``buffered`` ends, or ``offset``
+        if that is later."""
+        stop = min(buffered.end, new.end)
+        if offset < stop:
+            old = buffered.data[offset - buffered.start : stop - buffered.start]
+            other = new.data[offset - new.start : stop - new.start]
             if old != other:
                 self.conflicts += sum(a != b for a, b in zip(old, other, strict=False))
-        return max(place, held.end)
+        return max(offset, buffered.end)
 
-    def take(self, count: int) -> list[Piece]:
-        """Let go of the first ``count`` pieces."""
-        taken = self._pieces[:count]
-        del self._pieces[:count], self._starts[:count]
-        self.cost -= sum(PIECE_COST + len(piece.data) for piece in taken)
-        return taken
+    def pop(self, count: int) -> list[Segment]:
+        """Remove and return the first ``count`` segments."""
+        removed = self._segments[:count]
+        del self._segments[:count], self._starts[:count]
+        self.cost -= sum(SEGMENT_COST + len(segment.data) for segment in removed)
+        return removed
 
-    def joined(self, place: int) -> int:
-        """How many pieces, from the first on, follow each other without a hole from ``place`` on."""
+    def contiguous(self, offset: int) -> int:
+        """Return how many segments, from the first, follow each other without a gap from ``offset`` on."""
         count = 0
-        for piece in self._pieces:
-            if piece.start > place:
+        for segment in self._segments:
+            if segment.start > offset:
                 break
-            place = piece.end
+            offset = segment.end
             count += 1
         return count

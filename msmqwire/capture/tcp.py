@@ -1,21 +1,21 @@
-"""TCP segments to the bytes of each direction of each connection: RFC 9293, seen from the side.
+"""Reassembly of TCP segments to the byte stream of each direction: RFC 9293, seen by an observer.
 
-The rules, where a capture leaves the truth open:
+Rules for what a capture leaves open:
 
-- The byte that arrives first wins. Bytes that were delivered are not kept, so that only what is
-  still held is compared with what repeats it.
+- The byte that arrives first wins. Delivered bytes are not stored, so a retransmission is only compared
+  with bytes that are still buffered.
 - A direction whose SYN was not seen starts at the lowest sequence number among its first
-  ``START_SEGMENTS`` segments with data, or those of ``START_NS``, whichever ends before.
-- A hole is given up when the receiver has acknowledged what follows it and then
-  ``ACKED_SEGMENTS``, ``ACKED_BYTES`` or ``ACKED_NS`` are exceeded; or, acknowledged or not, when
-  the limits of the reassembler are. Time is that of the capture, and counts from the last progress.
-- Time decides before the next segment of a connection is looked at. Other connections only show
-  earlier that it has passed: while times do not go back, what comes of a connection depends on its
-  own segments and the time of the capture's end alone, unless a limit of all together is reached.
-- A FIN ahead of a hole waits like data. An RST counts when it stands at or after the next byte; it
-  ends both directions at once.
-- Segments further than 1 GiB from the next byte are ignored until four follow each other there.
-- A SYN with another initial number starts a new connection on the same ports, and so do a SYN, or
+  ``START_SEGMENTS`` segments with data, or those within ``START_NS``, whichever ends first.
+- A gap is given up when the receiver has acknowledged what follows it and ``ACKED_SEGMENTS``,
+  ``ACKED_BYTES`` or ``ACKED_NS`` are then exceeded; or, acknowledged or not, when the limits of the
+  reassembler are. Time is that of the capture, and counts from the last progress.
+- Timeouts are applied before the next segment of a connection is processed. Other connections only
+  reveal earlier that time has passed: as long as time does not go back, the events of a connection depend
+  only on its own segments and the time of the capture's end, unless a limit shared by all is reached.
+- A FIN beyond a gap is buffered like data. An RST counts if its sequence number is the next byte or later;
+  it ends both directions at once.
+- Segments further than 1 GiB from the next byte are ignored until four in a row are consecutive.
+- A SYN with another initial sequence number starts a new connection on the same ports, and so do a SYN, or
   data beyond what was delivered, after an RST.
 """
 
@@ -25,11 +25,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_side, save_side
+from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_direction, save_direction
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
-from msmqwire.capture.events import Data, Event, GapReason, How, Moment, distance
+from msmqwire.capture.events import Data, EndReason, Event, GapReason, Moment, distance
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
-from msmqwire.capture.segment_buffer import Piece
+from msmqwire.capture.segment_buffer import Segment
 
 START_SEGMENTS: Final = 8
 START_NS: Final = 250_000_000
@@ -37,45 +37,45 @@ ACKED_SEGMENTS: Final = 32
 ACKED_BYTES: Final = 256 << 10
 ACKED_NS: Final = 1_000_000_000
 SWEEP_NS: Final = 250_000_000
-"""Nanoseconds of capture time between two looks at the holes that time may have decided."""
+"""Nanoseconds of capture time between two sweeps that apply timeouts to all connections."""
 CLOCK_BACK_NS: Final = 60_000_000_000
-"""Nanoseconds that time may seem to go back, as when interfaces are merged, without being believed."""
+"""Nanoseconds by which time may go back, as when interfaces are merged, without the clock following."""
 
 BUFFERED_PER_FLOW_MAX: Final = 4 << 20
-"""Bytes of memory that one direction may hold behind holes."""
+"""Bytes of memory that one direction may buffer beyond gaps."""
 SEGMENTS_PER_FLOW_MAX: Final = 8192
-"""Pieces that one direction may hold behind holes."""
+"""Segments that one direction may buffer beyond gaps."""
 BUFFERED_TOTAL_MAX: Final = 64 << 20
-"""Bytes of memory that all directions together may hold behind holes."""
-HOLE_NS_MAX: Final = 30_000_000_000
-"""Nanoseconds of capture time that a hole is awaited, acknowledged or not."""
+"""Bytes of memory that all directions together may buffer beyond gaps."""
+GAP_NS_MAX: Final = 30_000_000_000
+"""Nanoseconds of capture time after which a gap is given up, acknowledged or not."""
 IDLE_NS_MAX: Final = 600_000_000_000
-"""Nanoseconds of capture time after which a silent connection is forgotten."""
+"""Nanoseconds of capture time after which an idle connection is forgotten."""
 FLOWS_MAX: Final = 1 << 16
-"""Connections that are known at a time."""
+"""Connections tracked at a time."""
 
 _Key = tuple[str, int, str, int]
 _CONTROL: Final = FIN | SYN | RST | ACK
 
 
 class Reassembler:
-    """Takes the datagrams of a capture in its order, gives the events of their TCP connections.
+    """Turns the datagrams of a capture, in capture order, into the events of their TCP connections.
 
-    Memory is bounded by the limits, whatever comes. Where one is reached, holes are given up or the
-    connections silent for longest are ended; nothing that was captured is dropped.
+    Memory is bounded by the limits, whatever the input. When a limit is reached, gaps are given up or the
+    connections idle for longest are ended; nothing that was captured is dropped.
 
     Args:
-        max_buffered_per_flow: bytes of memory that one direction may hold behind holes.
+        max_buffered_per_flow: bytes of memory that one direction may buffer beyond gaps.
         max_buffered_total: the same for all directions together.
-        max_segments_per_flow: pieces that one direction may hold behind holes.
-        hole_ns: how long a hole is awaited.
-        idle_ns: after how long a silent connection is forgotten; looked at every eighth of it.
-        max_flows: how many connections are known at a time.
+        max_segments_per_flow: segments that one direction may buffer beyond gaps.
+        gap_ns: nanoseconds after which a gap is given up.
+        idle_ns: nanoseconds after which an idle connection is forgotten; checked every eighth of it.
+        max_flows: how many connections are tracked at a time.
 
     Attributes:
-        counters: what did not come out as it came in.
-        start_segments: segments with data among which a direction whose SYN was not seen begins.
-        when_forgotten: called with a direction when its connection is forgotten.
+        counters: counts of what was not delivered as captured.
+        start_segments: segments with data after which a direction whose SYN was not seen starts.
+        on_forget: called with the direction first seen of each connection that is forgotten.
     """
 
     def __init__(
@@ -84,41 +84,41 @@ class Reassembler:
         max_buffered_per_flow: int = BUFFERED_PER_FLOW_MAX,
         max_buffered_total: int = BUFFERED_TOTAL_MAX,
         max_segments_per_flow: int = SEGMENTS_PER_FLOW_MAX,
-        hole_ns: int = HOLE_NS_MAX,
+        gap_ns: int = GAP_NS_MAX,
         idle_ns: int = IDLE_NS_MAX,
         max_flows: int = FLOWS_MAX,
     ) -> None:
         self.counters = Counters()
-        self._per_flow, self._total = max_buffered_per_flow, max_buffered_total
-        self._segments, self._hole_ns = max_segments_per_flow, hole_ns
+        self._max_buffered_per_flow, self._max_buffered_total = max_buffered_per_flow, max_buffered_total
+        self._max_segments_per_flow, self._gap_ns = max_segments_per_flow, gap_ns
         self._idle_ns, self._max_flows = idle_ns, max(1, max_flows)
         self._directions: dict[_Key, Direction] = {}
         self._connections: dict[int, Direction] = {}  # by stream, the direction first seen
-        self._waiting: dict[Direction, None] = {}  # those that hold something, longest first
+        self._waiting: dict[Direction, None] = {}  # those with `waiting` set, longest first
         self._buffered = 0
         self.start_segments = START_SEGMENTS
-        self.when_forgotten: Callable[[Direction], None] | None = None
+        self.on_forget: Callable[[Direction], None] | None = None
         self._streams = 0
         self._now = self._sweep_at = self._idle_at = 0
 
     @property
     def buffered(self) -> int:
-        """Bytes of memory held behind holes, about."""
+        """The approximate number of bytes of memory buffered beyond gaps."""
         return self._buffered
 
     @property
     def connections(self) -> int:
-        """How many connections are known at present, ended ones that may repeat included."""
+        """How many connections are tracked, including ended ones that may still retransmit."""
         return len(self._connections)
 
     @property
     def clock(self) -> tuple[int, int, int]:
-        """The time of the capture, when holes are looked at next, and when silent connections are."""
+        """Capture time in ns: now, of the next sweep for gaps, and of the next one for idle connections."""
         return self._now, self._sweep_at, self._idle_at
 
     @property
     def streams(self) -> int:
-        """How many connections have been seen: the number of the next one."""
+        """How many connections have been seen, which is the number of the next one."""
         return self._streams
 
     @streams.setter
@@ -127,60 +127,62 @@ class Reassembler:
 
     @property
     def waiting(self) -> bool:
-        """Whether any direction holds something, or is not decided where it starts."""
+        """Whether any direction has segments buffered, or its start is undecided."""
         return bool(self._waiting)
 
-    def holders(self) -> list[Direction]:
-        """The directions that hold something, or are not decided where they start."""
+    def waiting_directions(self) -> list[Direction]:
+        """Return the directions that have segments buffered, or whose start is undecided."""
         return list(self._waiting)
 
     def set_clock(self, now: int, sweep_at: int) -> None:
-        """Have it know that time went on while it was not asked."""
+        """Synchronise the clock with another reader: capture time in ns, now and of the next sweep."""
         self._now, self._sweep_at = now, sweep_at
 
-    def hold(self, direction: Direction, pieces: list[Piece], held_from: int, since_ns: int) -> None:
-        """Have a direction hold what came ahead of its place while the reassembler was not asked."""
-        for piece in pieces:
-            direction.pieces.add(piece)
+    def buffer_segments(
+        self, direction: Direction, segments: list[Segment], waiting_frame: int, since_ns: int
+    ) -> None:
+        """Buffer segments of a direction that another reader received out of order."""
+        for segment in segments:
+            direction.buffer.add(segment)
         direction.since_ns, direction.fast_path = since_ns, False
         self._account(direction)
-        direction.held_from = held_from
-        self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[0].held_from))
+        direction.waiting_frame = waiting_frame
+        self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[0].waiting_frame))
 
-    def let_go(self, direction: Direction) -> list[Piece]:
-        """What a direction holds ahead of its place, which it does not any more."""
-        pieces = direction.pieces.take(len(direction.pieces))
+    def release_segments(self, direction: Direction) -> list[Segment]:
+        """Remove and return the segments that a direction has buffered beyond a gap."""
+        segments = direction.buffer.pop(len(direction.buffer))
         direction.fast_path = True
         self._account(direction)
-        return pieces
+        return segments
 
-    def adopt(self, stream: int, key: _Key) -> Direction:
-        """Know a connection of this number, of which the direction with this key was seen first."""
+    def add_connection(self, stream: int, key: _Key) -> Direction:
+        """Add a connection with this number; return its direction with this key, as the one first seen."""
         src, src_port, dst, dst_port = key
-        back = (dst, dst_port, src, src_port)
+        reverse = (dst, dst_port, src, src_port)
         direction = Direction(stream, key, self.counters)
-        direction.peer = Direction(stream, back, self.counters)
+        direction.peer = Direction(stream, reverse, self.counters)
         direction.peer.peer = direction
-        self._directions[back] = direction.peer
+        self._directions[reverse] = direction.peer
         self._directions[key] = direction
         self._connections[stream] = direction
         return direction
 
-    def in_order(self) -> list[Direction]:
-        """The connections that are known, by their numbers."""
+    def first_directions(self) -> list[Direction]:
+        """Return the direction first seen of each tracked connection, ordered by stream number."""
         return [self._connections[stream] for stream in sorted(self._connections)]
 
     def direction(self, key: _Key) -> Direction | None:
-        """The direction from one address and port to another, where it is known."""
+        """Return the direction with this source and destination; None if it is not tracked."""
         return self._directions.get(key)
 
-    def concerns_others(self, datagram: Datagram) -> bool:
-        """Whether a segment may have connections forgotten besides its own."""
+    def affects_other_connections(self, datagram: Datagram) -> bool:
+        """Whether a segment may cause other connections than its own to be forgotten."""
         full = len(self._connections) >= self._max_flows and datagram[1:5] not in self._directions
         return full or datagram.time_ns >= max(self._sweep_at, self._idle_at)
 
     def feed(self, datagram: Datagram) -> list[Event]:
-        """The events that a datagram brings about, in order; none for UDP."""
+        """Return the events that a datagram causes, in order; none for UDP."""
         _, src, src_port, dst, dst_port, time_ns, frames, _, payload, missing, seq, ack, flags = datagram
         if time_ns >= self._sweep_at:
             return self._sweep(time_ns) + self._segment(datagram)
@@ -191,7 +193,7 @@ class Reassembler:
             or missing
             or flags & _CONTROL != ACK
             or (seq - direction.next) & 0xFFFF_FFFF
-            or direction.peer.holding
+            or direction.peer.waiting
             or time_ns - direction.last_ns >= self._idle_ns
         ):
             return self._segment(datagram)
@@ -201,26 +203,28 @@ class Reassembler:
         if not payload:
             return []
         direction.next += len(payload)
-        return [Data._make((direction.flow or direction.the_flow(), payload, time_ns, frames[-1], time_ns))]
+        return [
+            Data._make((direction.flow or direction.ensure_flow(), payload, time_ns, frames[-1], time_ns))
+        ]
 
     def flush(self, time_ns: int = 0) -> list[Event]:
-        """The capture has ended: what is held comes out, and every direction ends.
+        """End the capture: deliver what is buffered, and end every direction.
 
         Args:
-            time_ns: when it ended, if that was later than what was fed here tells.
+            time_ns: when the capture ended, if later than the last segment fed.
         """
         latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
         self._now = max(self._now, time_ns, *latest, 0)
-        events = self._settle_waiting()
-        for direction in self.in_order():
+        events = self._expire_all_gaps()
+        for direction in self.first_directions():
             self._forget(direction, "capture", events)
         return events
 
-    def pause(self, joined_ns: int = 0) -> list[Event]:
-        """Another reader goes on from here that knows the frames from ``joined_ns`` on only.
+    def pause(self, successor_ns: int = 0) -> list[Event]:
+        """Settle what only this reader can, before a successor that has the frames from ``successor_ns`` on.
 
-        Every direction that has brought data begins where that begins, as if enough had come. A hole is
-        given up that the other reader can't know, because it begins behind it.
+        Every direction that is opening starts with its data so far, as if it were enough. A gap is given up
+        if the segment beyond it was captured before ``successor_ns``, as the successor can't know of it.
         """
         events: list[Event] = []
         for direction in list(self._waiting):
@@ -228,38 +232,40 @@ class Reassembler:
             if direction.state == OPENING:
                 _open(direction)
             self._settle(direction, moment, events)
-            while direction.pieces and direction.pieces[0].time_ns < joined_ns:
+            while direction.buffer and direction.buffer[0].time_ns < successor_ns:
                 reason: GapReason = "acknowledged" if self._acknowledged(direction) else "limit"
                 direction.skip_gap(reason, moment, events)
             self._settle(direction, moment, events)
         return events
 
     def stream(self, datagram: Datagram) -> int | None:
-        """The number of the connection that a segment belongs to, as things stand."""
+        """Return the number of the connection that a segment belongs to at present; None if untracked."""
         direction = self._directions.get(datagram[1:5])
         return None if direction is None else direction.stream
 
     def save(self) -> ConnectionCheckpoint | None:
-        """The only connection that is known; None when it is not the only one, or something of it is
-        held, ends or is doubtful, so that its state would not be all in a few numbers."""
+        """Return a checkpoint of the only connection.
+
+        None unless exactly one is tracked, with nothing buffered, not ending, and with a certain position.
+        """
         if len(self._connections) != 1:
             return None
         (first,) = self._connections.values()
-        there, back = save_side(first), save_side(first.peer)
-        if there is None or back is None:
+        forward, reverse = save_direction(first), save_direction(first.peer)
+        if forward is None or reverse is None:
             return None
-        return ConnectionCheckpoint((self._now, self._sweep_at, self._idle_at), (there, back))
+        return ConnectionCheckpoint((self._now, self._sweep_at, self._idle_at), (forward, reverse))
 
-    def resume(self, saved: ConnectionCheckpoint) -> None:
-        """Go on with a connection as the reassembler that saved it would. For one that was fed nothing."""
-        self._now, self._sweep_at, self._idle_at = saved.clock
-        key, self._streams = saved.sides[0][:2]
+    def resume(self, checkpoint: ConnectionCheckpoint) -> None:
+        """Resume a connection from a checkpoint. Only before anything is fed."""
+        self._now, self._sweep_at, self._idle_at = checkpoint.clock
+        key, self._streams = checkpoint.directions[0][:2]
         first = self._connect(key, [])
-        restore_side(first, saved.sides[0])
-        restore_side(first.peer, saved.sides[1])
+        restore_direction(first, checkpoint.directions[0])
+        restore_direction(first.peer, checkpoint.directions[1])
 
     def _segment(self, datagram: Datagram) -> list[Event]:
-        """Any segment, with all the rules."""
+        """Process a segment by all the rules."""
         transport, _, _, _, _, time_ns, frames, _, payload, _, seq, ack, flags = datagram
         if transport != "tcp":
             return []
@@ -270,8 +276,8 @@ class Reassembler:
         key, moment = datagram[1:5], Moment(time_ns, frames[-1])
         direction = self._directions.get(key)
         if direction is not None:
-            direction = self._time_first(direction, time_ns, events)
-        if direction is not None and self._starts_anew(direction, datagram):
+            direction = self._apply_timeouts(direction, time_ns, events)
+        if direction is not None and self._starts_new_connection(direction, datagram):
             self._forget(direction, "reused", events, moment)
             direction = None
         if direction is None:
@@ -285,81 +291,81 @@ class Reassembler:
             self._reset(direction, seq, moment, events)
             return events
         if flags & SYN:
-            if direction.isn is None and direction.state != ENDED and direction.starts_at(seq):
+            if direction.isn is None and direction.state != ENDED and direction.accepts_isn(seq):
                 direction.set_isn(seq)
             if flags & ACK and peer.isn is None and peer.state in (UNKNOWN, OPENING):
                 origin = (ack - 1) & 0xFFFF_FFFF
-                if peer.starts_at(origin):
+                if peer.accepts_isn(origin):
                     peer.set_isn(origin)
             seq = (seq + 1) & 0xFFFF_FFFF
         if direction.state == ENDED:
             self.counters.late_segments += bool(payload) and distance(seq + len(payload), direction.next) > 0
         else:
-            direction.take(seq, datagram, self._now, events)
+            direction.receive(seq, datagram, self._now, events)
         self._settle(direction, moment, events)
         self._settle(peer, moment, events)
-        while self._buffered > self._total:
+        while self._buffered > self._max_buffered_total:
             oldest = next(iter(self._waiting))
             if oldest.state == OPENING:
                 _open(oldest)
-            if oldest.pieces:
+            if oldest.buffer:
                 oldest.skip_gap("limit", moment, events)
             self._settle(oldest, moment, events)
         return events
 
-    def _time_first(self, direction: Direction, time_ns: int, events: list[Event]) -> Direction | None:
-        """What time has decided of a connection before its next segment; None when it is forgotten."""
-        self._let_time_decide(direction, events)
-        if self._silent(direction, time_ns):
+    def _apply_timeouts(self, direction: Direction, time_ns: int, events: list[Event]) -> Direction | None:
+        """Apply the timeouts of a connection before its next segment; return None if it is forgotten."""
+        self._expire_gaps(direction, events)
+        if self._is_idle(direction, time_ns):
             self._forget(direction, "idle", events)
             return None
         return direction
 
-    def _let_time_decide(self, direction: Direction, events: list[Event]) -> None:
-        """What has come due of both directions of a connection, in the order in which it came due."""
+    def _expire_gaps(self, direction: Direction, events: list[Event]) -> None:
+        """Start the directions and give up the gaps of a connection that are due, by due time."""
         while True:
-            sides = (side for side in (direction, direction.peer) if side.holding)
-            due, side = min(((self._due(side), side) for side in sides), key=_due_first, default=(0, None))
+            sides = (side for side in (direction, direction.peer) if side.waiting)
+            due, side = min(((self._due(side), side) for side in sides), key=_due_time, default=(0, None))
             if side is None or due > self._now:
                 return
             self._settle(side, Moment(side.last_ns, side.frames[-1]), events, due)
 
     def _due(self, direction: Direction) -> int:
-        """When time will decide over a direction that is opening or holds something."""
+        """Return the time at which a waiting direction starts or gives up its first gap."""
         if direction.state == OPENING:
             return direction.since_ns + START_NS
-        wait = self._hole_ns
+        wait = self._gap_ns
         if self._acknowledged(direction):
             wait = min(wait, ACKED_NS)
-        return max(direction.pieces[0].time_ns, direction.since_ns) + wait
+        return max(direction.buffer[0].time_ns, direction.since_ns) + wait
 
-    def _silent(self, direction: Direction, time_ns: int) -> bool:
+    def _is_idle(self, direction: Direction, time_ns: int) -> bool:
         last = max(direction.last_ns, direction.peer.last_ns)
-        return last > 0 and time_ns - last >= self._idle_ns  # 0: the file has no times
+        return last > 0 and time_ns - last >= self._idle_ns  # 0: the capture has no timestamps
 
-    def _starts_anew(self, direction: Direction, datagram: Datagram) -> bool:
-        """Whether the segment belongs to a new connection on the ports of a known one."""
+    def _starts_new_connection(self, direction: Direction, datagram: Datagram) -> bool:
+        """Whether a segment belongs to a new connection on the ports of a tracked one."""
         seq, flags = datagram.seq, datagram.flags
         if flags & RST:
             return False
         if flags & SYN and flags & ACK:
-            answers = direction.peer.isn is not None and distance(datagram.ack, direction.peer.isn) == 1
-            return not direction.starts_at(seq) and not (answers and direction.isn is None)
+            answers_peer = direction.peer.isn is not None and distance(datagram.ack, direction.peer.isn) == 1
+            return not direction.accepts_isn(seq) and not (answers_peer and direction.isn is None)
         if flags & SYN:
-            return direction.how == "rst" or not direction.starts_at(seq)
-        if direction.how == "rst" and datagram.payload:
+            return direction.end_reason == "rst" or not direction.accepts_isn(seq)
+        if direction.end_reason == "rst" and datagram.payload:
             return not -FAR < distance(seq + len(datagram.payload), direction.next) <= 0
         return False
 
     def _connect(self, key: _Key, events: list[Event]) -> Direction:
         if len(self._connections) >= self._max_flows:
-            # A sixteenth at once, so that the order need not be kept up with every segment.
-            ranked = sorted(self.in_order(), key=_rank)
+            # Evict a sixteenth at once, so that the order need not be maintained with every segment.
+            ranked = sorted(self.first_directions(), key=_eviction_rank)
             for direction in islice(ranked, max(1, self._max_flows // 16)):
                 self._forget(direction, "idle", events)
                 self.counters.evicted += 1
         self._streams += 1
-        return self.adopt(self._streams - 1, key)
+        return self.add_connection(self._streams - 1, key)
 
     def _reset(self, direction: Direction, seq: int, moment: Moment, events: list[Event]) -> None:
         if direction.state == OPEN and not 0 <= distance(seq, direction.next) < FAR:
@@ -372,97 +378,100 @@ class Reassembler:
     def _settle(
         self, direction: Direction, moment: Moment, events: list[Event], now: int | None = None
     ) -> None:
-        """Deliver what can be, give up the holes that are to be, and end what has ended."""
+        """Deliver what is in order, give up gaps that are due, and end the direction after its FIN."""
         now = self._now if now is None else now
         if direction.state == OPENING:
-            late = now - direction.since_ns >= START_NS
-            if late or direction.segments >= self.start_segments or self._over(direction):
+            timed_out = now - direction.since_ns >= START_NS
+            if timed_out or direction.opening_segments >= self.start_segments or self._over_limit(direction):
                 _open(direction)
         if direction.state == OPEN:
             if direction.deliver(moment.time_ns, events):
                 direction.since_ns = now
-            while direction.pieces and (reason := self._lost(direction, now)):
+            while direction.buffer and (reason := self._gap_reason(direction, now)):
                 direction.skip_gap(reason, moment, events)
-            if direction.fin_at is not None and direction.fin_at <= direction.next and not direction.pieces:
+            if direction.fin_seq is not None and direction.fin_seq <= direction.next and not direction.buffer:
                 direction.end("fin", moment, events)
-            still = direction.seen and not direction.pieces and direction.fin_at is None
-            direction.fast_path = direction.state == OPEN and still
+            simple = direction.seen and not direction.buffer and direction.fin_seq is None
+            direction.fast_path = direction.state == OPEN and simple
         self._account(direction)
 
-    def _over(self, direction: Direction) -> bool:
-        return direction.pieces.cost > self._per_flow or len(direction.pieces) > self._segments
+    def _over_limit(self, direction: Direction) -> bool:
+        return (
+            direction.buffer.cost > self._max_buffered_per_flow
+            or len(direction.buffer) > self._max_segments_per_flow
+        )
 
-    def _lost(self, direction: Direction, now: int) -> GapReason | None:
-        """Why the first hole is to be given up, if it is."""
-        pieces = direction.pieces
-        waited = now - max(pieces[0].time_ns, direction.since_ns)
-        if self._over(direction):
+    def _gap_reason(self, direction: Direction, now: int) -> GapReason | None:
+        """Return the reason to give up the first gap, if any."""
+        buffer = direction.buffer
+        waited = now - max(buffer[0].time_ns, direction.since_ns)
+        if self._over_limit(direction):
             return "limit"
-        enough = len(pieces) > ACKED_SEGMENTS or pieces.cost > ACKED_BYTES or waited >= ACKED_NS
+        enough = len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES or waited >= ACKED_NS
         if enough and self._acknowledged(direction):
             return "acknowledged"
-        return "timeout" if waited >= self._hole_ns else None
+        return "timeout" if waited >= self._gap_ns else None
 
     def _acknowledged(self, direction: Direction) -> bool:
-        """Whether the receiver has acknowledged what follows the first hole."""
+        """Whether the receiver has acknowledged data beyond the first gap."""
         acked = direction.acked
-        return acked is not None and direction.place(acked) >= direction.pieces[0].start
+        return acked is not None and direction.unwrap(acked) >= direction.buffer[0].start
 
     def _account(self, direction: Direction) -> None:
-        cost = direction.pieces.cost
-        self._buffered += cost - direction.charged
-        direction.charged = cost
-        holding = cost > 0 or direction.state == OPENING
-        if holding and not direction.holding:
+        cost = direction.buffer.cost
+        self._buffered += cost - direction.accounted
+        direction.accounted = cost
+        waiting = cost > 0 or direction.state == OPENING
+        if waiting and not direction.waiting:
             self._waiting[direction] = None
-            direction.held_from = direction.frames[-1]
-        elif direction.holding and not holding:
+            direction.waiting_frame = direction.frames[-1]
+        elif direction.waiting and not waiting:
             del self._waiting[direction]
-        direction.holding = holding
+        direction.waiting = waiting
 
     def _sweep(self, time_ns: int) -> list[Event]:
-        """Let time decide: over openings, holes and silent connections."""
+        """Apply all timeouts: of openings, gaps and idle connections."""
         self._now = time_ns
         self._sweep_at = time_ns + SWEEP_NS
-        events = self._settle_waiting()
+        events = self._expire_all_gaps()
         if time_ns >= self._idle_at:
             self._idle_at = time_ns + self._idle_ns // 8
-            for direction in self.in_order():
-                if self._silent(direction, time_ns):
+            for direction in self.first_directions():
+                if self._is_idle(direction, time_ns):
                     self._forget(direction, "idle", events)
         return events
 
-    def _settle_waiting(self) -> list[Event]:
-        """Let time decide over all openings and holes, each by the last frame of its direction."""
+    def _expire_all_gaps(self) -> list[Event]:
+        """Apply the timeouts of all openings and gaps, each at the last frame of its direction."""
         events: list[Event] = []
         for direction in list(self._waiting):
-            self._let_time_decide(direction, events)
+            self._expire_gaps(direction, events)
         return events
 
     def _forget(
-        self, direction: Direction, how: How, events: list[Event], moment: Moment | None = None
+        self, direction: Direction, reason: EndReason, events: list[Event], moment: Moment | None = None
     ) -> None:
-        """End both directions of a connection, in the order of first sight, and know it no more."""
+        """End both directions of a connection, the one first seen first, and stop tracking it."""
         first = self._connections.pop(direction.stream)
-        if self.when_forgotten is not None:
-            self.when_forgotten(first)
+        if self.on_forget is not None:
+            self.on_forget(first)
         for side in (first, first.peer):
             if side.seen:
-                side.end(how, moment or Moment(side.last_ns, side.frames[-1]), events)
+                side.end(reason, moment or Moment(side.last_ns, side.frames[-1]), events)
                 self._account(side)
             self._directions.pop(side.key, None)
 
 
-def _due_first(one: tuple[int, Direction]) -> int:
-    return one[0]
+def _due_time(item: tuple[int, Direction]) -> int:
+    return item[0]
 
 
 def _open(direction: Direction) -> None:
-    direction.state, direction.first = OPEN, direction.next
+    direction.state, direction.first_seq = OPEN, direction.next
 
 
-def _rank(direction: Direction) -> tuple[bool, int]:
-    """Ended connections are given up first, then those silent for longest."""
+def _eviction_rank(direction: Direction) -> tuple[bool, int]:
+    """Sort key of eviction: ended connections first, then those idle for longest."""
     peer = direction.peer
     ended = direction.state == ENDED and (peer.state == ENDED or not peer.seen)
     return not ended, max(direction.last_ns, peer.last_ns)

@@ -1,4 +1,4 @@
-"""A stretch of a capture file as a capture of its own."""
+"""A range of a capture file as a capture of its own."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A small virtual capture file: what a reader must know beforehand, then bytes of a file.
+    """A virtual capture file: the head that a reader needs, then a range of the file.
 
     Attributes:
         path: the file.
         head: the header of a pcap file; the section header and the interfaces that a pcapng file has
             described so far. Empty at the start of a file.
-        start: the byte of the file at which the stretch starts: 0, or where a record does.
-        end: the byte of the file after the stretch.
-        tails: places near its end where records start, each with the head of a window that starts there, as
-            far as they have been noted.
+        start: the offset in the file at which the range starts: 0, or that of a record.
+        end: the offset in the file after the range.
+        tails: known offsets of records near its end, each with the head of a window that starts there.
     """
 
     path: str
@@ -33,7 +32,7 @@ class Window:
     tails: tuple[tuple[int, bytes], ...] = ()
 
     def open(self) -> WindowStream:
-        """The window as a binary stream whose ``name`` is the path.
+        """Open the window as a binary stream whose ``name`` is the path.
 
         Raises:
             OSError: the file can't be opened.
@@ -41,16 +40,16 @@ class Window:
         return WindowStream(self)
 
     def located(self, error: CaptureError) -> CaptureError:
-        """An error of reading the window's stream, with the place in the file."""
-        return CaptureError(error.why, file=error.file, offset=self.place(error.offset), cut=error.cut)
+        """Return an error in reading the window's stream with its offset in the file."""
+        return CaptureError(error.why, file=error.file, offset=self.file_offset(error.offset), cut=error.cut)
 
-    def place(self, offset: int) -> int:
-        """The place in the file of a byte of the (unpacked) stream."""
+    def file_offset(self, offset: int) -> int:
+        """Return the offset in the file of an offset in the (uncompressed) stream."""
         return offset - len(self.head) + self.start
 
 
 class WindowStream(RawIOBase):
-    """The bytes of a window.
+    """The bytes of a window as a binary stream.
 
     Attributes:
         name: the file.
@@ -62,12 +61,12 @@ class WindowStream(RawIOBase):
         self.name = window.path
         self.window = window
         self._head = window.head
-        self._left = window.end - window.start
+        self._remaining = window.end - window.start
         self._file = open(window.path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
         self._file.seek(window.start)
 
     def located(self, error: CaptureError) -> CaptureError:
-        """An error of reading the stream, with the place in the file."""
+        """Return an error in reading the stream with its offset in the file."""
         return self.window.located(error)
 
     def readable(self) -> bool:
@@ -79,8 +78,8 @@ class WindowStream(RawIOBase):
             size = min(len(view), len(self._head))
             view[:size], self._head = self._head[:size], self._head[size:]
             return size
-        size = self._file.readinto(view[: self._left]) or 0
-        self._left -= size
+        size = self._file.readinto(view[: self._remaining]) or 0
+        self._remaining -= size
         return size
 
     def close(self) -> None:

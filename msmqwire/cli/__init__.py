@@ -1,4 +1,4 @@
-"""The command line: packets and captures, and a queue manager with what sends to it and reads from it."""
+"""The command line: packets, captures, a queue manager, and commands that send and receive messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"msmqwire {__version__}")
         raise typer.Exit
 
@@ -32,7 +32,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print name and version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print name and version."),
     ] = False,
 ) -> None:
     """Options of all commands."""
@@ -51,7 +52,7 @@ app.command("move")(reading.move)
 
 
 def main() -> NoReturn:
-    """Runs the command line; ends with the exit status of contract section 1."""
+    """Run the command line; exit with the status of contract section 1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a label may be in any script
@@ -62,20 +63,20 @@ def main() -> NoReturn:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of a pipe has gone: nothing to say, and nothing to say it to.
+        # The reader of a pipe has closed it.
         _close_output()
         sys.exit(1)
     except OSError as exc:
         _close_output()
-        say({"error": exc.strerror or str(exc), "path": "", "offset": None})
+        say(exc.strerror or str(exc))
         sys.exit(EX_IOERR)
     except Exception as exc:
         traceback.print_exc()
-        say({"error": f"a fault of msmqwire itself: {exc!r}", "path": "", "offset": None})
+        say(f"a fault of msmqwire itself: {exc!r}")
         sys.exit(EX_SOFTWARE)
     sys.exit(0)
 
 
 def _close_output() -> None:
-    """Standard output takes no more: what is left for it goes nowhere."""
+    """Redirect standard output to the null device, so that flushing it can't fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,12 +14,12 @@ from msmqwire.packets import build
 
 
 def run(text: bytes, out: BinaryIO, err: TextIO, *, hex_text: bool = False) -> int:
-    """Writes the bytes; the exit status."""
+    """Write the bytes of the packet; return the exit status."""
     try:
         packet = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        place = getattr(exc, "pos", getattr(exc, "start", None))
-        say({"error": f"not JSON: {exc}", "path": "", "offset": place}, err)
+        offset = getattr(exc, "pos", getattr(exc, "start", None))
+        say(f"not JSON: {exc}", err, offset=offset)
         return EX_DATAERR
     try:
         data = build(packet)
@@ -43,6 +43,6 @@ def command(
     try:
         text = read_input(file)
     except NoInput as exc:
-        say({"error": str(exc), "path": "", "offset": None})
+        say(str(exc))
         raise typer.Exit(EX_NOINPUT) from None
     raise typer.Exit(run(text, sys.stdout.buffer, sys.stderr, hex_text=hex_text))

@@ -1,4 +1,4 @@
-"""What the commands share: exit statuses, errors, input, text that is safe to show."""
+"""Shared by the commands: exit statuses, error output, input, text that is safe to print."""
 
 from __future__ import annotations
 
@@ -19,22 +19,27 @@ EX_IOERR: Final = 74
 
 
 def dumps(data: Any, *, indent: int | None = None) -> str:
-    """JSON without control characters, DEL included."""
+    """Return JSON without control characters, including DEL."""
     return json.dumps(data, indent=indent).replace("\x7f", "\\u007f")
 
 
-def say(error: LocatedError | dict[str, Any], err: TextIO | None = None) -> None:
-    """Prints an error as one JSON object, to standard error unless told otherwise."""
-    data = error.to_json() if isinstance(error, LocatedError) else error
+def say(
+    error: LocatedError | dict[str, Any] | str, err: TextIO | None = None, *, offset: int | None = None
+) -> None:
+    """Print an error as one JSON object, by default to standard error; `offset` is for a plain message."""
+    if isinstance(error, LocatedError):
+        data = error.to_json()
+    else:
+        data = {"error": error, "path": "", "offset": offset} if isinstance(error, str) else error
     print(dumps(data), file=err or sys.stderr)
 
 
 class NoInput(Exception):
-    """The input is not there or can't be read; ends with status 66."""
+    """The input is missing or can't be read; ends the command with status 66."""
 
 
 def read_input(name: str) -> bytes:
-    """The bytes of a file, or of standard input for ``-``. Raises NoInput."""
+    """Return the bytes of a file, or of standard input for ``-``. Raises NoInput."""
     try:
         if name == "-":
             return standard_input().read()
@@ -44,20 +49,20 @@ def read_input(name: str) -> bytes:
 
 
 def standard_input() -> BufferedReader:
-    """The bytes of standard input. Raises NoInput where it is closed."""
+    """Return standard input as a binary stream. Raises NoInput if it is closed."""
     if sys.stdin is None:
         raise NoInput("standard input is closed")
     return cast(BufferedReader, sys.stdin.buffer)
 
 
 def from_hex(text: bytes) -> bytes:
-    """The bytes of hex text: digits in pairs, blanks and line ends between, ``#`` to the end of a line.
+    """Parse hex text: pairs of digits, blanks and line ends between, comments from ``#`` to the line end.
 
-    Raises LocatedError with the place in the text.
+    Raises LocatedError with the offset in the text.
     """
     digits: list[str] = []
     comment = False
-    for place, char in enumerate(text.decode("latin-1")):
+    for offset, char in enumerate(text.decode("latin-1")):
         if char in "\r\n":
             comment = False
         elif comment or char in " \t:,":
@@ -67,12 +72,17 @@ def from_hex(text: bytes) -> bytes:
         elif char in "0123456789abcdefABCDEF":
             digits.append(char)
         else:
-            raise LocatedError(f"{char!r} is not a hex digit", offset=place)
+            raise LocatedError(f"{char!r} is not a hex digit", offset=offset)
     if len(digits) % 2:
         raise LocatedError("an odd number of hex digits", offset=len(text))
     return bytes.fromhex("".join(digits))
 
 
+def format_endpoint(address: str, port: int) -> str:
+    """Format an address and a port: ``10.0.0.1:1801`` or ``[fe80::1]:1801``."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def safe(text: str) -> str:
-    """Text without anything that a terminal would act on: what comes from a peer is hostile."""
+    """Escape everything that a terminal would act on: text from a peer may be hostile."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -13,29 +13,39 @@ import typer
 
 from msmqwire.capture import expand
 from msmqwire.cli import filters, tables
-from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, dumps, safe, say, standard_input
-from msmqwire.cli.show import STYLES, endpoint, hexdump, raw_dump, summary
+from msmqwire.cli.common import (
+    EX_DATAERR,
+    EX_NOINPUT,
+    EX_USAGE,
+    NoInput,
+    dumps,
+    format_endpoint,
+    safe,
+    say,
+    standard_input,
+)
+from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
 
 
-def run(dissection: Dissection, wanted: list[filters.Filter], printer: Printer, err: TextIO) -> int:
-    """Prints the items that all filters let through; the exit status."""
+def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer, err: TextIO) -> int:
+    """Print the items that pass all filters; return the exit status."""
     printer.begin()
     for item in dissection:
-        if all(test(item) for test in wanted):
+        if all(test(item) for test in item_filters):
             printer.item(item)
     return report(dissection, err)
 
 
 def report(dissection: Dissection, err: TextIO) -> int:
-    """Says which files broke off; the exit status."""
+    """Report the files that could not be read to their end; return the exit status."""
     for error in dissection.errors:
-        say({"error": f"{error.file}: {error.why}", "path": "", "offset": error.offset}, err)
+        say(f"{error.file}: {error.why}", err, offset=error.offset)
     return EX_DATAERR if dissection.errors else 0
 
 
 class Printer:
-    """Where items go: JSON lines, a table, or fields beside their bytes."""
+    """Output of items: JSON lines, a table, or fields beside their bytes."""
 
     def __init__(self, out: TextIO, *, as_json: bool = False, dump: bool = False) -> None:
         self.out, self.as_json, self.dump = out, as_json, dump
@@ -74,14 +84,14 @@ class Printer:
 
 
 def finding_text(finding: Any) -> str:
-    """A finding in one line."""
+    """Return a finding as one line."""
     return f"{finding.severity} {finding.id} {finding.path} byte {finding.offset}: {finding.message}"
 
 
 def _row(*cells: str) -> str:
     time, frames, stream, source, target, kind, size, findings, about = cells
-    where = f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21}"
-    return f"{where} {kind:<20} {size:>7} {findings:>4}  {about}"
+    origin = f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21}"
+    return f"{origin} {kind:<20} {size:>7} {findings:>4}  {about}"
 
 
 def _item_row(item: Item) -> str:
@@ -90,8 +100,8 @@ def _item_row(item: Item) -> str:
         item.time,
         str(first) if first == last else f"{first}-{last}",
         "" if item.stream is None else str(item.stream),
-        endpoint(item.src, item.src_port),
-        endpoint(item.dst, item.dst_port),
+        format_endpoint(item.src, item.src_port),
+        format_endpoint(item.dst, item.dst_port),
         item.kind,
         str(item.size),
         str(len(item.findings) or ""),
@@ -100,24 +110,23 @@ def _item_row(item: Item) -> str:
 
 
 def no_input(error: NoInput | OSError) -> typer.Exit:
-    """What ends a command whose input can't be opened; an error of writing is raised again."""
+    """Report input that can't be opened; return the exit. An output error is raised again."""
     if isinstance(error, OSError) and error.filename is None:
         raise error
-    why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    say({"error": why, "path": "", "offset": None})
+    say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
     return typer.Exit(EX_NOINPUT)
 
 
 @contextmanager
 def opened(paths: list[str], ports: list[int], *, lint: bool = True) -> Iterator[Dissection]:
-    """The dissection of some files, with a progress bar when a person waits at a terminal."""
+    """Dissect files, with a progress bar if output is redirected but standard error is a terminal."""
     for path in paths:
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     sources: list[Any] = [standard_input() if path == "-" else path for path in paths]
     sizes = [os.path.getsize(path) for path in expand(path for path in paths if path != "-")]
-    waiting = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
-    if not waiting:
+    shows_progress = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
+    if not shows_progress:
         yield dissect(sources, ports=ports, lint=lint)
         return
     from rich.console import Console
@@ -168,7 +177,7 @@ def command(
 ) -> None:
     """Dissect captures: every MSMQ packet in them, named, decoded and judged.
 
-    Ends with status 65 when a file breaks off or is damaged; what could be read before is printed.
+    Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
@@ -178,32 +187,34 @@ def command(
     if sink is None and (columns is not None or body_limit is not None):
         raise typer.BadParameter("--columns and --body-limit go with --parquet, --arrow or --csv")
     try:
-        where = filters.by_time(start, end)
+        conditions = filters.by_time(start, end)
     except ValueError as exc:
-        say({"error": f"not a time: {exc}", "path": "", "offset": None})
+        say(f"not a time: {exc}")
         raise typer.Exit(EX_USAGE) from None
-    wanted = [filters.by_endpoint(text) for text in host or ()]
+    item_filters = [filters.by_endpoint(text) for text in host or ()]
     for name in kind or ():
         if name.lower() not in filters.KINDS:
             raise typer.BadParameter(f"{name} is none of {', '.join(filters.KINDS.values())}")
     if kind:
-        where.append(filters.by_kind(kind))
+        conditions.append(filters.by_kind(kind))
     if label is not None:
-        wanted.append(filters.by_label(label))
+        item_filters.append(filters.by_label(label))
     if queue is not None:
-        wanted.append(filters.by_queue(queue))
+        item_filters.append(filters.by_queue(queue))
     if findings:
-        wanted.append(filters.by_findings(findings))
+        item_filters.append(filters.by_findings(findings))
     printer = Printer(sys.stdout, as_json=as_json, dump=dump)
     try:
         with opened(
             captures, port or [], lint=not no_lint and (sink is None or bool(findings))
         ) as dissection:
             if sink is None:
-                status = run(dissection, [filters.meets(where), *wanted], printer, sys.stderr)
+                status = run(dissection, [filters.meets(conditions), *item_filters], printer, sys.stderr)
             else:
                 names = columns.split(",") if columns is not None else None
-                rows = tables.write(dissection, where, wanted, sink, columns=names, body_limit=body_limit)
+                rows = tables.write(
+                    dissection, conditions, item_filters, sink, columns=names, body_limit=body_limit
+                )
                 print(f"{rows} rows", file=sys.stderr)
                 status = report(dissection, sys.stderr)
     except ValueError as exc:

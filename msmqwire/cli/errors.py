@@ -1,4 +1,4 @@
-"""What the commands of the queue manager say when something goes wrong, and the exit status of each."""
+"""Error output and exit statuses of the commands of the queue manager."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from msmqwire.errors import (
 )
 from msmqwire.qm.runtime.operations import error_json
 
-_STORES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
+_STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
 
 
 def status_of(exc: MsmqError) -> int:
-    """The exit status of contract section 1."""
+    """Return the exit status of an error, by contract section 1."""
     if isinstance(exc, StoreError):
-        return _STORES.get(type(exc), EX_DATAERR)
+        return _STORE_STATUSES.get(type(exc), EX_DATAERR)
     if isinstance(exc, Unreachable | NotDelivered):
         return EX_UNAVAILABLE
     if isinstance(exc, QueueError):
@@ -38,14 +38,13 @@ def status_of(exc: MsmqError) -> int:
     return EX_USAGE if isinstance(exc, InvalidName) else EX_DATAERR
 
 
-def ended_well(run: Callable[[], Any]) -> None:
-    """Run a command; what goes wrong is said as one JSON object, and ends with its status."""
+def run_reporting_errors(run: Callable[[], Any]) -> None:
+    """Run a command; print an error as one JSON object, and exit with its status."""
     try:
         run()
     except NoInput as exc:
-        say({"error": str(exc), "path": "", "offset": None})
+        say(str(exc))
         raise typer.Exit(EX_NOINPUT) from None
     except MsmqError as exc:
-        told = isinstance(exc, LocatedError | QueueError)
-        say(error_json(exc) if told else {"error": str(exc), "path": "", "offset": None})  # type: ignore[arg-type]
+        say(error_json(exc) if isinstance(exc, LocatedError | QueueError) else str(exc))
         raise typer.Exit(status_of(exc)) from None

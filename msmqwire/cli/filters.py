@@ -1,4 +1,4 @@
-"""Which items of a capture are shown."""
+"""Filters of the items of a capture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msmqwire.cli.show import endpoint, queue_text
+from msmqwire.cli.common import format_endpoint
+from msmqwire.cli.show import queue_text
 from msmqwire.dissection import Item
 
 Filter = Callable[[Item], bool]
@@ -21,11 +22,11 @@ KINDS: Final = {
     for name in ("EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck",
                  "FinalAck", "Ping", "Malformed", "Skipped")
 }  # fmt: skip
-"""The names of items as they are written, by the same in small letters."""
+"""The kinds of items by their names in lower case."""
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge,
     "<": operator.lt,
-    "in": lambda found, wanted: found in wanted,
+    "in": lambda value, values: value in values,
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS: Final = re.compile(r"[0-9]{1,15}(\.[0-9]+)?")
@@ -33,14 +34,14 @@ _FRACTION: Final = re.compile(r"(?<=:\d\d)[.,](\d{1,9})\d*")
 
 
 def parse_time(text: str) -> int:
-    """ISO 8601 text (UTC unless it says otherwise), or seconds since 1970, as nanoseconds.
+    """Parse ISO 8601 text (UTC by default) or seconds since 1970; return nanoseconds since 1970.
 
     Raises ValueError.
     """
     if _SECONDS.fullmatch(text):
         whole, _, part = text.partition(".")
         return int(whole) * 1_000_000_000 + int(part[:9].ljust(9, "0"))
-    fraction = _FRACTION.search(text)  # cut out, as it has more digits than Python reads
+    fraction = _FRACTION.search(text)  # parsed apart, as datetime supports fewer digits
     moment = datetime.fromisoformat(_FRACTION.sub("", text))
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -49,39 +50,39 @@ def parse_time(text: str) -> int:
 
 
 def by_time(start: str | None, end: str | None) -> list[Condition]:
-    """Not before `start` and before `end`. Raises ValueError."""
-    found: list[Condition] = [("time", ">=", parse_time(start))] if start else []
-    return found + ([("time", "<", parse_time(end))] if end else [])
+    """Return conditions for times from `start` on, before `end`. Raises ValueError."""
+    conditions: list[Condition] = [("time", ">=", parse_time(start))] if start else []
+    return conditions + ([("time", "<", parse_time(end))] if end else [])
 
 
 def by_kind(kinds: list[str]) -> Condition:
-    """Some kinds, in any case. Raises KeyError for one that does not exist."""
+    """Return a condition for these kinds, in any case. Raises KeyError for an unknown one."""
     return "kind", "in", [KINDS[kind.lower()] for kind in kinds]
 
 
 def meets(conditions: list[Condition]) -> Filter:
-    """Items that meet conditions on time and kind."""
+    """Return a filter for items that meet conditions on time and kind."""
 
     def test(item: Item) -> bool:
-        found = {"time": item.time_ns, "kind": item.kind}
-        return all(_OPERATORS[op](found[name], value) for name, op, value in conditions)
+        values = {"time": item.time_ns, "kind": item.kind}
+        return all(_OPERATORS[op](values[name], value) for name, op, value in conditions)
 
     return test
 
 
 def by_endpoint(text: str) -> Filter:
-    """Items to or from an address, ``address:port`` or ``:port``."""
+    """Return a filter for items to or from an address, ``address:port`` or ``:port``."""
     text = text.lower()
 
     def test(item: Item) -> bool:
         ends = ((item.src, item.src_port), (item.dst, item.dst_port))
-        return any(text in (address, f":{port}", endpoint(address, port)) for address, port in ends)
+        return any(text in (address, f":{port}", format_endpoint(address, port)) for address, port in ends)
 
     return test
 
 
 def by_label(pattern: str) -> Filter:
-    """Messages whose label matches a pattern with ``*`` and ``?``, in any case."""
+    """Return a filter for messages whose label matches a pattern with ``*`` and ``?``, in any case."""
 
     def test(item: Item) -> bool:
         properties = item.packet.get("MessagePropertiesHeader") if item.packet else None
@@ -92,28 +93,28 @@ def by_label(pattern: str) -> Filter:
 
 
 def by_queue(pattern: str) -> Filter:
-    """Messages whose destination matches a pattern or contains it, in any case."""
-    wanted = pattern.lower()
+    """Return a filter for messages whose destination matches a pattern or contains it, in any case."""
+    pattern = pattern.lower()
 
     def test(item: Item) -> bool:
         if item.packet is None or item.packet.get("UserHeader") is None:
             return False
         name = queue_text(item.packet).lower()
-        return fnmatch.fnmatchcase(name, wanted) or (bool(wanted) and wanted in name)
+        return fnmatch.fnmatchcase(name, pattern) or (bool(pattern) and pattern in name)
 
     return test
 
 
-def by_findings(severities: list[str]) -> Filter:
-    """Items with a finding; with severities or ids, with one of those."""
-    wanted = {severity.upper() for severity in severities}
+def by_findings(names: list[str]) -> Filter:
+    """Return a filter for items with a finding; if any are named, with one of these severities or ids."""
+    selected = {name.upper() for name in names}
 
     def test(item: Item) -> bool:
         return any(
-            not wanted
-            or "ANY" in wanted
-            or finding.severity.upper() in wanted
-            or finding.id.upper() in wanted
+            not selected
+            or "ANY" in selected
+            or finding.severity.upper() in selected
+            or finding.id.upper() in selected
             for finding in item.findings
         )
 

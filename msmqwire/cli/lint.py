@@ -1,4 +1,4 @@
-"""``msmqwire lint``: what in a capture, or in one packet, departs from the specifications."""
+"""``msmqwire lint``: departures from the specifications in captures or single packets."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ def run_packet(
     as_json: bool = False,
     check: bool = False,
 ) -> int:
-    """Prints the findings of one packet; the exit status, with `check` also by their severity."""
+    """Print the findings of one packet; return the exit status, with `check` also by their severity."""
     protocol = protocol_of(data, kind)
     status = 0
     try:
-        found = lint_packet(parse(data, protocol=protocol), data)
+        findings = lint_packet(parse(data, protocol=protocol), data)
     except MalformedPacket as exc:
         say(exc, err)
-        found, status = lint_malformed(data, exc, protocol=protocol), EX_DATAERR
-    _print(found, "", out, as_json=as_json)
-    if check and any(finding.severity in ("MUST", "ATTACK") for finding in found):
+        findings, status = lint_malformed(data, exc, protocol=protocol), EX_DATAERR
+    _print(findings, "", out, as_json=as_json)
+    if check and any(finding.severity in ("MUST", "ATTACK") for finding in findings):
         status = EX_DATAERR
     return status
 
 
 def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) -> Counter[str]:
-    """Prints the findings of all items and their sum; how many of each severity."""
+    """Print the findings of all items and a summary; return the number of each severity."""
     counts: Counter[str] = Counter()
     ids: Counter[tuple[str, str]] = Counter()
     for item in items:
         frames = ",".join(str(frame) for frame in item.frames[:8])
-        where = (
+        origin = (
             f"{item.time} frame {frames} stream {item.stream if item.stream is not None else '-'} {item.kind}"
         )
         for finding in item.findings:
             counts[finding.severity] += 1
             ids[finding.severity, finding.id] += 1
-        _print(item.findings, where, out, as_json=as_json, item=item)
+        _print(item.findings, origin, out, as_json=as_json, item=item)
     if not as_json:
         total = ", ".join(f"{count} {severity}" for severity, count in sorted(counts.items()))
         print(f"{sum(counts.values())} findings{': ' + total if total else ''}", file=out)
@@ -64,9 +64,9 @@ def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) ->
 
 
 def _print(
-    found: Iterable[Finding], where: str, out: TextIO, *, as_json: bool, item: Item | None = None
+    findings: Iterable[Finding], origin: str, out: TextIO, *, as_json: bool, item: Item | None = None
 ) -> None:
-    for finding in found:
+    for finding in findings:
         if as_json:
             data = finding.to_json()
             if item is not None:
@@ -74,7 +74,7 @@ def _print(
                         "stream": item.stream, "packet": item.kind, **data}  # fmt: skip
             print(dumps(data), file=out)
         else:
-            print(f"{where}{': ' if where else ''}{safe(finding_text(finding))}", file=out)
+            print(f"{origin}{': ' if origin else ''}{safe(finding_text(finding))}", file=out)
 
 
 def command(
@@ -132,14 +132,14 @@ def _captures(files: list[str], ports: list[int], *, as_json: bool, check: bool)
 
 
 def _is_capture(name: str) -> bool:
-    """Whether a file starts as captures do; patterns are taken for captures."""
+    """Whether a file starts like a capture; patterns are assumed to name captures."""
     if name == "-":
         return is_capture(standard_input().peek(4))
     try:
         with open(name, "rb") as stream:
             return is_capture(stream.read(4))
     except FileNotFoundError:
-        if any(mark in name for mark in "*?["):
+        if any(char in name for char in "*?["):
             return True
         raise NoInput(f"{name}: no such file") from None
     except OSError as exc:

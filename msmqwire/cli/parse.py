@@ -15,7 +15,7 @@ from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
 
 class Kind(StrEnum):
-    """What the bytes are."""
+    """The protocol of a packet, or automatic detection."""
 
     AUTO = "auto"
     SESSION = "session"
@@ -24,15 +24,15 @@ class Kind(StrEnum):
 
 
 def protocol_of(data: bytes, kind: Kind) -> Protocol:
-    """The protocol of a packet; unless it is given, 24 bytes with the signature of a ping are one."""
+    """Return the protocol of a packet; if detected, 24 bytes with the signature of a ping are a ping."""
     if kind is not Kind.AUTO:
         return kind.value  # type: ignore[return-value]
-    signed = data[2:4] == PING_SIGNATURE.to_bytes(2, "little") and data[4:8] != b"LIOR"
-    return "ping" if signed and len(data) == PING_SIZE else "session"
+    has_signature = data[2:4] == PING_SIGNATURE.to_bytes(2, "little") and data[4:8] != b"LIOR"
+    return "ping" if has_signature and len(data) == PING_SIZE else "session"
 
 
 def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent: int | None = None) -> int:
-    """Prints the packet; the exit status."""
+    """Print the packet; return the exit status."""
     try:
         packet = parse(data, protocol=protocol_of(data, kind))
     except LocatedError as exc:
@@ -55,7 +55,7 @@ def command(
         if hex_text:
             data = from_hex(data)
     except NoInput as exc:
-        say({"error": str(exc), "path": "", "offset": None})
+        say(str(exc))
         raise typer.Exit(EX_NOINPUT) from None
     except LocatedError as exc:
         say(exc)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from msmqwire.cli.common import dumps, safe
-from msmqwire.cli.errors import ended_well
+from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.local import attach
 
@@ -45,8 +45,8 @@ def _settings(
     base_priority: int | None,
     kind: str | None,
 ) -> dict[str, Any]:
-    """What was given on the command line, as the control channel names it."""
-    given = {
+    """Return the options given on the command line by their names in the control channel."""
+    options = {
         "label": label,
         "journal": journal,
         "authenticated": authenticated,
@@ -54,7 +54,7 @@ def _settings(
         "base_priority": base_priority,
         "type": kind,
     }
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name, text in (("quota", quota), ("journal_quota", journal_quota)):
         if text is not None:
             settings[name] = _kilobytes(text, name)
@@ -69,46 +69,46 @@ def _kilobytes(text: str, name: str) -> int | None:
     return int(text)
 
 
-def _print(found: list[dict[str, Any]], as_json: bool) -> None:
+def _print(queues: list[dict[str, Any]], as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
-        for one in found:
-            print(dumps(one))
+        for queue in queues:
+            print(dumps(queue))
         return
-    if len(found) == 1:
-        for name, value in found[0].items():
-            print(f"{name:18} {_shown(value)}")
+    if len(queues) == 1:
+        for name, value in queues[0].items():
+            print(f"{name:18} {_text(value)}")
         return
     table = Table("queue", "kind", box=None, pad_edge=False)
     table.columns[0].overflow = "fold"
     for name in ("messages", "bytes"):
         table.add_column(name, justify="right")
     table.add_column("notes", overflow="fold")
-    for one in found:
-        notes = [word for word in ("transactional", "journal", "authenticated") if one.get(word)]
-        notes += [one["state"]] if "state" in one else []
-        notes += [one["label"]] if one.get("label") else []
-        row = (one["queue"], one["kind"], str(one["messages"]), str(one["bytes"]), ", ".join(notes))
+    for queue in queues:
+        notes = [name for name in ("transactional", "journal", "authenticated") if queue.get(name)]
+        notes += [queue["state"]] if "state" in queue else []
+        notes += [queue["label"]] if queue.get("label") else []
+        row = (queue["queue"], queue["kind"], str(queue["messages"]), str(queue["bytes"]), ", ".join(notes))
         table.add_row(*(Text(safe(cell)) for cell in row))
     Console().print(table)
 
 
-def _shown(value: Any) -> str:
-    """A property of a queue for people."""
+def _text(value: Any) -> str:
+    """Format a property of a queue for human readers."""
     match value:
         case bool():
             return "yes" if value else "no"
         case dict():
-            return ", ".join(f"{safe(name)}: {_shown(one)}" for name, one in value.items()) or "-"
+            return ", ".join(f"{safe(name)}: {_text(item)}" for name, item in value.items()) or "-"
         case list():
-            return ", ".join(map(_shown, value)) or "-"
+            return ", ".join(map(_text, value)) or "-"
         case None | "":
             return "-"
     return safe(str(value))
 
 
-def _print_done(found: dict[str, Any], what: str, as_json: bool) -> None:
-    """What was done, in words on a terminal."""
-    print(dumps(found) if as_json or not sys.stdout.isatty() else f"{safe(found['queue'])}: {what}")
+def _print_done(result: dict[str, Any], text: str, as_json: bool) -> None:
+    """Print the result of an operation, as text on a terminal."""
+    print(dumps(result) if as_json or not sys.stdout.isatty() else f"{safe(result['queue'])}: {text}")
 
 
 @app.command("create")
@@ -128,36 +128,38 @@ def create(
     kind: Kind = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a queue; the folder and its queue manager too, if there are none."""
+    """Create a queue; the folder and its queue manager too, if they are missing."""
 
     def run() -> None:
-        wanted = _settings(label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind)
+        settings = _settings(
+            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind
+        )
         with attach(data, create=True) as local:
-            _print([local.call("create", queue=queue, transactional=transactional, **wanted)], as_json)
+            _print([local.call("create", queue=queue, transactional=transactional, **settings)], as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 @app.command("list")
 def list_(data: Data, as_json: AsJson = False) -> None:
-    """The queues of a folder, those on the way to other computers too."""
+    """List the queues of a folder, including those on the way to other computers."""
 
     def run() -> None:
         with attach(data) as local:
             _print(local.call("list")["queues"], as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 @app.command("show")
 def show(queue: Name, data: Data, as_json: AsJson = False) -> None:
-    """One queue with its properties."""
+    """Show a queue with its properties."""
 
     def run() -> None:
         with attach(data) as local:
             _print([local.call("show", queue=queue)], as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 @app.command("set")
@@ -180,13 +182,15 @@ def set_(
     """Change properties of a queue."""
 
     def run() -> None:
-        wanted = _settings(label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind)
+        settings = _settings(
+            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind
+        )
         if paused is not None:
-            wanted["paused"] = paused
+            settings["paused"] = paused
         with attach(data) as local:
-            _print([local.call("set", queue=queue, **wanted)], as_json)
+            _print([local.call("set", queue=queue, **settings)], as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 @app.command("purge")
@@ -195,10 +199,10 @@ def purge(queue: Name, data: Data, as_json: AsJson = False) -> None:
 
     def run() -> None:
         with attach(data) as local:
-            found = local.call("purge", queue=queue)
-            _print_done(found, f"messages deleted: {found['purged']}", as_json)
+            result = local.call("purge", queue=queue)
+            _print_done(result, f"messages deleted: {result['purged']}", as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 @app.command("delete")
@@ -207,7 +211,7 @@ def delete(queue: Name, data: Data, as_json: AsJson = False) -> None:
 
     def run() -> None:
         with attach(data) as local:
-            found = local.call("delete", queue=queue)
-            _print_done(found, f"deleted, messages in it: {found['deleted']}", as_json)
+            result = local.call("delete", queue=queue)
+            _print_done(result, f"deleted, messages in it: {result['deleted']}", as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)

@@ -12,7 +12,7 @@ import typer
 
 from msmqwire.bodies import decode_body
 from msmqwire.cli.common import dumps, safe
-from msmqwire.cli.errors import ended_well
+from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.runtime.operations import BATCH_MAX
 
@@ -34,7 +34,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a message.
 
 
 def show(message: dict[str, Any], as_json: bool) -> None:
-    """One message, for a program or for people."""
+    """Print one message, as JSON or for human readers."""
     message.pop("receipt", None)
     if as_json or not sys.stdout.isatty():
         print(dumps(message), flush=True)
@@ -42,45 +42,45 @@ def show(message: dict[str, Any], as_json: bool) -> None:
     body = b64decode(message["body"])
     text = decode_body(body, message["body_type"]).text
     if text is None:
-        shown = f"{len(body)} bytes"
+        body_text = f"{len(body)} bytes"
     else:
-        shown = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
+        body_text = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
     kind = "" if message["class"] == 0 else f" {message['class_name']}"
     print(f"{message['identifier']}  {message['sent'] or '-'}  {message['delivery']}{kind}")
-    print(f"  {safe(message['label']) or '(no label)'}: {shown}", flush=True)
+    print(f"  {safe(message['label']) or '(no label)'}: {body_text}", flush=True)
 
 
-class _Patience:
-    """Waits that add up to a time at most; each request waits for a part of it, so that it can be stopped."""
+class _Deadline:
+    """A deadline for several requests; each waits for a part of the time, so that it can be interrupted."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
 
-    def ms(self) -> int:
-        """Milliseconds that the next request may wait."""
-        left = int((self._until - time.monotonic()) * 1000)
-        return max(0, min(left, _SLICE_MS))
+    def wait_ms(self) -> int:
+        """Return how many milliseconds the next request may wait."""
+        remaining = int((self._until - time.monotonic()) * 1000)
+        return max(0, min(remaining, _SLICE_MS))
 
 
 def _receive(local: Local, queue: str, count: int, timeout: float, as_json: bool) -> None:
-    """Print messages and end those that were printed, also when this is interrupted: the others go back."""
+    """Print messages and confirm those printed, even if interrupted: the others return to the queue."""
     printed: list[int] = []
-    left, patience = count, _Patience(timeout)
+    remaining, deadline = count, _Deadline(timeout)
     try:
-        while left:
-            wait = patience.ms()
-            batch = min(left, _BATCH)
-            done, printed = printed, []  # the request ends them, even if it is interrupted
-            found = local.call("receive", queue=queue, count=batch, wait_ms=wait, done=done)["messages"]
-            for message in found:
+        while remaining:
+            wait = deadline.wait_ms()
+            batch = min(remaining, _BATCH)
+            done, printed = printed, []  # the request confirms them, even if it is interrupted
+            messages = local.call("receive", queue=queue, count=batch, wait_ms=wait, done=done)["messages"]
+            for message in messages:
                 receipt = message["receipt"]
                 show(message, as_json)
                 printed.append(receipt)
-                left -= 1
-            if not found and not patience.ms():
+                remaining -= 1
+            if not messages and not deadline.wait_ms():
                 break
-            if found:
-                patience = _Patience(timeout)
+            if messages:
+                deadline = _Deadline(timeout)
     finally:
         if printed:
             local.call("end", done=printed)
@@ -99,7 +99,7 @@ def receive(
         with attach(data) as local:
             _receive(local, queue, count, timeout, as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 def peek(
@@ -112,21 +112,21 @@ def peek(
     """Print messages of a queue and leave them there."""
 
     def run() -> None:
-        left, after, patience = count, None, _Patience(timeout)
+        remaining, after, deadline = count, None, _Deadline(timeout)
         with attach(data) as local:
-            while left:
-                wait = 0 if after is not None else patience.ms()
-                batch = min(left, _BATCH)
-                found = local.call("peek", queue=queue, count=batch, wait_ms=wait, after=after)["messages"]
-                for message in found:
+            while remaining:
+                wait = 0 if after is not None else deadline.wait_ms()
+                batch = min(remaining, _BATCH)
+                messages = local.call("peek", queue=queue, count=batch, wait_ms=wait, after=after)["messages"]
+                for message in messages:
                     show(message, as_json)
-                left -= len(found)
-                if found:
-                    after = found[-1]["lookup_identifier"]
-                elif after is not None or not patience.ms():
+                remaining -= len(messages)
+                if messages:
+                    after = messages[-1]["lookup_identifier"]
+                elif after is not None or not deadline.wait_ms():
                     break
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 def move(
@@ -146,7 +146,8 @@ def move(
     def run() -> None:
         with attach(data) as local:
             moved = local.call("move", queue=queue, to=to, count=count, identifier=identifier)["moved"]
-            for one in moved:
-                print(dumps({"identifier": one, "to": to}) if as_json or not sys.stdout.isatty() else one)
+            for moved_id in moved:
+                text_only = sys.stdout.isatty() and not as_json
+                print(moved_id if text_only else dumps({"identifier": moved_id, "to": to}))
 
-    ended_well(run)
+    run_reporting_errors(run)

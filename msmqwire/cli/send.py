@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
-from msmqwire.cli.errors import ended_well
-from msmqwire.cli.serve import endpoint, ways
+from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.serve import address_overrides, parse_endpoint
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
@@ -32,7 +32,7 @@ _RECEIVE: Final = {
     name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_RECEIVE
 }
 _REQUEST_BYTES: Final = 8 << 20
-"""The messages of one request to a folder have about so many bytes at most."""
+"""The approximate maximum of bytes of the messages in one request to a folder."""
 
 
 def command(
@@ -104,8 +104,8 @@ def command(
     if body is not None and file is not None:
         raise typer.BadParameter("--body and --file do not go together")
     if recoverable and transactional:
-        recoverable = False  # a transactional message is
-    given: Properties = {"label": label}
+        recoverable = False  # implied by transactional
+    properties: Properties = {"label": label}
     options: dict[str, Any] = {
         "acknowledge": ack,
         "admin_queue": admin_queue,
@@ -121,88 +121,90 @@ def command(
         "recoverable": recoverable or None,
         "body_type": VT_BSTR if bstr and body_type is None else body_type,
     }
-    given.update({name: value for name, value in options.items() if value is not None})  # type: ignore[typeddict-item]
+    properties.update({name: value for name, value in options.items() if value is not None})  # type: ignore[typeddict-item]
 
     def run() -> None:
         content = os.fsencode(body or "") if file is None else read_input(file)
         if bstr:
             content = _utf16(content)
         if data is not None:
-            _by_folder(data, format_name, content, given, transactional, count, as_json)
+            _send_by_folder(data, format_name, content, properties, transactional, count, as_json)
             return
-        places = ways(host or [], port, PING_PORT).hosts
-        at = None if listen is None else endpoint(listen, 0)
-        with connect(format_name, port=port, hosts=places, listen=at, drain=timeout) as queue:
-            sent = [queue.send(content, transactional=transactional, **given) for _ in range(count)]
+        hosts = address_overrides(host or [], port, PING_PORT).hosts
+        listen_at = None if listen is None else parse_endpoint(listen, 0)
+        with connect(format_name, port=port, hosts=hosts, listen=listen_at, drain=timeout) as queue:
+            sent = [queue.send(content, transactional=transactional, **properties) for _ in range(count)]
             if recoverable or transactional or ack:
-                wished = set(ack or ()) if admin_queue is None else set()
-                _become(sent, wished, time.monotonic() + timeout, as_json)
+                awaited = set(ack or ()) if admin_queue is None else set()
+                _report_outcomes(sent, awaited, time.monotonic() + timeout, as_json)
         if not (recoverable or transactional or ack):
-            for one in sent:
-                _print(one.identifier, [], as_json)
+            for message in sent:
+                _print(message.identifier, [], as_json)
 
-    ended_well(run)
+    run_reporting_errors(run)
 
 
 def _utf16(text: bytes) -> bytes:
-    """The same text in UTF-16. Raises InvalidValue."""
+    """Convert UTF-8 text to UTF-16. Raises InvalidValue."""
     try:
         return text.decode("utf-8").encode("utf-16-le")
     except UnicodeDecodeError as exc:
         raise InvalidValue("not a text in UTF-8", path="body", offset=exc.start) from None
 
 
-def _become(sent: list[SyncSent], wished: set[str], until: float, as_json: bool) -> None:
-    """Say what becomes of each message. Raises NotDelivered, once all are known, for the first refused."""
+def _report_outcomes(sent: list[SyncSent], awaited: set[str], until: float, as_json: bool) -> None:
+    """Print the outcome of each message. After all, raises NotDelivered for the first that was refused."""
     failure: NotDelivered | None = None
-    for one in sent:
+    for message in sent:
         try:
-            _await(one, wished, until)
+            _await_outcome(message, awaited, until)
         except NotDelivered as exc:
             failure = failure or exc
-            if not one.acknowledgements:
+            if not message.acknowledgements:
                 continue
         except TimeoutError as exc:
             raise Unreachable(str(exc)) from None
-        _print(one.identifier, [each.class_name for each in one.acknowledgements], as_json)
+        _print(message.identifier, [ack.class_name for ack in message.acknowledgements], as_json)
     if failure is not None:
         raise failure
 
 
-def _await(sent: SyncSent, wished: set[str], until: float) -> None:
-    """Wait until a message is transferred, and for positive acknowledgements: a negative one need not come.
+def _await_outcome(sent: SyncSent, awaited: set[str], until: float) -> None:
+    """Wait until a message is transferred, or for the positive acknowledgements that are awaited.
+
+    Negative ones are not waited for, since none need come.
 
     Raises NotDelivered and TimeoutError.
     """
 
-    def left() -> float:
+    def remaining() -> float:
         return max(0.0, until - time.monotonic())
 
-    if wished & _ARRIVAL:
-        sent.arrived(left())
-    if wished & _RECEIVE:
-        sent.received(left())
-    if not wished & (_ARRIVAL | _RECEIVE):
-        sent.transferred(left())
-    for one in sent.acknowledgements:
-        if one.negative:
-            raise NotDelivered(one.class_name, identifier=sent.identifier, message_class=one.message_class)
+    if awaited & _ARRIVAL:
+        sent.arrived(remaining())
+    if awaited & _RECEIVE:
+        sent.received(remaining())
+    if not awaited & (_ARRIVAL | _RECEIVE):
+        sent.transferred(remaining())
+    for ack in sent.acknowledgements:
+        if ack.negative:
+            raise NotDelivered(ack.class_name, identifier=sent.identifier, message_class=ack.message_class)
 
 
-def _by_folder(
+def _send_by_folder(
     data: Path,
     format_name: str,
     body: bytes,
-    given: Properties,
+    properties: Properties,
     transactional: bool,
     count: int,
     as_json: bool,
 ) -> None:
-    message = {**as_request(given, transactional=transactional), "body": b64encode(body).decode()}
-    most = max(1, _REQUEST_BYTES // (len(message["body"]) + _REQUEST_BYTES // BATCH_MAX))
+    message = {**as_request(properties, transactional=transactional), "body": b64encode(body).decode()}
+    batch = max(1, _REQUEST_BYTES // (len(message["body"]) + _REQUEST_BYTES // BATCH_MAX))
     with attach(data) as local:
-        for sent in range(0, count, most):
-            answer = local.call("send", to=format_name, messages=[message] * min(most, count - sent))
+        for sent in range(0, count, batch):
+            answer = local.call("send", to=format_name, messages=[message] * min(batch, count - sent))
             for identifier in answer["sent"]:
                 _print(identifier, [], as_json)
             if "refused" in answer:

@@ -1,4 +1,4 @@
-"""``msmqwire serve``: a queue manager that runs until it is told to stop."""
+"""``msmqwire serve``: a queue manager that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import gc
 import signal
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from msmqwire.cli.common import EX_USAGE, say
-from msmqwire.cli.errors import ended_well
+from msmqwire.cli.common import EX_USAGE, format_endpoint, say
+from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
@@ -21,16 +21,19 @@ from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides, Limits
 
-_GARBAGE_AFTER: Final = 20_000
-"""New objects after which garbage is looked for: a message leaves none, and many are made for each."""
+_GC_THRESHOLD: Final = 20_000
+"""New objects that trigger a garbage collection: messages create many, but leave no cycles."""
 _IN_USE_S: Final = 5.0
-"""How long a command that has the folder open is waited for."""
+"""Seconds to wait for a command that has the folder open."""
 _RETRY_S: Final = 0.05
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-def endpoint(text: str, port: int) -> Endpoint:
-    """``ADDRESS``, ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` or ``:PORT``. Raises typer.BadParameter."""
+def parse_endpoint(text: str, port: int) -> Endpoint:
+    """Parse ``ADDRESS``, ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` or ``:PORT``; `port` is the default.
+
+    Raises typer.BadParameter.
+    """
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
         host, number = text, str(port)
@@ -39,35 +42,39 @@ def endpoint(text: str, port: int) -> Endpoint:
     return without_brackets(host) or LOOPBACK, int(number)
 
 
-def ways(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
-    """``NAME=ADDRESS[:PORT]``, each once. Raises typer.BadParameter."""
-    found: dict[str, tuple[str, int | None]] = {}
+def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
+    """Parse ``NAME=ADDRESS[:PORT]`` options. Raises typer.BadParameter."""
+    overrides: dict[str, tuple[str, int | None]] = {}
     for text in hosts:
         name, equals, rest = text.partition("=")
         if not (name and equals and rest):
             raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]")
         try:
-            address, number = endpoint(rest, 0)
+            address, number = parse_endpoint(rest, 0)
         except typer.BadParameter:
             raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
-        found[name.lower()] = address, number or None
-    return AddressOverrides(port, ping_port, found)
+        overrides[name.lower()] = address, number or None
+    return AddressOverrides(port, ping_port, overrides)
 
 
 async def serve(options: ServerOptions) -> None:
-    """Serve until SIGTERM or SIGINT. Raises StoreError when the store breaks meanwhile."""
+    """Serve until SIGTERM or SIGINT. Raises StoreError if the store fails meanwhile."""
     server = await _started(options)
-    gc.freeze()  # what was restored need not be looked through for garbage: it goes when it is taken out
-    gc.set_threshold(_GARBAGE_AFTER)
+    # Restored messages contain no cycles: the garbage collector need not scan them.
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
             loop.add_signal_handler(number, stop.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-    ping = "off" if options.ping is None else _shown(server.ping)
+    ping = "off" if options.ping is None else _address_text(server.ping)
     try:
-        print(f"ready {server.name} tcp={_shown(server.listen)} ping={ping} data={options.data}", flush=True)
+        print(
+            f"ready {server.name} tcp={_address_text(server.listen)} ping={ping} data={options.data}",
+            flush=True,
+        )
     except OSError:
         await server.stop()
         raise
@@ -81,7 +88,7 @@ async def serve(options: ServerOptions) -> None:
 
 
 async def _started(options: ServerOptions) -> Server:
-    """A server that runs; a command that is just using the folder is waited for, another server is not."""
+    """Start a server; wait for a command that has the folder open, but not for another server."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _IN_USE_S
     while True:
@@ -101,9 +108,9 @@ async def _started(options: ServerOptions) -> Server:
             return server
 
 
-def _shown(at: Endpoint | None) -> str:
+def _address_text(at: Endpoint | None) -> str:
     assert at is not None, "it listens"
-    return f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
+    return format_endpoint(*at)
 
 
 def command(
@@ -160,14 +167,14 @@ def command(
     """Run a queue manager: it takes messages from other computers and sends them there."""
     if log not in _LEVELS:
         raise typer.BadParameter(f"{log!r} is none of {', '.join(_LEVELS)}")
-    at = endpoint(listen, TCP_PORT)
+    at = parse_endpoint(listen, TCP_PORT)
     options = ServerOptions(
         data,
         name,
         listen=at,
-        ping=None if ping == "off" else endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
+        ping=None if ping == "off" else parse_endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
         queues=tuple(queue or ()),
-        metrics=endpoint(metrics, 9101) if metrics else None,
+        metrics=parse_endpoint(metrics, 9101) if metrics else None,
         quota=None if quota is None else quota << 20,
         settings=with_limits(
             SETTINGS,
@@ -178,10 +185,10 @@ def command(
             half_open_s=half_open,
         ),
         limits=Limits(max_connections, max_connections_per_peer),
-        ways=ways(host or [], remote_port, remote_ping_port),
+        ways=address_overrides(host or [], remote_port, remote_ping_port),
     )
     logs.begin(log)
-    ended_well(lambda: _run(options))
+    run_reporting_errors(lambda: _run(options))
 
 
 def _run(options: ServerOptions) -> None:
@@ -191,7 +198,6 @@ def _run(options: ServerOptions) -> None:
         _fail(f"--metrics needs {exc.name}: install msmqwire[qm]", EX_USAGE)
 
 
-def _fail(why: str, status: int) -> None:
-    error: dict[str, Any] = {"error": why, "path": "", "offset": None}
-    say(error)
+def _fail(message: str, status: int) -> None:
+    say(message)
     raise typer.Exit(status)

@@ -1,4 +1,4 @@
-"""Packets for people: one line each, or every field beside its bytes."""
+"""Packets for human readers: one line each, or every field beside its bytes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,18 @@ _WIDTH: Final = 16  # bytes of a row of a hex dump
 _ROWS: Final = 8  # rows shown of one field
 
 
-def endpoint(address: str, port: int) -> str:
-    """``10.0.0.1:1801`` or ``[fe80::1]:1801``."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
 def summary(item: Item) -> str:
-    """What an item is about, in one line."""
+    """Summarise an item in one line."""
     if item.error is not None:
         return safe(str(item.error))
     if item.packet is None:
         return safe(item.reason)
-    teller = _TELLERS.get(item.kind)
-    return teller(item.packet) if teller else ""
+    summarise = _SUMMARIES.get(item.kind)
+    return summarise(item.packet) if summarise else ""
 
 
 def queue_text(packet: Record) -> str:
-    """The destination of a message as a format name; a direct one as it stands in the packet."""
+    """Return the destination of a message as a format name; a direct one as in the packet."""
     return safe(destination(packet.UserHeader) or "")
 
 
@@ -62,10 +57,10 @@ def _order_ack(packet: Record) -> str:
 
 def _session_ack(packet: Record) -> str:
     session = packet.SessionHeader
-    shown = f"received {session.AckSequenceNumber}, window {session.WindowSize}"
+    text = f"received {session.AckSequenceNumber}, window {session.WindowSize}"
     if session.RecoverableMsgAckSeqNumber:
-        shown += f", stored {session.RecoverableMsgAckSeqNumber} {session.RecoverableMsgAckFlags:#x}"
-    return shown
+        text += f", stored {session.RecoverableMsgAckSeqNumber} {session.RecoverableMsgAckFlags:#x}"
+    return text
 
 
 def _establish(packet: Record) -> str:
@@ -87,7 +82,7 @@ def _ping(packet: Record) -> str:
     return f"cookie {packet.Cookie} queue manager {packet.QMGuid}{refused}"
 
 
-_TELLERS: Final[dict[str, Callable[[Record], str]]] = {
+_SUMMARIES: Final[dict[str, Callable[[Record], str]]] = {
     "UserMessage": _message,
     "OrderAck": _order_ack,
     "FinalAck": _order_ack,
@@ -99,13 +94,13 @@ _TELLERS: Final[dict[str, Callable[[Record], str]]] = {
 
 
 def hexdump(packet: Record, data: bytes) -> Iterator[str]:
-    """Every field beside its bytes; long ones are cut after some rows."""
+    """Yield every field beside its bytes; long fields are truncated."""
     for field in layout(packet):
-        shown = f"{field.path} = {_value(field)}"
-        held = data[field.offset : field.offset + field.size]
-        rows = [held[i : i + _WIDTH] for i in range(0, field.size, _WIDTH)]
+        assignment = f"{field.path} = {_value(field)}"
+        content = data[field.offset : field.offset + field.size]
+        rows = [content[i : i + _WIDTH] for i in range(0, field.size, _WIDTH)]
         for number, row in enumerate(rows[:_ROWS]):
-            text = shown if number == 0 else _characters(row)
+            text = assignment if number == 0 else _characters(row)
             yield f"{field.offset + number * _WIDTH:06x}  {row.hex(' '):<47}  {text}"
         if len(rows) > _ROWS:
             yield f"        ... {field.size - _ROWS * _WIDTH} bytes more"
@@ -117,7 +112,7 @@ def hexdump(packet: Record, data: bytes) -> Iterator[str]:
 
 
 def raw_dump(data: bytes) -> Iterator[str]:
-    """Bytes without fields, those of a malformed packet."""
+    """Yield a hex dump of bytes without fields, those of a malformed packet."""
     for i in range(0, min(len(data), _ROWS * _WIDTH * 4), _WIDTH):
         row = data[i : i + _WIDTH]
         yield f"{i:06x}  {row.hex(' '):<47}  {_characters(row)}"

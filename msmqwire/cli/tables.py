@@ -1,4 +1,4 @@
-"""Where rows go that are meant for other programs: Parquet, Arrow and CSV files."""
+"""Rows for other programs: Parquet, Arrow and CSV files."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from msmqwire.dissection import Dissection
 
 def write(
     dissection: Dissection,
-    where: list[Condition],
-    wanted: list[Filter],
+    conditions: list[Condition],
+    item_filters: list[Filter],
     sink: Callable[[Any], Any],
     *,
     columns: Collection[str] | None,
     body_limit: int | None,
 ) -> int:
-    """Writes the rows of what meets conditions and is let through by filters; how many there were.
+    """Write the rows that meet all conditions and pass all filters; return how many.
 
-    Filters look at items, so that with any of them packets are read one by one. `sink` takes the Arrow
-    schema and gives a context manager with a function for each batch.
-    Raises ValueError for a column that does not exist.
+    Filters need items, so with any filter packets are decoded one by one. `sink` takes the Arrow schema and
+    returns a context manager of a function that writes a batch.
+    Raises ValueError for an unknown column.
     """
     from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns, record_batches
     from msmqwire.columnar.arrow.rows import batches
 
     chosen = chosen_columns(columns)
-    if wanted:
-        tests = [meets(where), *wanted]
+    if item_filters:
+        tests = [meets(conditions), *item_filters]
         items = (item for item in dissection if all(test(item) for test in tests))
-        found = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
+        row_batches = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
     else:
-        found = record_batches(dissection, columns=columns, where=where, body_limit=body_limit)
+        row_batches = record_batches(dissection, columns=columns, where=conditions, body_limit=body_limit)
     rows = 0
-    with sink(arrow_schema(chosen)) as put:
-        for batch in found:
-            put(batch)
+    with sink(arrow_schema(chosen)) as write_batch:
+        for batch in row_batches:
+            write_batch(batch)
             rows += batch.num_rows
     return rows
 
 
 def to_parquet(folder: str) -> Callable[[Any], Any]:
-    """A folder with one Parquet file; made if there is none."""
+    """Return a sink to one Parquet file in a folder, created if missing."""
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
@@ -60,7 +60,7 @@ def to_parquet(folder: str) -> Callable[[Any], Any]:
 
 
 def to_arrow(file: str) -> Callable[[Any], Any]:
-    """An Arrow file (the IPC file format)."""
+    """Return a sink to an Arrow file (the IPC file format)."""
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
@@ -73,26 +73,26 @@ def to_arrow(file: str) -> Callable[[Any], Any]:
 
 
 def to_csv(out: BinaryIO) -> Callable[[Any], Any]:
-    """CSV with a header line; bytes as hex."""
+    """Return a sink to CSV with a header line; bytes as hex."""
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
         import pyarrow as pa
         from pyarrow import csv
 
-        texts = [pa.field(f.name, pa.string()) if f.type == pa.binary() else f for f in schema]
-        shown = pa.schema(texts)
-        with csv.CSVWriter(out, shown) as writer:
+        fields = [pa.field(f.name, pa.string()) if f.type == pa.binary() else f for f in schema]
+        text_schema = pa.schema(fields)
+        with csv.CSVWriter(out, text_schema) as writer:
 
-            def put(batch: Any) -> None:
+            def write_batch(batch: Any) -> None:
                 cells = [
                     pa.array([None if v is None else v.hex() for v in column.to_pylist()], pa.string())
                     if column.type == pa.binary()
                     else column
                     for column in batch.columns
                 ]
-                writer.write_batch(pa.RecordBatch.from_arrays(cells, schema=shown))
+                writer.write_batch(pa.RecordBatch.from_arrays(cells, schema=text_schema))
 
-            yield put
+            yield write_batch
 
     return sink

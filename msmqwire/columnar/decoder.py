@@ -36,13 +36,13 @@ class Decoder(RowBuffer, Frames):
                 yield from self._items(self._connections.pause())
                 yield from self._flush()
                 dissection.errors.clear()
-            dissection.approach(number)
+            dissection.begin_source(number)
             self.quiet = number < dissection.warm_up  # rows are not told
-            with dissection.reading(source) as stream:
+            with dissection.open_source(source) as stream:
                 yield from self._file(stream)
             self._count()
         own = self._connections
-        yield from self._items(own.flush() if dissection.flushes else own.pause(dissection.joined_ns))
+        yield from self._items(own.flush() if dissection.flushes else own.pause(dissection.successor_ns))
         yield from self._flush()
         yield from self._maker.finish()
 
@@ -52,7 +52,7 @@ class Decoder(RowBuffer, Frames):
         self._first = self._dissection.records
         self._connections.give_back_held()  # their frames are those of the file before
         self._state[w.BEFORE] = self._first
-        self._state[w.FILE] = self._dissection.begins(file)
+        self._state[w.FILE] = self._dissection.begin_file(file)
 
     def _walk(self, start: int) -> int:
         state, own = self._state, self._connections

@@ -1,4 +1,4 @@
-"""Captures to packets: every MSMQ packet in a capture, named, decoded and judged."""
+"""Captures to packets: every MSMQ packet in a capture, named, decoded and linted."""
 
 from __future__ import annotations
 
@@ -26,48 +26,54 @@ def dissect(
     lint: bool = True,
     flush: bool = True,
     warm_up: int = 0,
-    joined_ns: int = 0,
+    successor_ns: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Dissection:
-    """All MSMQ packets of captures, in the order in which they were completed.
+    """Dissect captures: iterate over their MSMQ packets, in the order in which they were completed.
 
     Args:
-        sources: capture files, glob patterns or binary streams, one or several; several are read
-            one after the other as parts of one capture.
+        sources: one or several capture files, glob patterns or binary streams; several are read in order,
+            as parts of one capture.
         ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ. Packets on
             other ports are recognised by their signature.
-        lint: whether to judge the packets.
-        flush: whether the capture ends with the last source, so that what its connections leave
-            unfinished is told.
-        warm_up: the first so many sources only make connections known: nothing that comes out while
-            they are read is told.
-        joined_ns: without `flush`, the time of the first frame that the reader of what follows knows.
+        lint: whether to lint the packets.
+        flush: whether the capture ends with the last source, so that unfinished packets and connections
+            are reported.
+        warm_up: how many of the first sources are only read to track connections; their items are not
+            reported.
+        successor_ns: without `flush`, the time of the first frame that the reader of the next part has.
         progress: called with the number of bytes of the files read since the last call.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
     """
     return Dissection(
-        sources, ports=ports, lint=lint, flush=flush, warm_up=warm_up, joined_ns=joined_ns, progress=progress
+        sources,
+        ports=ports,
+        lint=lint,
+        flush=flush,
+        warm_up=warm_up,
+        successor_ns=successor_ns,
+        progress=progress,
     )
 
 
 class Dissection(Iterator[Item]):
-    """The items of captures, one at a time, in bounded memory.
+    """Iterator over the items of captures, one at a time, in bounded memory.
 
-    Nothing in a capture stops it: a packet that can't be read is an item with its error, and a file
-    that is cut off or damaged has its place in `errors` once its items were handed out.
+    No content of a capture stops it: a packet that can't be parsed is an item with its error, and a file
+    that is cut off or damaged is listed in `errors` once its items were returned.
 
     Attributes:
         sources: the files and streams.
         errors: the files that could not be read to their end.
         records: how many frames were read.
-        handed: how many of them the columnar decoder handed to the generic reader; 0 without it.
-        decoder: from frames to datagrams.
-        tracker: from datagrams to items.
+        handed: how many of them the columnar decoder passed to the generic reader; 0 without it.
+        decoder: decodes frames to datagrams.
+        tracker: turns datagrams into items.
         flushes: whether the capture ends with the last source.
-        warm_up: how many sources only make connections known.
-        joined_ns: when the reader of what follows joins in.
+        warm_up: how many sources are only read to track connections.
+        successor_ns: the time of the first frame that the reader of the next part has.
     """
 
     def __init__(
@@ -78,13 +84,13 @@ class Dissection(Iterator[Item]):
         lint: bool = True,
         flush: bool = True,
         warm_up: int = 0,
-        joined_ns: int = 0,
+        successor_ns: int = 0,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
-        listed: Any = [sources] if single else sources
+        source_list: Any = [sources] if single else sources
         self.sources: list[Any] = []
-        for source in listed:
+        for source in source_list:
             self.sources += [source] if _is_stream(source) else expand([source])
         self.errors: list[CaptureError] = []
         self.records = 0
@@ -92,46 +98,46 @@ class Dissection(Iterator[Item]):
         self._progress = progress
         self.flushes = flush
         self.warm_up = warm_up
-        self.joined_ns = joined_ns
+        self.successor_ns = successor_ns
         self.decoder = IpDecoder()
-        self.tracker = Tracker(ports=ports, lint=lint, place=self._place)
-        # Frames are numbered through all files while they are read: these are the first numbers.
+        self.tracker = Tracker(ports=ports, lint=lint, locate=self._locate)
+        # Frames are numbered across all files: these are the numbers before the first frame of each.
         self.files: list[str] = []
         self._before: list[int] = []
-        self._items = self._all()
+        self._items = self._all_items()
 
     def __next__(self) -> Item:
         return next(self._items)
 
     def counters(self) -> dict[str, int]:
-        """What did not come out as it came in, by reason: frames passed over, bytes in conflict."""
+        """Return the counts of what was ignored, repeated or lost, by reason."""
         return {**self.decoder.ignored, **self.tracker.reassembler.counters.as_dict()}
 
     # -- records to events ---------------------------------------------------------------------
 
-    def _all(self) -> Iterator[Item]:
+    def _all_items(self) -> Iterator[Item]:
         for number, source in enumerate(self.sources):
             if number == self.warm_up > 0:
                 for _ in self.tracker.pause():
                     pass
                 self.errors.clear()
-            self.approach(number)
-            for item in self._one(source):
+            self.begin_source(number)
+            for item in self._source_items(source):
                 if number >= self.warm_up:
                     yield item
-        yield from self.tracker.flush() if self.flushes else self.tracker.pause(self.joined_ns)
+        yield from self.tracker.flush() if self.flushes else self.tracker.pause(self.successor_ns)
 
-    def approach(self, number: int) -> None:
-        """The source of this number is read next: long before the first row, starts need not be certain."""
+    def begin_source(self, number: int) -> None:
+        """Prepare to read a source: long before the first item, starts of directions need not be certain."""
         long_before = number < self.warm_up - 1
         self.tracker.reassembler.start_segments = 1 if long_before else START_SEGMENTS
 
-    def _one(self, source: Any) -> Iterator[Item]:
-        with self.reading(source) as stream:
+    def _source_items(self, source: Any) -> Iterator[Item]:
+        with self.open_source(source) as stream:
             before = self.records
             for record in open_records(stream):
                 if self.records == before:
-                    self.begins(record.file)
+                    self.begin_file(record.file)
                 self.records += 1
                 if before:
                     record = record._replace(number=before + record.number)  # noqa: PLW2901
@@ -139,9 +145,9 @@ class Dissection(Iterator[Item]):
                     yield from self.tracker.feed(datagram)
 
     @contextmanager
-    def reading(self, source: Any) -> Iterator[Any]:
-        """A source as a stream; what is wrong with it is noted in `errors`."""
-        stream = source if _is_stream(source) else _File(source, self._progress)
+    def open_source(self, source: Any) -> Iterator[Any]:
+        """Open a source as a stream; a CaptureError in the block is added to `errors`."""
+        stream = source if _is_stream(source) else _ProgressFile(source, self._progress)
         try:
             yield stream
         except CaptureError as exc:
@@ -150,27 +156,27 @@ class Dissection(Iterator[Item]):
             if stream is not source:
                 stream.close()
 
-    def begins(self, file: str) -> int:
-        """The next frames are of this file; its place among the files."""
+    def begin_file(self, file: str) -> int:
+        """Register the file of the next frames; return its index in `files`."""
         self.files.append(file)
         self._before.append(self.records)
         return len(self.files) - 1
 
-    def _place(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The file of the last of some frames, and their numbers in their files."""
+    def _locate(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """Return the file of the last of some frames, and their numbers in their files."""
         if len(self.files) == 1:
             return self.files[0], frames
-        places = [bisect_left(self._before, frame) - 1 for frame in frames]
-        numbers = tuple(f - self._before[place] for f, place in zip(frames, places, strict=True))
-        return self.files[places[-1]], numbers
+        indices = [bisect_left(self._before, frame) - 1 for frame in frames]
+        numbers = tuple(frame - self._before[i] for frame, i in zip(frames, indices, strict=True))
+        return self.files[indices[-1]], numbers
 
 
 def _is_stream(source: Any) -> bool:
     return hasattr(source, "read")
 
 
-class _File:
-    """A file that tells how much of it was read."""
+class _ProgressFile:
+    """A file that reports how many bytes were read."""
 
     def __init__(self, path: os.PathLike[str], progress: Callable[[int], None] | None) -> None:
         self._stream = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
@@ -179,15 +185,15 @@ class _File:
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size) or b""
-        self._tell(len(data))
+        self._report(len(data))
         return data
 
     def readinto(self, view: memoryview) -> int:
         count = self._stream.readinto(view) or 0
-        self._tell(count)
+        self._report(count)
         return count
 
-    def _tell(self, count: int) -> None:
+    def _report(self, count: int) -> None:
         if self._progress is not None:
             self._progress(count)
 

@@ -1,9 +1,9 @@
-"""One direction of a connection as a capture has it: packets, malformed ones and skipped bytes.
+"""Finder of the packets in one direction of a captured connection: packets, malformed ones, skipped bytes.
 
-Unlike a live session, a capture may begin in the middle, have holes, and go on after a header that
-can't be. Every byte is accounted for: it is in a packet, in a malformed one, or skipped with a
-reason. Out of step, reading goes on at the next packet that is certain: a whole, well-formed one.
-Where the bytes end before any is, a header at the start of a segment will do.
+Unlike a live session, a capture may begin midstream, have gaps, and continue after an impossible header.
+Every byte is accounted for: it is in a packet, in a malformed one, or skipped with a reason. Out of sync,
+the finder resumes at the next packet that is certain: a complete, well-formed one. If the bytes end before
+there is any, a header at the start of a segment is accepted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
+from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import (
@@ -24,30 +25,28 @@ from msmqwire.packets import packet_length, parse, well_formed
 from msmqwire.schema import Record
 
 _SKIP_SHOWN: Final = 0x1_0000
-"""While nothing is certain, skipped bytes are reported in runs of about this size."""
+"""Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
 _LARGE: Final = 0x1_0000
-"""Larger packets are judged where they stand before they are copied."""
-PIECE_COST: Final = 256
-"""Bytes of memory that a piece takes besides its content, generously."""
+"""Bytes; larger packets are checked in place before they are copied."""
 _CREDIT_MAX: Final = 64 << 20
-"""Bytes that may be judged in vain at once while out of step: headers that lie can overlap each other."""
+"""Bytes that may be checked in vain at once while out of sync: false headers can overlap each other."""
 _CREDIT: Final = 16
-"""Bytes that may be judged in vain for each byte that comes: so the cost stays that of the bytes."""
+"""Bytes that may be checked in vain for each byte received, so that the cost stays linear."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """A stretch of the direction.
+    """A range of the direction: a packet, a malformed packet or skipped bytes.
 
     Attributes:
         data: its bytes; empty for skipped ones.
-        size: how many bytes it stands for, captured or not.
+        size: its length in bytes, captured or not.
         packet: the packet, or None.
-        error: why a malformed packet can't be read, or None.
+        error: why a malformed packet can't be parsed, or None.
         reason: why bytes were skipped; empty for packets.
-        cut: the capture lacks the rest of a malformed packet; its sender need not have cut it off.
-        frames: the numbers of the frames that carry it, in their order.
+        frames: the numbers of the frames that carry it, in order.
         time_ns: when the last of them was captured, which completed it.
+        cut: whether the rest of a malformed packet is missing from the capture, though perhaps it was sent.
     """
 
     data: bytes
@@ -61,16 +60,16 @@ class ScanResult:
 
 
 @dataclass(slots=True)
-class _Run:
-    """Bytes that are being skipped."""
+class _SkippedRun:
+    """A run of bytes skipped for one reason."""
 
     size: int
     reason: str
-    frames: dict[int, int]  # with their times
+    frames: dict[int, int]  # frame number: time in ns
 
 
-class _Piece(NamedTuple):
-    """What one frame brought: its start and end in the stream."""
+class _SegmentRange(NamedTuple):
+    """The range of the stream that one frame carried."""
 
     start: int
     end: int
@@ -79,141 +78,141 @@ class _Piece(NamedTuple):
 
 
 class PacketFinder:
-    """Finds the packets of one direction, fed with its bytes and holes in their order."""
+    """Finds the packets of one direction, fed with its bytes and gaps in order."""
 
     __slots__ = (
         "_buffer",
         "_credit",
         "_error",
-        "_found",
-        "_lost",
         "_malformed",
-        "_pieces",
-        "_refused",
-        "_rest",
-        "_run",
+        "_remaining",
+        "_results",
+        "_searched_to",
+        "_segments",
+        "_skipped",
         "_start",
+        "_sync_loss",
     )
 
     def __init__(self, *, midstream: bool = False) -> None:
         self._buffer = bytearray()
-        self._start = 0  # place of the buffer in the stream
-        self._pieces: deque[_Piece] = deque()
-        self._lost = "the capture begins inside the stream" if midstream else ""
-        self._rest = 0  # bytes still to come of a packet that is not whole
-        self._malformed = False  # the packet at the start of the buffer is,
-        self._error: MalformedPacket | None = None  # for this reason, where it is known
-        self._refused = 0  # up to this place of the stream no certain packet begins
+        self._start = 0  # offset of the buffer in the stream
+        self._segments: deque[_SegmentRange] = deque()
+        self._sync_loss = "the capture begins inside the stream" if midstream else ""  # reason; empty in sync
+        self._remaining = 0  # bytes of an incomplete packet that are still to be skipped
+        self._malformed = False  # whether the packet at the start of the buffer is malformed,
+        self._error: MalformedPacket | None = None  # and why, if known
+        self._searched_to = 0  # no certain packet begins before this offset of the stream
         self._credit = _CREDIT_MAX
-        self._run: _Run | None = None
-        self._found: list[ScanResult] = []
+        self._skipped: _SkippedRun | None = None
+        self._results: list[ScanResult] = []
 
     @property
     def held(self) -> int:
-        """Bytes of memory held, about.
+        """The approximate number of bytes of memory buffered.
 
-        The content is never more than two of the largest packets and what one feed brings.
+        The content never exceeds two packets of the largest size and the bytes of one feed.
         """
-        return len(self._buffer) + PIECE_COST * len(self._pieces)
+        return len(self._buffer) + SEGMENT_COST * len(self._segments)
 
     @property
-    def in_step(self) -> bool:
-        """Whether all that is held is the beginning of a packet, if anything."""
-        return not (self._lost or self._rest or self._malformed or self._run)
+    def in_sync(self) -> bool:
+        """Whether the buffer is empty or holds just the beginning of a packet."""
+        return not (self._sync_loss or self._remaining or self._malformed or self._skipped)
 
-    def let_pieces_go(self) -> list[tuple[bytes, int, int]]:
-        """What is held, by the pieces in which it came, with frame and time; the finder forgets it."""
-        pieces = []
-        for start, end, frame, time_ns in self._pieces:
+    def release_segments(self) -> list[tuple[bytes, int, int]]:
+        """Remove the buffered bytes; return bytes, frame and time of each segment."""
+        segments = []
+        for start, end, frame, time_ns in self._segments:
             data = bytes(self._buffer[max(0, start - self._start) : end - self._start])
-            pieces.append((data, frame, time_ns))
+            segments.append((data, frame, time_ns))
         self._start += len(self._buffer)
         self._buffer.clear()
-        self._pieces.clear()
-        return pieces
+        self._segments.clear()
+        return segments
 
-    def resume(self, taken: int, pieces: list[tuple[bytes, int, int]]) -> None:
-        """Goes on after so many bytes were taken elsewhere; these pieces are still held."""
+    def resume(self, taken: int, segments: list[tuple[bytes, int, int]]) -> None:
+        """Resume after another reader took `taken` bytes, of which these segments are still buffered."""
         self._credit = min(self._credit + _CREDIT * taken, _CREDIT_MAX)
-        self._start += taken - sum(len(data) for data, _, _ in pieces)
-        for data, frame, time_ns in pieces:
+        self._start += taken - sum(len(data) for data, _, _ in segments)
+        for data, frame, time_ns in segments:
             start = self._start + len(self._buffer)
-            self._pieces.append(_Piece(start, start + len(data), frame, time_ns))
+            self._segments.append(_SegmentRange(start, start + len(data), frame, time_ns))
             self._buffer += data
 
     @property
     def between_packets(self) -> bool:
-        """Whether a new finder would find the same from here on: in step, with nothing held or awaited."""
-        judged = self._refused <= self._start and self._credit == _CREDIT_MAX
-        return self.in_step and not self._buffer and judged
+        """Whether a new finder would find the same from here on: in sync, with nothing buffered."""
+        fresh = self._searched_to <= self._start and self._credit == _CREDIT_MAX
+        return self.in_sync and not self._buffer and fresh
 
     def feed(self, data: bytes, frame: int, time_ns: int) -> list[ScanResult]:
-        """The next bytes of the direction, from one frame, and when that was captured."""
+        """Feed the next bytes of the direction, from one frame captured at ``time_ns``."""
         start = self._start + len(self._buffer)
         self._buffer += data
-        self._pieces.append(_Piece(start, start + len(data), frame, time_ns))
+        self._segments.append(_SegmentRange(start, start + len(data), frame, time_ns))
         self._credit = min(self._credit + _CREDIT * len(data), _CREDIT_MAX)
         self._scan(final=False)
-        return self._out()
+        return self._take_results()
 
-    def gap(self, size: int | None, why: str, frame: int, time_ns: int) -> list[ScanResult]:
-        """Bytes are lost here; None when it is not known how many."""
+    def gap(self, size: int | None, reason: str, frame: int, time_ns: int) -> list[ScanResult]:
+        """Report that ``size`` bytes are lost here; None if unknown how many."""
         self._scan(final=True)
-        missing = self._break(cut=True)
+        missing = self._flush_buffer(cut=True)
         if size is not None and 0 <= size <= missing:
-            self._rest = missing - size
+            self._remaining = missing - size
         else:
-            self._rest, self._lost = 0, "after a hole in the stream"
-        self._flush_run()
+            self._remaining, self._sync_loss = 0, "after a hole in the stream"
+        self._flush_skipped()
         if size:
-            reason = f"not in the capture: {why}"
-            self._found.append(ScanResult(b"", size, None, None, reason, (frame,), time_ns))
-        return self._out()
+            skipped = f"not in the capture: {reason}"
+            self._results.append(ScanResult(b"", size, None, None, skipped, (frame,), time_ns))
+        return self._take_results()
 
-    def let_go(self) -> list[ScanResult]:
-        """Memory is short: what is held is skipped, with the rest of its packet."""
+    def discard(self) -> list[ScanResult]:
+        """Skip the buffered bytes to free memory, with the rest of their packet."""
         if not self._buffer:
             return []
         header = self._buffer[:PREFIX_SIZE]
-        if not self._lost and len(header) == PREFIX_SIZE and begins_packet(header):
-            self._rest = max(0, packet_length(header) - len(self._buffer))
-        if not self._rest:
-            self._lost = "after bytes that were let go"
+        if not self._sync_loss and len(header) == PREFIX_SIZE and begins_packet(header):
+            self._remaining = max(0, packet_length(header) - len(self._buffer))
+        if not self._remaining:
+            self._sync_loss = "after bytes that were let go"
         self._malformed, self._error = False, None
         self._skip(len(self._buffer), "let go, as too much is held of packets that are not whole")
-        self._flush_run()
-        return self._out()
+        self._flush_skipped()
+        return self._take_results()
 
     def end(self, *, cut: bool = False) -> list[ScanResult]:
-        """The direction has ended; `cut` when only the capture of it has."""
+        """End the direction; `cut` if only its capture ended."""
         self._scan(final=True)
-        self._break(cut=cut)
-        self._flush_run()
-        return self._out()
+        self._flush_buffer(cut=cut)
+        self._flush_skipped()
+        return self._take_results()
 
-    def _out(self) -> list[ScanResult]:
-        found, self._found = self._found, []
-        return found
+    def _take_results(self) -> list[ScanResult]:
+        results, self._results = self._results, []
+        return results
 
     # -- scanning ----------------------------------------------------------------------------
 
     def _scan(self, *, final: bool) -> None:
         while self._buffer:
-            if self._rest:
-                count = min(self._rest, len(self._buffer))
-                self._rest -= count
+            if self._remaining:
+                count = min(self._remaining, len(self._buffer))
+                self._remaining -= count
                 self._skip(count, "the rest of a packet that is not whole")
-            elif self._lost:
-                at, certain = self._search(0, final=final)
-                self._skip(at, self._lost)
+            elif self._sync_loss:
+                end, certain = self._search(0, final=final)
+                self._skip(end, self._sync_loss)
                 if not certain:
                     return
-                self._lost = ""
-            elif not self._next(final=final):
+                self._sync_loss = ""
+            elif not self._scan_packet(final=final):
                 return
 
-    def _next(self, *, final: bool) -> bool:
-        """Takes the packet at the start of the buffer. False when more bytes are needed."""
+    def _scan_packet(self, *, final: bool) -> bool:
+        """Scan the packet at the start of the buffer; return False if more bytes are needed."""
         buffer = self._buffer
         if len(buffer) < PREFIX_SIZE:
             return False
@@ -223,15 +222,15 @@ class PacketFinder:
             return self._bad_header(exc, final=final)
         if length > len(buffer):
             return False
-        packet = None if self._malformed else self._whole(length)
+        packet = None if self._malformed else self._parse_packet(length)
         if packet is None:
             self._malformed = True
             return self._bad_packet(length, final=final)
-        self._take(length, packet, None)
+        self._emit(length, packet, None)
         return True
 
-    def _whole(self, length: int) -> Record | None:
-        """The packet at the start of the buffer; None when it is malformed."""
+    def _parse_packet(self, length: int) -> Record | None:
+        """Return the packet at the start of the buffer; None if it is malformed."""
         if length > _LARGE and not self._well_formed(0, length):
             return None
         try:
@@ -242,16 +241,16 @@ class PacketFinder:
 
     def _bad_header(self, error: MalformedPacket, *, final: bool) -> bool:
         if error.path != "BaseHeader.PacketSize":
-            self._lost = f"no packet begins here: {error}"
+            self._sync_loss = f"no packet begins here: {error}"
             return True
         if len(self._buffer) < BASE_HEADER_SIZE and not final:
             return False
-        self._take(min(BASE_HEADER_SIZE, len(self._buffer)), None, error)
-        self._lost = "after a PacketSize that can't be"
+        self._emit(min(BASE_HEADER_SIZE, len(self._buffer)), None, error)
+        self._sync_loss = "after a PacketSize that can't be"
         return True
 
     def _bad_packet(self, length: int, *, final: bool) -> bool:
-        """A malformed packet ends where its size says, unless no packet follows there."""
+        """Emit a malformed packet: up to its announced size, unless no packet follows there."""
         error = self._error
         after = self._buffer[length : length + PREFIX_SIZE]
         if len(after) < PREFIX_SIZE and not final:
@@ -262,58 +261,58 @@ class PacketFinder:
                 length, error = at, None
             elif at < length and not final:
                 return False
-        self._take(length, None, error or _why_not(bytes(self._buffer[:length])))
+        self._emit(length, None, error or _parse_error(bytes(self._buffer[:length])))
         return True
 
-    def _break(self, *, cut: bool) -> int:
-        """The stream breaks here: takes what is left; how much of a packet is then missing."""
+    def _flush_buffer(self, *, cut: bool) -> int:
+        """Flush the buffer at a break of the stream; return how many bytes its last packet lacks, or -1."""
         while self._buffer:
             length = packet_length(self._buffer) if len(self._buffer) >= PREFIX_SIZE else 0
             at, certain = len(self._buffer), False
-            if not self._reads_well():
+            if not self._is_packet_prefix():
                 at, certain = self._search(BASE_HEADER_SIZE, final=True)
             if not certain:
                 missing = length - len(self._buffer)
-                error = self._error or _why_not(bytes(self._buffer))
-                self._take(len(self._buffer), None, error, cut=cut)
+                error = self._error or _parse_error(bytes(self._buffer))
+                self._emit(len(self._buffer), None, error, cut=cut)
                 return missing
-            self._take(at, None, _why_not(bytes(self._buffer[:at])))
+            self._emit(at, None, _parse_error(bytes(self._buffer[:at])))
             self._scan(final=True)
-        return self._rest or -1
+        return self._remaining or -1
 
-    def _reads_well(self) -> bool:
-        """Whether what is left is the beginning of a packet, good up to where it is cut off."""
+    def _is_packet_prefix(self) -> bool:
+        """Whether the buffer is the beginning of a packet, well-formed up to where it is cut off."""
         size = len(self._buffer)
         if size > self._credit:
             return False
         self._credit -= size
-        self._error = _why_not(bytes(self._buffer))
+        self._error = _parse_error(bytes(self._buffer))
         return self._error.offset == size
 
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
-        """Where the next certain packet begins, or up to where surely none does."""
+        """Return the offset of the next packet, or that before which none begins, and which of the two."""
         buffer = self._buffer
-        at = find_header(buffer, max(start, self._refused - self._start))
+        at = find_header(buffer, max(start, self._searched_to - self._start))
         while at >= 0:
             end = at + packet_length(buffer, at) if len(buffer) - at >= PREFIX_SIZE else len(buffer) + 1
             if end > len(buffer):
                 if not final:
-                    self._refused = self._start + at
+                    self._searched_to = self._start + at
                     return at, False
             elif self._certain(at, end):
-                self._refused = self._start + at
+                self._searched_to = self._start + at
                 return at, True
             at = find_header(buffer, at + 1)
         if final:
-            self._refused = self._start + len(buffer)
-            at = self._segment(start)
+            self._searched_to = self._start + len(buffer)
+            at = self._cut_segment(start)
             return (at, True) if at >= 0 else (len(buffer), False)
         at = max(min(start, len(buffer)), len(buffer) - PREFIX_SIZE + 1)
-        self._refused = self._start + at
+        self._searched_to = self._start + at
         return at, False
 
     def _certain(self, at: int, end: int) -> bool:
-        """Whether this is a well-formed packet. What was too dear to judge before, is not certain."""
+        """Whether this is a well-formed packet, checked only as far as the credit goes."""
         if end - at > self._credit:
             return False
         if self._well_formed(at, end):
@@ -322,12 +321,12 @@ class PacketFinder:
         return False
 
     def _well_formed(self, at: int, end: int) -> bool:
-        return well_formed(cast(bytes, self._buffer), at, end)  # a bytearray will do, uncopied
+        return well_formed(cast(bytes, self._buffer), at, end)  # accepts a bytearray, without a copy
 
-    def _segment(self, start: int) -> int:
-        """The next segment that begins with the header of a packet that is cut off; -1 for none."""
-        for piece in self._pieces:
-            at = piece.start - self._start
+    def _cut_segment(self, start: int) -> int:
+        """Return the offset of the next segment that begins with a header of a cut-off packet; -1 if none."""
+        for segment in self._segments:
+            at = segment.start - self._start
             header = self._buffer[at : at + PREFIX_SIZE] if at >= start else b""
             if len(header) < SIGNATURE_END or not begins_packet(header):
                 continue
@@ -335,58 +334,58 @@ class PacketFinder:
                 return at
         return -1
 
-    # -- taking ------------------------------------------------------------------------------
+    # -- emitting ----------------------------------------------------------------------------
 
-    def _frames(self, count: int) -> dict[int, int]:
-        """The frames of the next `count` bytes with their times; takes the bytes."""
+    def _consume(self, count: int) -> dict[int, int]:
+        """Remove the next `count` bytes from the buffer; return the numbers and times of their frames."""
         self._start += count
         frames: dict[int, int] = {}
-        while self._pieces and self._pieces[0].start < self._start:
-            piece = self._pieces[0]
-            frames[piece.frame] = piece.time_ns
-            if piece.end > self._start:
+        while self._segments and self._segments[0].start < self._start:
+            segment = self._segments[0]
+            frames[segment.frame] = segment.time_ns
+            if segment.end > self._start:
                 break
-            self._pieces.popleft()
+            self._segments.popleft()
         del self._buffer[:count]
         return frames
 
-    def _take(
+    def _emit(
         self, count: int, packet: Record | None, error: MalformedPacket | None, *, cut: bool = False
     ) -> None:
-        self._flush_run()
+        self._flush_skipped()
         self._malformed, self._error = False, None
         data = bytes(self._buffer[:count])
-        frames = self._frames(count)
+        frames = self._consume(count)
         error = error.detached() if error is not None else None
-        self._found.append(ScanResult(data, count, packet, error, "", *_completed(frames), cut))
+        self._results.append(ScanResult(data, count, packet, error, "", *_completed(frames), cut))
 
     def _skip(self, count: int, reason: str) -> None:
         if not count:
             return
-        frames = self._frames(count)
-        if self._run is not None and self._run.reason != reason:
-            self._flush_run()
-        if self._run is None:
-            self._run = _Run(0, reason, {})
-        self._run.size += count
-        self._run.frames.update(frames)
-        if self._run.size >= _SKIP_SHOWN:
-            self._flush_run()
+        frames = self._consume(count)
+        if self._skipped is not None and self._skipped.reason != reason:
+            self._flush_skipped()
+        if self._skipped is None:
+            self._skipped = _SkippedRun(0, reason, {})
+        self._skipped.size += count
+        self._skipped.frames.update(frames)
+        if self._skipped.size >= _SKIP_SHOWN:
+            self._flush_skipped()
 
-    def _flush_run(self) -> None:
-        run, self._run = self._run, None
+    def _flush_skipped(self) -> None:
+        run, self._skipped = self._skipped, None
         if run is not None:
-            self._found.append(ScanResult(b"", run.size, None, None, run.reason, *_completed(run.frames)))
+            self._results.append(ScanResult(b"", run.size, None, None, run.reason, *_completed(run.frames)))
 
 
 def _completed(frames: dict[int, int]) -> tuple[tuple[int, ...], int]:
-    """The frames in the order of the capture, and the time of the last."""
+    """Return the frames in capture order, and the time of the last."""
     ordered = tuple(sorted(frames))
     return ordered, frames[ordered[-1]]
 
 
-def _why_not(data: bytes) -> MalformedPacket:
-    """Why bytes are no packet."""
+def _parse_error(data: bytes) -> MalformedPacket:
+    """Return the reason why bytes are not a packet."""
     try:
         parse(data)
     except MalformedPacket as exc:

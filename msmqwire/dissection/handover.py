@@ -1,8 +1,7 @@
-"""Hands directions of connections from a tracker to a faster reader, and back.
+"""Handover of directions from a tracker to a faster reader, and back.
 
-While a direction is in order and in step, all there is to know of it is its position and the bytes of an
-incomplete packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else
-arrives.
+While a direction is in order and in sync, its whole state is its position and the bytes of an incomplete
+packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else arrives.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from msmqwire.capture.direction import OPEN, Direction
 from msmqwire.capture.events import Event, Moment
-from msmqwire.capture.segment_buffer import Piece
+from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.tracker import Tracker
@@ -20,21 +19,22 @@ from msmqwire.dissection.tracker import Tracker
 
 @dataclass(slots=True)
 class DirectionSnapshot:
-    """What a direction is that is in order and in step.
+    """The state of a direction that is in order and in sync.
 
     Attributes:
         known: whether the connection is MSMQ; if not, its bytes are only counted.
-        next: the place of the next byte.
-        acked: what the peer acknowledged last, or None.
+        next: the sequence number of the next byte.
+        acked: the last acknowledgement number of the peer, or None.
         last_ns: when the last segment of the direction was captured.
-        frame: the number of the frame that brought it.
-        pieces: the beginning of a packet: bytes, frame, time of each piece.
-        taken: bytes that were given to the finder since the tracker had the direction last.
-        ignored: bytes passed over while nothing was recognised, the last frame of them and its time.
-        ahead: what came before what is before it.
-        ahead_from: the number of the frame that brought the first of that.
-        since_ns: the time of the capture when anything of the direction was in order last.
-        ended: whether it has ended with a FIN, all of it delivered.
+        frame: the number of the frame that carried it.
+        segments: the beginning of a packet: bytes, frame and time of each segment.
+        taken: how many bytes the faster reader has scanned since it took the direction over.
+        ignored: how many bytes were skipped before the connection was recognised, with the last frame of
+            them and its time.
+        out_of_order: segments buffered beyond a gap.
+        out_of_order_frame: the number of the frame that carried the first of those to arrive.
+        since_ns: the capture time at which a segment of the direction was last in order.
+        ended: whether it ended with a FIN after all its bytes were delivered.
     """
 
     known: bool
@@ -42,114 +42,119 @@ class DirectionSnapshot:
     acked: int | None
     last_ns: int
     frame: int
-    pieces: list[tuple[bytes, int, int]] = field(default_factory=list)
+    segments: list[tuple[bytes, int, int]] = field(default_factory=list)
     taken: int = 0
     ignored: tuple[int, int, int] = (0, 0, 0)
-    ahead: list[Piece] = field(default_factory=list)
-    ahead_from: int = 0
+    out_of_order: list[Segment] = field(default_factory=list)
+    out_of_order_frame: int = 0
     since_ns: int = 0
     ended: bool = False
 
 
 def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
-    """Where a direction stands; None when the tracker must keep it. What it held is with the caller then.
+    """Take a direction from the tracker, with all bytes it has buffered; None if the tracker must keep it.
 
-    Its peer is to be taken over too, if it holds anything.
+    The caller must take over the peer too if that has anything buffered.
     """
-    if not _can_go(direction) or (direction.peer.holding and not _can_go(direction.peer)):
+    if not _is_movable(direction) or (direction.peer.waiting and not _is_movable(direction.peer)):
         return None
     connection = tracker.connections.get(direction.stream)
-    side = direction.key[:2]
-    known = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
+    sender = direction.key[:2]
+    is_msmq = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
     finder, ignored = None, (0, 0, 0)
     if connection is not None:
-        if side in connection.pending:
+        if sender in connection.pending:
             return None
-        known = connection.known
-        finder = connection.finders.get(side)
-        ignored = connection.ignored.get(side, ignored)
+        is_msmq = connection.is_msmq
+        finder = connection.finders.get(sender)
+        ignored = connection.ignored.get(sender, ignored)
     midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
-    if known and finder is None and (ignored[0] or midstream):
+    if is_msmq and finder is None and (ignored[0] or midstream):
         return None
-    if finder is not None and not finder.in_step:
+    if finder is not None and not finder.in_sync:
         return None
-    standing = DirectionSnapshot(
-        known, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
+    snapshot = DirectionSnapshot(
+        is_msmq, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
     )
     if finder is not None:
-        standing.pieces = finder.let_pieces_go()
-    standing.ignored = ignored
-    if direction.pieces:
-        standing.ahead_from, standing.since_ns = direction.held_from, direction.since_ns
-        standing.ahead = tracker.reassembler.let_go(direction)
-    return standing
+        snapshot.segments = finder.release_segments()
+    snapshot.ignored = ignored
+    if direction.buffer:
+        snapshot.out_of_order_frame, snapshot.since_ns = direction.waiting_frame, direction.since_ns
+        snapshot.out_of_order = tracker.reassembler.release_segments(direction)
+    return snapshot
 
 
-def _can_go(direction: Direction) -> bool:
-    """Whether a direction is open, and what it holds is plain and no more than may be awaited."""
+def _is_movable(direction: Direction) -> bool:
+    """Whether a direction is open, and its buffered segments are complete and below the limits of a gap."""
     if direction.fast_path:
         return True
-    pieces = direction.pieces
-    if direction.state != OPEN or not direction.seen or direction.fin_at is not None or not pieces:
+    buffer = direction.buffer
+    if direction.state != OPEN or not direction.seen or direction.fin_seq is not None or not buffer:
         return False
-    if len(pieces) > ACKED_SEGMENTS or pieces.cost > ACKED_BYTES:
+    if len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES:
         return False
-    whole = (pieces[i].end - pieces[i].start == len(pieces[i].data) for i in range(len(pieces)))
-    return all(whole)
+    complete = (buffer[i].end - buffer[i].start == len(buffer[i].data) for i in range(len(buffer)))
+    return all(complete)
 
 
-def give_back(tracker: Tracker, direction: Direction, standing: DirectionSnapshot) -> None:
-    """Has the tracker know where a direction stands that it did not see for a while."""
-    _give_back(tracker, direction, standing)
-    if standing.ended:
-        direction.fin_at = direction.next
+def give_back(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot) -> None:
+    """Update the tracker with the state of a direction that was taken over."""
+    _restore(tracker, direction, snapshot)
+    if snapshot.ended:
+        direction.fin_seq = direction.next
         events: list[Event] = []
-        direction.end("fin", Moment(standing.last_ns, standing.frame), events)
+        direction.end("fin", Moment(snapshot.last_ns, snapshot.frame), events)
         for event in events:
             for item in tracker.event(event):
                 raise AssertionError(f"{item.kind} at the end of a direction of which all was delivered")
 
 
-def adopt(
-    tracker: Tracker, stream: int, key: tuple[str, int, str, int], sides: tuple[Begun | None, Begun | None]
+def add_connection(
+    tracker: Tracker,
+    stream: int,
+    key: tuple[str, int, str, int],
+    starts: tuple[DirectionStart | None, DirectionStart | None],
 ) -> Direction:
-    """Has the tracker know of a connection that began while it was not asked; the direction first seen.
+    """Add a connection to the tracker that another reader saw open; return its direction first seen.
 
     Args:
         stream: the number of the connection.
         key: source and destination of the direction first seen.
-        sides: how the two directions began; None for one that has not.
+        starts: how the two directions started; None for one that has not.
     """
-    direction = tracker.reassembler.adopt(stream, key)
-    for side, begun in zip((direction, direction.peer), sides, strict=True):
-        if begun is not None:
-            side.seen, side.last_ns, side.frames = True, begun.last_ns, (begun.frame,)
-            side.set_isn(begun.isn)
+    direction = tracker.reassembler.add_connection(stream, key)
+    for side, start in zip((direction, direction.peer), starts, strict=True):
+        if start is not None:
+            side.seen, side.last_ns, side.frames = True, start.last_ns, (start.frame,)
+            side.set_isn(start.isn)
     return direction
 
 
-class Begun(NamedTuple):
-    """A direction whose SYN was seen: its initial sequence number, its last segment and the frame of that."""
+class DirectionStart(NamedTuple):
+    """A direction whose SYN was seen: its initial sequence number, its last segment's time and frame."""
 
     isn: int
     last_ns: int
     frame: int
 
 
-def _give_back(tracker: Tracker, direction: Direction, standing: DirectionSnapshot) -> None:
-    direction.next, direction.acked = standing.next, standing.acked
-    direction.last_ns, direction.frames = standing.last_ns, (standing.frame,)
-    if standing.ahead:
-        tracker.reassembler.hold(direction, standing.ahead, standing.ahead_from, standing.since_ns)
-    side = direction.key[:2]
+def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot) -> None:
+    direction.next, direction.acked = snapshot.next, snapshot.acked
+    direction.last_ns, direction.frames = snapshot.last_ns, (snapshot.frame,)
+    if snapshot.out_of_order:
+        tracker.reassembler.buffer_segments(
+            direction, snapshot.out_of_order, snapshot.out_of_order_frame, snapshot.since_ns
+        )
+    sender = direction.key[:2]
     connection = tracker.connections.get(direction.stream)
-    begun = connection is not None and side in connection.finders
-    if not (standing.ignored[0] or standing.taken or begun):
-        return  # nothing has come of it
-    flow = direction.the_flow()
+    has_finder = connection is not None and sender in connection.finders
+    if not (snapshot.ignored[0] or snapshot.taken or has_finder):
+        return  # nothing was delivered
+    flow = direction.ensure_flow()
     if connection is None:
         connection = tracker.connections[direction.stream] = Connection(flow, tracker.tcp_ports)
-    if standing.known:
-        connection.finder(flow).resume(standing.taken, standing.pieces)
+    if snapshot.known:
+        connection.finder(flow).resume(snapshot.taken, snapshot.segments)
     else:
-        connection.ignored[side] = standing.ignored
+        connection.ignored[sender] = snapshot.ignored

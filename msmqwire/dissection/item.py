@@ -1,4 +1,4 @@
-"""What dissecting a capture gives: one item for each packet, malformed packet or skipped stretch."""
+"""The result of dissection: one item for each packet, malformed packet or range of skipped bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msmqwire.schema import Record, to_json
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One stretch of a capture: contract section 2.
+    """One packet or range of a capture: contract section 2.
 
     Attributes:
         file: the capture file of the frame that completed it.
@@ -22,13 +22,13 @@ class Item:
         frames: the numbers of the frames that carry it, from 1 in each file.
         transport: ``tcp`` or ``udp``.
         stream: the number of the TCP connection; None for UDP.
-        src, src_port, dst, dst_port: who sent it, and to whom.
+        src, src_port, dst, dst_port: address and port of the sender and the receiver.
         packet: the packet; None when it is malformed or skipped.
         kind: the packet's name, ``Malformed`` or ``Skipped``.
-        size: bytes on the stream.
-        findings: what in it departs from the specifications.
-        error: why a malformed packet can't be read.
-        raw: the bytes of the packet, malformed ones too; empty for skipped bytes.
+        size: its length in bytes on the wire.
+        findings: its departures from the specifications.
+        error: why a malformed packet can't be parsed.
+        raw: the bytes of the packet, even if malformed; empty for skipped bytes.
         reason: why bytes were skipped.
     """
 
@@ -55,7 +55,7 @@ class Item:
         return format_time(self.time_ns)
 
     def to_json(self) -> dict[str, Any]:
-        """The item as contract section 2 has it."""
+        """Return the item as the JSON object of contract section 2."""
         result: dict[str, Any] = {
             "time": self.time,
             "file": self.file,
@@ -81,10 +81,10 @@ class Item:
 
 
 def format_time(time_ns: int) -> str:
-    """Nanoseconds since 1970-01-01 UTC as ISO 8601 text, to the nanosecond."""
+    """Format nanoseconds since 1970-01-01 UTC as ISO 8601 text, to the nanosecond."""
     seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
     try:
-        shown = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     except (OverflowError, OSError, ValueError):
-        return f"{seconds}.{nanoseconds:09d}"  # a clock that is beyond the calendar
-    return f"{shown}.{nanoseconds:09d}Z"
+        return f"{seconds}.{nanoseconds:09d}"  # outside of the range of datetime
+    return f"{text}.{nanoseconds:09d}Z"

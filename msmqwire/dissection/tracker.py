@@ -1,4 +1,4 @@
-"""Datagrams to items: the pings, and the packets of every TCP connection."""
+"""Datagrams to items: pings, and the packets of every TCP connection."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from msmqwire.schema import Record
 
 MSMQ_PORT: Final = 1801
 CONNECTIONS_MAX: Final = 32_768
-"""TCP connections that are followed at a time; the one silent for longest makes room for a new one."""
+"""TCP connections tracked at a time; those idle for longest are evicted."""
 PINGERS_MAX: Final = 4096
-"""Pairs of hosts whose pings are remembered, to judge the responses."""
+"""Pairs of hosts whose pings are remembered, to lint the responses."""
 HELD_MAX: Final = 32 << 20
-"""Bytes held of packets that are not whole yet, of all connections together."""
+"""Bytes of memory that the incomplete packets of all connections may take together."""
 HALF_ENDED_MAX: Final = 4096
-"""Connections remembered of which one direction has ended and the other brought nothing."""
+"""Connections remembered of which one direction has ended and the other delivered nothing."""
 
-Place = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
-"""From the frame numbers of a datagram to the file of the last of them and their numbers there."""
+LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
+"""Maps the frame numbers of a datagram to the file of the last frame, and each to its number in its file."""
 
 
 class Tracker:
-    """Takes datagrams in the order of the capture, gives the items that each completes.
+    """Turns datagrams, in capture order, into the items that each completes.
 
     Args:
         ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ.
-        lint: whether to judge the packets.
-        place: where frames stand.
+        lint: whether to lint the packets.
+        locate: maps frame numbers to files.
 
     Attributes:
-        reassembler: puts the segments of all connections together.
-        connections: by stream, those that brought anything and are not ended.
-        tcp_ports: the TCP ports that are known to be MSMQ.
-        ping_ports: the UDP ports that are.
-        held: bytes of memory held of packets that are not whole yet, about.
+        reassembler: reassembles the segments of all connections.
+        connections: by stream, the connections that delivered anything and have not ended.
+        tcp_ports: the TCP ports whose traffic is MSMQ.
+        ping_ports: the UDP ports whose traffic is pings.
+        held: the approximate number of bytes of memory that incomplete packets take.
     """
 
-    def __init__(self, *, ports: Collection[int], lint: bool, place: Place) -> None:
+    def __init__(self, *, ports: Collection[int], lint: bool, locate: LocateFrames) -> None:
         self.tcp_ports = {MSMQ_PORT, *ports}
         self.ping_ports = {PING_PORT, *ports}
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
@@ -55,51 +55,55 @@ class Tracker:
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._lint = lint
-        self._place = place
+        self._locate = locate
 
     def feed(self, datagram: Datagram) -> Iterator[Item]:
-        """The items that a datagram completes."""
+        """Yield the items that a datagram completes."""
         if datagram.transport == "udp":
-            yield from self._datagram(datagram)
+            yield from self._ping(datagram)
             return
         for event in self.reassembler.feed(datagram):
             yield from self.event(event)
 
     def flush(self, time_ns: int = 0) -> Iterator[Item]:
-        """The capture has ended, at this time or at that of the last datagram: what is left of every
-        connection."""
+        """End the capture, at this time or that of the last datagram; yield the last items."""
         for event in self.reassembler.flush(time_ns):
             yield from self.event(event)
 
-    def pause(self, joined_ns: int = 0) -> Iterator[Item]:
-        """Another reader goes on from here that knows the frames from a time on only: what it can't tell is
-        told now. Nothing ends."""
-        for event in self.reassembler.pause(joined_ns):
+    def pause(self, successor_ns: int = 0) -> Iterator[Item]:
+        """Yield the items that a successor can't know of, which has the frames from `successor_ns` on.
+
+        Nothing ends.
+        """
+        for event in self.reassembler.pause(successor_ns):
             yield from self.event(event)
 
     def save(self) -> ConnectionCheckpoint | None:
-        """The only connection that is known; None unless it is MSMQ and both its directions stand between
-        two packets, with nothing held or in doubt. What its session is judged by is not in it."""
-        saved = self.reassembler.save()
-        if saved is None:
+        """Return a checkpoint of the only connection, without the state of its linter.
+
+        None unless it is MSMQ and both its directions are between two packets, with nothing buffered or in
+        doubt.
+        """
+        checkpoint = self.reassembler.save()
+        if checkpoint is None:
             return None
         connection = next(iter(self.connections.values()), None)
-        flows = saved.flows()
+        flows = checkpoint.flows()
         between = connection.between_packets(flows) if connection is not None else not flows
-        return saved if between else None
+        return checkpoint if between else None
 
-    def resume(self, saved: ConnectionCheckpoint) -> None:
-        """Go on with a connection as the tracker that saved it would. For one that was fed nothing."""
-        self.reassembler.resume(saved)
-        if flows := saved.flows():
+    def resume(self, checkpoint: ConnectionCheckpoint) -> None:
+        """Resume a connection from a checkpoint. Only before anything is fed."""
+        self.reassembler.resume(checkpoint)
+        if flows := checkpoint.flows():
             self.connections[flows[0].stream] = connection = Connection(flows[0], self.tcp_ports)
             connection.resume(flows)
 
-    def _datagram(self, datagram: Datagram) -> Iterator[Item]:
+    def _ping(self, datagram: Datagram) -> Iterator[Item]:
         payload = datagram.payload
-        known = datagram.src_port in self.ping_ports or datagram.dst_port in self.ping_ports
-        signed = len(payload) == PING_SIZE and payload[2:4] == PING_SIGNATURE.to_bytes(2, "little")
-        if not known and not signed:
+        on_ping_port = datagram.src_port in self.ping_ports or datagram.dst_port in self.ping_ports
+        has_signature = len(payload) == PING_SIZE and payload[2:4] == PING_SIGNATURE.to_bytes(2, "little")
+        if not on_ping_port and not has_signature:
             return
         packet, error = None, None
         try:
@@ -108,31 +112,31 @@ class Tracker:
             error = exc.detached()
         findings: list[Finding] = []
         if self._lint and packet is not None:
-            findings = lint_packet(packet, payload) + self._judged_ping(datagram, packet)
+            findings = lint_packet(packet, payload) + self._lint_ping(datagram, packet)
         elif self._lint and error is not None:
-            findings = _malformed(payload, error, "ping", cut=datagram.missing > 0)
+            findings = _lint_malformed(payload, error, "ping", cut=datagram.missing > 0)
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
-        file, frames = self._place(datagram.frames)
+        file, frames = self._locate(datagram.frames)
         yield Item(
             file, datagram.time_ns, frames, "udp", None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, findings, error, payload, "",
         )  # fmt: skip
 
-    def _judged_ping(self, datagram: Datagram, packet: Record) -> list[Finding]:
-        asked = datagram.dst_port in self.ping_ports
+    def _lint_ping(self, datagram: Datagram, packet: Record) -> list[Finding]:
+        is_request = datagram.dst_port in self.ping_ports
         pair = (datagram.src, datagram.src_port, datagram.dst)
-        if not asked:
+        if not is_request:
             pair = (datagram.dst, datagram.dst_port, datagram.src)
-        judge = self._pings.pop(pair, None) or PingLint()
-        self._pings[pair] = judge
+        linter = self._pings.pop(pair, None) or PingLint()
+        self._pings[pair] = linter
         if len(self._pings) > PINGERS_MAX:
             del self._pings[next(iter(self._pings))]
-        return judge.packet(asked, packet)
+        return linter.packet(is_request, packet)
 
     def event(self, event: Event) -> Iterator[Item]:
-        """The items that an event of the reassembler completes: for who looks at those too."""
+        """Yield the items that an event of the reassembler completes: for callers that need the events."""
         flow = event.flow
         connection = self.connections.get(flow.stream)
         if connection is None:
@@ -141,20 +145,20 @@ class Tracker:
             connection = self.connections[flow.stream] = Connection(flow, self.tcp_ports)
         held = connection.held
         if isinstance(event, Data):
-            found = connection.data(event)
+            results = connection.data(event)
         elif isinstance(event, End):
-            found = connection.end(event)
+            results = connection.end(event)
             self._ended(flow.stream, connection)
         else:
-            found = connection.gap(event)
+            results = connection.gap(event)
         self.held += connection.held - held
-        for one in found:
-            yield self._item(flow, connection, one)
+        for result in results:
+            yield self._item(flow, connection, result)
         if self.held > HELD_MAX:
-            yield from self._let_go()
+            yield from self._free_memory()
 
     def _ended(self, stream: int, connection: Connection) -> None:
-        """Forgets a connection that nothing more is to come of; soon, when nothing may."""
+        """Forget a connection once both directions have ended; of those half ended and idle, the oldest."""
         if len(connection.ended) == 2:
             del self.connections[stream]
             self._half_ended.pop(stream, None)
@@ -166,48 +170,48 @@ class Tracker:
                 if self.connections[oldest].idle:
                     del self.connections[oldest]
 
-    def _let_go(self) -> Iterator[Item]:
-        """Skips what is held of the connections that hold most, until half of it is gone."""
+    def _free_memory(self) -> Iterator[Item]:
+        """Skip the incomplete packets of the connections that hold most, down to half of the limit."""
         ranked = sorted(self.connections.values(), key=lambda connection: -connection.held)
         for connection in ranked:
             if self.held <= HELD_MAX // 2:
                 break
             held = connection.held
-            skipped = connection.let_go()
+            skipped = connection.discard()
             self.held += connection.held - held
-            for flow, found in skipped:
-                for one in found:
-                    yield self._item(flow, connection, one)
+            for flow, results in skipped:
+                for result in results:
+                    yield self._item(flow, connection, result)
 
-    def _item(self, flow: Flow, connection: Connection, found: ScanResult) -> Item:
-        packet, error = found.packet, found.error
+    def _item(self, flow: Flow, connection: Connection, result: ScanResult) -> Item:
+        packet, error = result.packet, result.error
         findings: list[Finding] = []
         if packet is not None:
             kind = packet.schema.name
             if self._lint:
-                findings = lint_packet(packet, found.data)
+                findings = lint_packet(packet, result.data)
                 findings += connection.lint.packet(
-                    connection.from_initiator(flow), packet, found.data, found.time_ns
+                    connection.from_initiator(flow), packet, result.data, result.time_ns
                 )
         elif error is not None:
             kind = "Malformed"
             if self._lint:
-                findings = _malformed(found.data, error, cut=found.cut)
+                findings = _lint_malformed(result.data, error, cut=result.cut)
                 connection.lint.gap()
         else:
             kind = "Skipped"
             connection.lint.gap()
-        file, frames = self._place(found.frames)
+        file, frames = self._locate(result.frames)
         return Item(
-            file, found.time_ns, frames, "tcp", flow.stream,
+            file, result.time_ns, frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
-            packet, kind, found.size, findings, error, found.data, found.reason,
+            packet, kind, result.size, findings, error, result.data, result.reason,
         )  # fmt: skip
 
 
-def _malformed(
+def _lint_malformed(
     data: bytes, error: MalformedPacket, protocol: Protocol = "session", *, cut: bool
 ) -> list[Finding]:
-    """What is wrong with a malformed packet; that it ends early is no attack when the capture cut it."""
+    """Return the findings of a malformed packet; a truncation by the capture is no attack."""
     findings = lint_malformed(data, error, protocol)
     return [finding for finding in findings if not cut or finding.id != "ATTACK-TRUNCATED"]

@@ -244,7 +244,7 @@ class FlowSessions:
     def __init__(self, flow: int, *, ports: Collection[int]) -> None:
         self._flow = flow
         self._ports = {MSMQ_PORT, *ports}
-        self._tracker = Tracker(ports=ports, lint=False, place=lambda frames: ("", frames))
+        self._tracker = Tracker(ports=ports, lint=False, locate=lambda frames: ("", frames))
         self._sessions: dict[int, Session] = {}
         self.last_ns = 0
 
@@ -282,7 +282,7 @@ class FlowSessions:
             session = self._sessions[event.flow.stream]
             side = session.side(event.flow.src, event.flow.src_port)
             if isinstance(event, End):
-                side.how = event.how
+                side.how = event.reason
             elif isinstance(event, Gap):
                 side.counts["lost"] += event.size or 0
             for item in self._tracker.event(event):

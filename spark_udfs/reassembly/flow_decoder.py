@@ -69,7 +69,7 @@ class FlowDecoder(RowBuffer):
         yield from self._maker.finish()
 
     def _new_tracker(self) -> Tracker:
-        return Tracker(ports=self._ports, lint=False, place=lambda frames: ("", frames))
+        return Tracker(ports=self._ports, lint=False, locate=lambda frames: ("", frames))
 
     def _table(self, table: Table) -> Iterator[Any]:
         state, offsets, first = self._state, table.offsets, 0
@@ -118,7 +118,7 @@ class FlowDecoder(RowBuffer):
             return
         yield from self._items(self._tracker.feed(datagram))
         run[grouped_scan.OPENING] -= 1
-        if all(one.fast_path and one.peer.fast_path for one in self._tracker.reassembler.in_order()):
+        if all(one.fast_path and one.peer.fast_path for one in self._tracker.reassembler.first_directions()):
             run[grouped_scan.OPENING] = 0
         if not run[grouped_scan.OPENING]:
             own.join()

@@ -125,7 +125,7 @@ def items(
     """
     segments = Segments(batches)
     for flow, _, saved, last, datagrams in pieces(segments, cuts or {}):
-        tracker = Tracker(ports=ports, lint=lint, place=segments.place)
+        tracker = Tracker(ports=ports, lint=lint, locate=segments.place)
         if saved is not None:
             tracker.resume(saved)
         for datagram in datagrams:

@@ -64,7 +64,7 @@ class PacketReader:
                 lint=False,
                 flush=part.last,
                 warm_up=len(before),
-                joined_ns=0 if part.last else part.joined_ns(),
+                successor_ns=0 if part.last else part.joined_ns(),
             )
             batches = record_batches(
                 dissection,

@@ -146,7 +146,7 @@ def segment_batches(
     for number, window in enumerate(part.windows):
         with window.open() as stream:
             try:
-                for found in reader.read(stream, number, window.place(0)):
+                for found in reader.read(stream, number, window.file_offset(0)):
                     yield table.batch(found)
                 continue
             except CaptureError as error:

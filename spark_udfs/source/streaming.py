@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from msmqwire.capture.splits import Index, Window, can_be_cut
+from msmqwire.capture.splits import Index, Window, is_splittable
 from msmqwire.errors import MsmqError
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
@@ -97,7 +97,7 @@ class MsmqStreamReader(DataSourceStreamReader):
         unchanged = file.refresh()
         if file.size < entry["end"]:
             raise CaptureGone(f"{path} has become shorter: {entry['end']} bytes of it had been read")
-        if not can_be_cut(path) and entry["end"]:
+        if not is_splittable(path) and entry["end"]:
             return {"end": entry["end"], "complete": not newest}  # a packed file is read once
         error = file.index.error
         # A record that is cut off is awaited, unless the writer has gone on to another file.

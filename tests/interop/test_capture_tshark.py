@@ -57,7 +57,7 @@ def reassembled(path: Path) -> dict[int, dict[str, bytes]]:
         node = f"{src}:{event.flow.src_port}"
         streams[event.flow.stream][node] += event.data if isinstance(event, Data) else b""
         if isinstance(event, End):
-            assert event.how in ("fin", "capture", "reused")
+            assert event.reason in ("fin", "capture", "reused")
     return streams
 
 
@@ -157,13 +157,13 @@ def test_udp_payloads_over_every_link(tmp_path, linktype):
         )
     ]  # fmt: skip
     decoder = IpDecoder()
-    found = [
+    actual = [
         (d.frames[-1], d.src, d.dst, d.src_port, d.dst_port, d.payload.hex())
         for record in open_records(path)
         for d in decoder.feed(record)
     ]
-    assert found == expected
-    assert len(found) == (20 if linktype in (228, 229) else 40)
+    assert actual == expected
+    assert len(actual) == (20 if linktype in (228, 229) else 40)
 
 
 def test_the_writer_makes_right_checksums(tmp_path):
@@ -214,7 +214,7 @@ def test_times_and_lengths_of_every_kind_of_file(tmp_path, name, packed):
         (int(number), int(time.replace(".", "")), int(length), int(cap_len), int(interface or 0))
         for number, time, length, cap_len, interface in rows
     ]
-    found = [(r.number, r.time_ns, r.length, len(r.data), r.interface) for r in open_records(path)]
+    actual = [(r.number, r.time_ns, r.length, len(r.data), r.interface) for r in open_records(path)]
     if name == "pcapng sections":  # tshark numbers interfaces through the sections
         expected[1] = (*expected[1][:4], 0)
-    assert found == expected
+    assert actual == expected

@@ -1,4 +1,4 @@
-"""Packets and skipped stretches of a direction, put together, are the bytes that tshark follows."""
+"""Packets and skipped ranges of a direction, joined, are the bytes that tshark follows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def followed(path: Path, stream: int) -> dict[str, bytes]:
 
 
 def content(rng: random.Random, clean: bool) -> bytes:
-    """Packets, and between them what is none; each stretch is known by its bytes."""
+    """Packets, with other bytes between them; each range is identified by its bytes."""
     parts = [
         h.establish_connection(),
         h.connection_parameters(),
@@ -106,10 +106,10 @@ def test_items_stand_at_their_places_in_the_stream(tmp_path, name, clean, seed):
         expected = followed(path, stream)
         assert {node for node in nodes if expected[node]} == {node for node in expected if expected[node]}
         for node, items in nodes.items():
-            place = 0
+            offset = 0
             for item in items:
-                assert item.raw in (expected[node][place : place + item.size], b"")
+                assert item.raw in (expected[node][offset : offset + item.size], b"")
                 assert item.raw or item.kind == "Skipped"
                 assert not clean or item.packet is not None
-                place += item.size
-            assert place == len(expected[node])
+                offset += item.size
+            assert offset == len(expected[node])

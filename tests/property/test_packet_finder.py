@@ -1,4 +1,4 @@
-"""Whatever a direction carries: every byte is accounted for, and what is whole and in step is found."""
+"""Whatever a direction carries: every byte is accounted for, and all complete packets in sync are found."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def lying(draw: st.DrawFn) -> bytes:
-    """A header with any size and flags, and perhaps something behind it."""
+    """A header with any size and flags, perhaps with bytes after it."""
     size = draw(st.sampled_from([0, 15, 16, 17, 36, 40, 200, 3000, 0x400000, 0x400001, 0xFFFFFFFF]))
     return h.base_header(size, draw(st.integers(0, 0xFFFF))) + draw(st.binary(max_size=40))
 
@@ -50,72 +50,72 @@ garbage = st.one_of(st.binary(min_size=1, max_size=50), damaged(), lying(), pack
 
 
 class Run:
-    """A finder with the stream it was fed, and what it found."""
+    """A finder with the stream it was fed and its results."""
 
     def __init__(self, midstream: bool = False) -> None:
         self.finder = PacketFinder(midstream=midstream)
-        self.fed, self.found, self.frame = bytearray(), list[ScanResult](), 0
+        self.fed, self.results, self.frame = bytearray(), list[ScanResult](), 0
         self.gaps = list[int]()
 
     def feed(self, data: bytes) -> None:
         for cut in range(0, len(data), 100):
             self.frame += 1
-            piece = data[cut : cut + 100]
-            self.fed += piece
-            self.add(self.finder.feed(piece, self.frame, self.frame * 10))
+            segment = data[cut : cut + 100]
+            self.fed += segment
+            self.add(self.finder.feed(segment, self.frame, self.frame * 10))
 
     def gap(self, size: int | None) -> None:
-        found = self.finder.gap(size, "lost", self.frame, self.frame * 10)
+        results = self.finder.gap(size, "lost", self.frame, self.frame * 10)
         if size:
-            gap = found.pop()
+            gap = results.pop()
             assert (gap.size, gap.data, gap.reason) == (size, b"", "not in the capture: lost")
             self.gaps.append(size)
-        self.add(found)
-        assert sum(one.size for one in self.found) == len(self.fed)
+        self.add(results)
+        assert sum(result.size for result in self.results) == len(self.fed)
 
-    def add(self, found: list[ScanResult]) -> None:
-        self.found += found
+    def add(self, results: list[ScanResult]) -> None:
+        self.results += results
 
     def end(self) -> list[ScanResult]:
         self.add(self.finder.end())
         assert self.finder.held == 0
         self.check()
-        return self.found
+        return self.results
 
     def check(self) -> None:
-        """Every byte stands in one item, in order, and each item is what it says."""
-        place = 0
-        for one in self.found:
-            assert one.size > 0
-            if one.reason:
-                assert (one.packet, one.error, one.data) == (None, None, b"")
+        """Every byte is in one result, in order, and each result is consistent."""
+        offset = 0
+        for result in self.results:
+            assert result.size > 0
+            if result.reason:
+                assert (result.packet, result.error, result.data) == (None, None, b"")
             else:
-                assert one.data == self.fed[place : place + one.size]
-                assert (one.packet is None) != (one.error is None)
-            if one.packet is not None:
-                assert parse(one.data) == one.packet
-            if one.error is not None:
+                assert result.data == self.fed[offset : offset + result.size]
+                assert (result.packet is None) != (result.error is None)
+            if result.packet is not None:
+                assert parse(result.data) == result.packet
+            if result.error is not None:
                 with pytest.raises(MalformedPacket) as raised:
-                    parse(one.data)
-                assert raised.value.to_json() == one.error.to_json()
-            place += one.size
-            assert one.frames
-            assert list(one.frames) == sorted(set(one.frames))
-            assert one.time_ns == one.frames[-1] * 10
-        assert place == len(self.fed)
+                    parse(result.data)
+                assert raised.value.to_json() == result.error.to_json()
+            offset += result.size
+            assert result.frames
+            assert list(result.frames) == sorted(set(result.frames))
+            assert result.time_ns == result.frames[-1] * 10
+        assert offset == len(self.fed)
 
 
-def whole(found: list[ScanResult]) -> list[bytes]:
-    return [one.data for one in found if one.packet is not None]
+def complete_packets(results: list[ScanResult]) -> list[bytes]:
+    return [result.data for result in results if result.packet is not None]
 
 
 @given(st.lists(packets, max_size=8), st.lists(st.integers(0, 5000), max_size=30))
-def test_in_step_all_packets_are_found_and_nothing_else(sent, cuts):
+def test_in_sync_all_packets_are_found_and_nothing_else(sent, cuts):
     data = b"".join(sent)
-    finder, found = PacketFinder(), []
+    finder, results = PacketFinder(), []
     for start, stop in pairwise(sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})):
-        found += finder.feed(data[start:stop], 1, 1)
-    assert [one.data for one in found + finder.end()] == sent
+        results += finder.feed(data[start:stop], 1, 1)
+    assert [result.data for result in results + finder.end()] == sent
 
 
 @given(st.lists(st.one_of(packets, garbage), max_size=8), st.booleans())
@@ -142,12 +142,12 @@ def test_every_byte_is_accounted_for_whatever_is_lost(parts, midstream):
 
 
 @given(st.lists(st.one_of(packets, garbage), max_size=6), st.lists(st.integers(0, 9), max_size=3))
-def test_letting_go_at_any_time_loses_no_count(parts, when):
+def test_discarding_at_any_time_loses_no_bytes(parts, when):
     run = Run()
     for number, data in enumerate(parts):
         run.feed(data)
         if number in when:
-            run.add(run.finder.let_go())
+            run.add(run.finder.discard())
             assert run.finder.held == 0
     run.end()
 
@@ -160,43 +160,43 @@ def test_after_garbage_all_packets_are_found(first, noise, then, midstream):
     run.feed(noise)
     for packet in then:
         run.feed(packet)
-    found = whole(run.end())
+    found = complete_packets(run.end())
     assert found == [first, *then]
 
 
 @given(packets, st.integers(1, 700), st.lists(packets, min_size=1, max_size=5))
 def test_a_capture_that_begins_inside_a_packet_finds_those_that_follow(first, cut, then):
-    assume(b"LIOR" not in first[cut:])  # else what stands in its body is as certain
+    assume(b"LIOR" not in first[cut:])  # otherwise the packets in its body are as certain
     run = Run(midstream=True)
     run.feed(first[cut:])
     for packet in then:
         run.feed(packet)
-    assert whole(run.end()) == then
+    assert complete_packets(run.end()) == then
 
 
 @given(st.lists(packets, min_size=1, max_size=6), st.integers(0, 4000), st.integers(1, 2000), st.booleans())
-def test_a_hole_costs_no_packet_but_those_it_touches(sent, start, size, known):
+def test_a_gap_costs_no_packet_but_those_it_touches(sent, start, size, known):
     data = b"".join(sent)
     assume(start < len(data))
     stop = min(start + size, len(data))
-    place, kept = 0, []
+    offset, intact = 0, []
     for packet in sent:
-        end = place + len(packet)
-        if end <= start or place >= stop:
-            kept.append(packet)
+        end = offset + len(packet)
+        if end <= start or offset >= stop:
+            intact.append(packet)
         elif b"LIOR" in packet[16:]:
-            assume(known and place <= start and start - place >= 16 and end >= stop)
-        place = end
+            assume(known and offset <= start and start - offset >= 16 and end >= stop)
+        offset = end
     run = Run()
     run.feed(data[:start])
     run.gap(stop - start if known else None)
     run.feed(data[stop:])
-    found = whole(run.end())
-    assert found == kept
+    found = complete_packets(run.end())
+    assert found == intact
 
 
 @given(st.one_of(packets, damaged(), lying()), st.binary(max_size=20), st.binary(max_size=20))
-def test_a_packet_is_judged_alike_wherever_it_stands(data, before, after):
+def test_a_packet_is_judged_alike_at_any_offset(data, before, after):
     size = int.from_bytes(data[8:12], "little") + (16 if data[2] & 0x18 == 0x10 else 0)
     assume(len(data) >= 12 and data[0] == 0x10 and data[4:8] == b"LIOR" and 16 <= size == len(data))
     stream = before + data + after

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 
 from msmqwire.capture import IpDecoder
-from msmqwire.capture.record_index import located_records
+from msmqwire.capture.record_index import records_with_offsets
 from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
 from msmqwire.columnar.datagrams import DatagramReader
@@ -228,7 +228,7 @@ def generic(part: Part) -> Iterator[dict[str, Any]]:
 def of_window(window: Window, decoder: IpDecoder) -> Iterator[tuple[int, Any]]:
     with window.open() as stream:
         try:
-            for offset, record in located_records(stream):
+            for offset, record in records_with_offsets(stream):
                 for found in decoder.feed(record):
                     yield offset, found
         except CaptureError as error:

@@ -356,7 +356,7 @@ def checked_by_trackers(share: list[Any], cuts: Cuts) -> list[tuple[int, int, bo
     """What trackers tell of the ends of pieces."""
     segments, told = Segments(share), []
     for flow, number, saved, last, datagrams in pieces(segments, cuts):
-        tracker = Tracker(ports=(), lint=False, place=segments.place)
+        tracker = Tracker(ports=(), lint=False, locate=segments.place)
         if saved is not None:
             tracker.resume(saved)
         for datagram in datagrams:

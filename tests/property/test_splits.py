@@ -1,4 +1,4 @@
-"""The windows of a capture file, read one after the other, give what the whole file gives."""
+"""The windows of a capture file, read in order, yield the same as the whole file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire.capture import Record, open_records, record_index, source
-from msmqwire.capture.record_index import Mark, can_be_cut, every
+from msmqwire.capture.record_index import RecordPosition, is_splittable, one_per_step
 from msmqwire.capture.splits import Index, Window, last_part, plan
 from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
@@ -22,8 +22,8 @@ from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 Reading = tuple[list[Record], tuple[str, int] | None]
 
 
-def whole(path: Path) -> Reading:
-    """The records of a file and its error, with its place."""
+def read_whole(path: Path) -> Reading:
+    """Return the records of a file and its error, with its offset."""
     records: list[Record] = []
     try:
         for record in open_records(path):
@@ -33,8 +33,8 @@ def whole(path: Path) -> Reading:
     return records, None
 
 
-def through_windows(windows: list[Window]) -> Reading:
-    """The same of its windows; the error must be in the last one."""
+def read_windows(windows: list[Window]) -> Reading:
+    """Return the same of its windows; the error must be in the last one."""
     records: list[Record] = []
     for number, window in enumerate(windows):
         try:
@@ -43,19 +43,19 @@ def through_windows(windows: list[Window]) -> Reading:
                     records.append(record._replace(number=0))
         except CaptureError as error:
             assert number == len(windows) - 1
-            return records, (error.why, window.place(error.offset))
+            return records, (error.why, window.file_offset(error.offset))
     return records, None
 
 
 def adjoin(windows: list[Window], size: int) -> bool:
-    """Whether the windows are the file, in order and each byte once."""
+    """Whether the windows cover the file, in order and without overlap."""
     edges = [0, *(window.end for window in windows)]
     return [window.start for window in windows] == edges[:-1] and edges[-1] == size
 
 
 @st.composite
 def frames(draw: st.DrawFn, max_size: int = 300) -> list[Frame]:
-    """Frames of random bytes, of zeros, and with whole captures inside."""
+    """Frames of random bytes, of zeros, and with captures inside."""
     rng = random.Random(draw(st.integers(0, 2**32)))
     result = []
     for number in range(draw(st.integers(0, 40))):
@@ -114,10 +114,10 @@ def pcapngs(draw: st.DrawFn) -> bytes:
 def spoiled(draw: st.DrawFn, files: st.SearchStrategy[bytes]) -> bytes:
     """A file as it is, cut, or with some bytes changed."""
     data = draw(files)
-    how = draw(st.sampled_from(["intact", "intact", "cut", "changed"]))
-    if how == "cut":
+    damage = draw(st.sampled_from(["intact", "intact", "cut", "changed"]))
+    if damage == "cut":
         return data[: draw(st.integers(0, len(data)))]
-    if how == "changed" and data:
+    if damage == "changed" and data:
         at = draw(st.integers(0, len(data) - 1))
         return data[:at] + draw(st.binary(min_size=1, max_size=8)) + data[at + 8 :]
     return data
@@ -130,46 +130,49 @@ def test_windows_are_the_file(data: bytes, split_size: int) -> None:
         path.write_bytes(data)
         windows = plan(str(path), split_size)
         assert adjoin(windows, len(data))
-        assert through_windows(windows) == whole(path)
+        assert read_windows(windows) == read_whole(path)
 
 
-def told(window: Window, **how: Any) -> tuple[list[Mark], tuple[str, int] | None]:
-    """The marks of a window and its error, with its place."""
-    found: list[Mark] = []
+def positions(window: Window, **options: Any) -> tuple[list[RecordPosition], tuple[str, int] | None]:
+    """Return the record positions of a window and its error, with its offset."""
+    records: list[RecordPosition] = []
     try:
-        found.extend(record_index.marks(window, **how))
+        records.extend(record_index.record_positions(window, **options))
     except CaptureError as error:
-        return found, (error.why, error.offset)
-    return found, None
+        return records, (error.why, error.offset)
+    return records, None
 
 
-def of_interest(records: list[Mark], step: int) -> list[Mark]:
-    """The first record of all in each step, and the last."""
-    cut, found = 0, list[Mark]()
-    for mark in records:
-        if mark.start >= cut:
-            found.append(mark)
-            cut = (mark.start // step + 1) * step
-    return found + [mark for mark in records[-1:] if mark not in found]
+def first_per_step(records: list[RecordPosition], step: int) -> list[RecordPosition]:
+    """Return the first record of each step, and the last record."""
+    target, selected = 0, list[RecordPosition]()
+    for position in records:
+        if position.start >= target:
+            selected.append(position)
+            target = (position.start // step + 1) * step
+    return selected + [position for position in records[-1:] if position not in selected]
 
 
 @given(spoiled(st.one_of(pcaps(), pcapngs())), st.integers(1, 3000), st.integers(30, 3000), st.booleans())
-def test_what_is_passed_over_changes_nothing(data: bytes, step: int, chunk: int, small: bool) -> None:
-    """Wherever a piece of the file ends, in a window of it too, and whatever the compiled code meets."""
+def test_skipping_records_changes_nothing(data: bytes, step: int, chunk: int, small: bool) -> None:
+    """Wherever a chunk of the file or of a window ends, and whatever the compiled code encounters."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder, "a.cap")
         path.write_bytes(data)
-        if not can_be_cut(str(path)):
+        if not is_splittable(str(path)):
             return
         windows = [Window(str(path), b"", 0, len(data)), plan(str(path), 2000)[-1]]
-        expected = [told(window) for window in windows]
+        expected = [positions(window) for window in windows]
         planned = plan(str(path), step)
         if small:
             patch.setattr(record_index, "CHUNK_SIZE", chunk)
             patch.setattr(source, "CHUNK_SIZE", chunk)
         for window, (records, error) in zip(windows, expected, strict=True):
-            assert told(window, after=every(1), skip=skip_records) == (records, error)
-            assert told(window, after=every(step), skip=skip_records) == (of_interest(records, step), error)
+            assert positions(window, next_offset=one_per_step(1), skip=skip_records) == (records, error)
+            assert positions(window, next_offset=one_per_step(step), skip=skip_records) == (
+                first_per_step(records, step),
+                error,
+            )
         assert plan(str(path), step, skip=skip_records) == planned
 
 
@@ -184,21 +187,21 @@ def test_tails_start_with_records_of_their_windows(data: bytes, split_size: int,
         noted = plan(str(path), split_size, tails=tails, skip=skip_records)
         assert [replace(window, tails=()) for window in noted] == plain
         for window in noted:
-            records, _ = through_windows([window])
+            records, _ = read_windows([window])
             for start, head in window.tails:
                 assert window.start < start < window.end
-                rest, _ = through_windows([Window(str(path), head, start, window.end)])
+                rest, _ = read_windows([Window(str(path), head, start, window.end)])
                 assert rest
                 assert rest == records[-len(rest) :]
             for tail in tails:
-                rest, _ = through_windows([last_part(window, tail, skip_records)])
+                rest, _ = read_windows([last_part(window, tail, skip_records)])
                 assert rest == records[len(records) - len(rest) :]
 
 
 @settings(max_examples=40)
 @given(st.data())
 def test_windows_of_a_file_that_is_searched(data: st.DataObject) -> None:
-    """Records are found near the cuts only; the largest a record can be is 256 KiB."""
+    """Only records near the splits are searched; a record can have up to 256 KiB."""
     rng = random.Random(data.draw(st.integers(0, 2**32)))
     inner = pcap_bytes([Frame(n, rng.randbytes(rng.randrange(200))) for n in range(400)])
     contents = [bytes(2000), inner, rng.randbytes(60_000), inner[24:], bytes(range(256)) * 4]
@@ -211,12 +214,12 @@ def test_windows_of_a_file_that_is_searched(data: st.DataObject) -> None:
         path.write_bytes(file)
         windows = plan(str(path), data.draw(st.integers(50_000, 800_000)), search=True)
         assert adjoin(windows, len(file))
-        assert through_windows(windows) == whole(path)
+        assert read_windows(windows) == read_whole(path)
 
 
 @given(st.one_of(pcaps(), pcapngs()), st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(1, 2000))
 def test_a_file_that_grows(data: bytes, parts: list[float], step: int) -> None:
-    """What stands between two ends of a growing file is its records in between, once each."""
+    """Between two ends of a growing file are its records in between, once each."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "a.cap")
         path.touch()
@@ -231,8 +234,8 @@ def test_a_file_that_grows(data: bytes, parts: list[float], step: int) -> None:
             if index.end > ends[-1]:
                 window = index.window(ends[-1], index.end)
                 assert window == again.window(ends[-1], index.end)
-                found = through_windows([window])
-                assert found[1] is None
-                read += found[0]
+                records, error = read_windows([window])
+                assert error is None
+                read += records
                 ends.append(index.end)
-        assert (read, None) == whole(path)
+        assert (read, None) == read_whole(path)

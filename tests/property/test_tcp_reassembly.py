@@ -1,4 +1,4 @@
-"""Whatever happens to segments, the bytes of a stream come out in order, once, and holes at their places."""
+"""Whatever happens to segments, bytes are delivered in order, once, and gaps at their offsets."""
 
 from __future__ import annotations
 
@@ -62,62 +62,62 @@ def test_any_segmentation_order_repetition_and_overlap(sent, isn, closed):
     events = run(segments)
     assert text(events) == data
     assert not any(isinstance(event, Gap) for event in events)
-    assert [event.how for event in events if isinstance(event, End)] == ["fin" if closed else "capture"]
-    place = 0
+    assert [event.reason for event in events if isinstance(event, End)] == ["fin" if closed else "capture"]
+    offset = 0
     for event in events:
         assert not event.flow.midstream
         if isinstance(event, Data):
             start, stop = ranges[event.frame - 2]
-            assert start <= place <= place + len(event.data) <= stop
+            assert start <= offset <= offset + len(event.data) <= stop
             assert event.time_ns == event.frame * 1_000_000 <= event.completed_ns
-            place += len(event.data)
+            offset += len(event.data)
 
 
 @given(segmentations(), st.integers(0, 2**32 - 1), st.sets(st.integers(0, 25)))
-def test_delivered_bytes_and_gaps_stand_where_they_stood(sent, isn, lost):
+def test_delivered_bytes_and_gaps_are_at_their_offsets(sent, isn, lost):
     data, ranges = sent
-    kept = [item for number, item in enumerate(ranges) if number not in lost]
-    covered = {place for start, stop in kept for place in range(start, stop)}
+    captured = [item for number, item in enumerate(ranges) if number not in lost]
+    covered = {offset for start, stop in captured for offset in range(start, stop)}
     segments = [segment(isn, flags=SYN)]
-    segments += [segment(isn + 1 + start, data[start:stop]) for start, stop in kept]
+    segments += [segment(isn + 1 + start, data[start:stop]) for start, stop in captured]
     segments.append(segment(isn + 1 + len(data), flags=FIN | ACK))
-    place, delivered = 0, set()
+    offset, delivered = 0, set()
     for event in run(segments):
         if isinstance(event, Data):
-            assert data[place : place + len(event.data)] == event.data
-            delivered |= set(range(place, place + len(event.data)))
-            place += len(event.data)
+            assert data[offset : offset + len(event.data)] == event.data
+            delivered |= set(range(offset, offset + len(event.data)))
+            offset += len(event.data)
         elif isinstance(event, Gap):
             assert event.size
-            assert not covered & set(range(place, place + event.size))
-            place += event.size
+            assert not covered & set(range(offset, offset + event.size))
+            offset += event.size
     assert delivered == covered
-    assert place == len(data)
+    assert offset == len(data)
 
 
 @given(
     segmentations(), st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 5), st.integers(300, 6000)
 )
-def test_small_limits_lose_order_only_where_they_must(sent, isn, pieces, flows, size):
-    """With limits reached, holes are given up: what comes is in order and at its place all the same."""
+def test_small_limits_lose_order_only_where_they_must(sent, isn, segment_count, flows, size):
+    """When limits are reached, gaps are given up: data is still in order and at its offset."""
     data, ranges = sent
     segments = [segment(isn, flags=SYN)]
     segments += [segment(isn + 1 + start, data[start:stop]) for start, stop in ranges]
     events = run(
         segments,
-        max_segments_per_flow=pieces,
+        max_segments_per_flow=segment_count,
         max_buffered_per_flow=size,
         max_buffered_total=size,
         max_flows=flows,
     )
-    place = 0
+    offset = 0
     for event in events:
         if isinstance(event, Data):
-            assert data[place : place + len(event.data)] == event.data
-            place += len(event.data)
+            assert data[offset : offset + len(event.data)] == event.data
+            offset += len(event.data)
         elif isinstance(event, Gap):
-            place += event.size or 0
-    assert place == len(data)
+            offset += event.size or 0
+    assert offset == len(data)
 
 
 @given(
@@ -126,14 +126,14 @@ def test_small_limits_lose_order_only_where_they_must(sent, isn, pieces, flows, 
     st.booleans(),
 )
 def test_a_conversation_in_disorder(sends, rng, midstream):
-    talk = c.TcpConversation(
+    conversation = c.TcpConversation(
         client_isn=rng.getrandbits(32), server_isn=rng.getrandbits(32), mss=700
     ).handshake()
     for by_client, data in sends:
-        # One byte that its acknowledgement overtakes is taken for a keep-alive probe midstream.
-        talk.send(data * 2 if midstream else data, by_client=by_client)
-    talk.close()
-    frames = talk.frames[3:] if midstream else talk.frames
+        # Midstream, a single byte overtaken by its acknowledgement looks like a keep-alive probe.
+        conversation.send(data * 2 if midstream else data, by_client=by_client)
+    conversation.close()
+    frames = conversation.frames[3:] if midstream else conversation.frames
     odd = 0 if midstream else 0.2
     frames = c.disorder(frames, rng, reorder=0.2, reach=3, duplicate=0.2, resegment=odd, overlap=odd)
     decoder = IpDecoder()
@@ -145,8 +145,8 @@ def test_a_conversation_in_disorder(sends, rng, midstream):
         assert event.flow.stream == 0
         if isinstance(event, Data):
             streams[event.flow.src_port] += event.data
-    assert streams[50_000] == talk.sent[True]
-    assert streams[1801] == talk.sent[False]
+    assert streams[50_000] == conversation.sent[True]
+    assert streams[1801] == conversation.sent[False]
     assert sorted(event.flow.src_port for event in events if isinstance(event, End)) == [1801, 50_000]
     assert not decoder.ignored
 

@@ -1,4 +1,4 @@
-"""Capture files of every format to records; cut and damaged ones to all records before that place."""
+"""Capture files of every format to records; cut-off and damaged ones to all records before the damage."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ def blocks(data: bytes) -> list[int]:
 
 def test_a_pcap_file_cut_anywhere():
     data = pcap_bytes(FRAMES)
-    starts, whole = boundaries(data), read(data)
+    starts, complete_records = boundaries(data), read(data)
     for cut in range(len(data)):
         if cut in starts:
-            assert read(data[:cut]) == whole[: starts.index(cut)]
+            assert read(data[:cut]) == complete_records[: starts.index(cut)]
             continue
         records, error = read_until_error(data[:cut])
         complete = max(0, sum(start < cut for start in starts) - 1)
-        assert records == whole[:complete]
+        assert records == complete_records[:complete]
         assert error.offset == (starts[complete] if cut > 24 else 0)
 
 
@@ -146,10 +146,10 @@ def test_a_pcapng_file_cut_anywhere():
     data = (
         PcapNg().section().interface(tsresol=9).packet(FRAMES[0]).block(77, bytes(50)).packet(FRAMES[1]).data
     )
-    starts, whole = blocks(data), read(data)
+    starts, complete_records = blocks(data), read(data)
     for cut in range(4, len(data)):
         complete = sum(start <= cut for start in starts) - 1
-        expected = whole[: (complete >= 3) + (complete >= 5)]
+        expected = complete_records[: (complete >= 3) + (complete >= 5)]
         if cut in starts:
             assert read(data[:cut]) == expected
             continue
@@ -163,25 +163,25 @@ def test_a_packed_file_cut_anywhere(packing):
     frames = [*FRAMES, Frame(START_NS, random.Random(1).randbytes(150_000)), *FRAMES]
     plain = pcap_bytes(frames)
     packed = PACKINGS[packing](plain).rstrip(b"\0") if packing == "gzip members" else PACKINGS[packing](plain)
-    starts, whole = boundaries(plain), read(plain)
+    starts, complete_records = boundaries(plain), read(plain)
     seen = set()
     for cut in range(0, len(packed), max(7, len(packed) // 100)):
         try:
             records = read(packed[:cut])
         except CaptureError:
             records, error = read_until_error(packed[:cut])
-            place = error.offset
+            offset = error.offset
         else:
             assert "members" in packing or "frames" in packing  # cut between two of them, and two records
-            place = starts[len(records)]
-        assert place == (starts[len(records)] if place else 0)
-        assert records == whole[: len(records)]
+            offset = starts[len(records)]
+        assert offset == (starts[len(records)] if offset else 0)
+        assert records == complete_records[: len(records)]
         seen.add(len(records))
     assert {0, 4} <= seen
 
 
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
-def test_a_packed_file_whose_last_byte_is_gone_is_told_apart_from_a_whole_one(packing):
+def test_a_compressed_file_without_its_last_byte_is_incomplete(packing):
     plain = pcap_bytes(FRAMES)
     records, error = read_until_error(PACKINGS[packing](plain)[:-1])
     assert records == read(plain)
@@ -226,8 +226,8 @@ def test_a_record_may_be_as_long_as_the_file_declares():
 def test_a_damaged_pcapng_block(at, value):
     data = pcapng_bytes(FRAMES)
     starts = blocks(data)
-    place = starts[4] + at if at >= 0 else starts[5] + at
-    records, error = read_until_error(patched(data, place, "<I", value))
+    offset = starts[4] + at if at >= 0 else starts[5] + at
+    records, error = read_until_error(patched(data, offset, "<I", value))
     assert (records, error.offset) == (read(data)[:2], starts[4])
 
 

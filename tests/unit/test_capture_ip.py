@@ -19,11 +19,11 @@ def decode(
     *frames: bytes, linktype: int = 1, step_ns: int = 1, decoder: IpDecoder | None = None
 ) -> list[Datagram]:
     decoder = decoder or IpDecoder()
-    found: list[Datagram] = []
+    datagrams: list[Datagram] = []
     for number, frame in enumerate(frames, 1):
         record = Record("f", number, number * step_ns, linktype, frame, len(frame), 0)
-        found.extend(decoder.feed(record))
-    return found
+        datagrams.extend(decoder.feed(record))
+    return datagrams
 
 
 def ignored(frame: bytes, linktype: int = 1) -> dict[str, int]:
@@ -118,10 +118,10 @@ def test_frames_cut_by_the_snaplen(packet):
     frame = c.ethernet(packet)
     for cut in range(len(frame)):
         decoder = IpDecoder()
-        found = list(decoder.feed(Record("f", 1, 1, 1, frame[:cut], len(frame), 0)))
-        if found:
-            assert found[0].payload + PAYLOAD[len(found[0].payload) :] == PAYLOAD
-            assert len(found[0].payload) + found[0].missing == len(PAYLOAD)
+        datagrams = list(decoder.feed(Record("f", 1, 1, 1, frame[:cut], len(frame), 0)))
+        if datagrams:
+            assert datagrams[0].payload + PAYLOAD[len(datagrams[0].payload) :] == PAYLOAD
+            assert len(datagrams[0].payload) + datagrams[0].missing == len(PAYLOAD)
         else:
             assert decoder.ignored == {"cut": 1}
 
@@ -137,10 +137,10 @@ def test_fragments_in_any_order(version, seed):
         parts = c.fragments_6(c.udp_packet(payload, c.CLIENT_6, 1, c.SERVER_6, 2), 8 * rng.randint(1, 60))
     parts += rng.sample(parts[:-1], 3)
     rng.shuffle(parts)
-    found = decode(*map(c.ethernet, parts))
-    assert [(d.payload, d.missing) for d in found] == [(payload, 0)]
-    assert found[0].frames[-1] == found[0].time_ns
-    assert list(found[0].frames) == list(range(1, found[0].frames[-1] + 1))
+    datagrams = decode(*map(c.ethernet, parts))
+    assert [(d.payload, d.missing) for d in datagrams] == [(payload, 0)]
+    assert datagrams[0].frames[-1] == datagrams[0].time_ns
+    assert list(datagrams[0].frames) == list(range(1, datagrams[0].frames[-1] + 1))
 
 
 def test_of_overlapping_fragments_the_first_wins():
@@ -149,23 +149,23 @@ def test_of_overlapping_fragments_the_first_wins():
     assert [d.payload for d in decode(*map(c.ethernet, (first, second, forged, third)))] == [
         bytes(24) + b"\xff" * 8 + bytes(8)
     ]
-    found = decode(*map(c.ethernet, (first, forged, second, third)))
-    assert [d.payload for d in found] == [bytes(8) + b"\xff" * 24 + bytes(8)]
+    datagrams = decode(*map(c.ethernet, (first, forged, second, third)))
+    assert [d.payload for d in datagrams] == [bytes(8) + b"\xff" * 24 + bytes(8)]
 
 
 def test_fragments_of_other_datagrams_are_not_mixed():
-    one, two = (c.fragments_4(c.udp_packet(bytes([n]) * 40, ident=n), 24) for n in (1, 2))
-    found = decode(*map(c.ethernet, (one[0], two[1], two[0], one[1])))
-    assert [d.payload for d in found] == [b"\2" * 40, b"\1" * 40]
-    assert [d.frames for d in found] == [(2, 3), (1, 4)]
+    first, second = (c.fragments_4(c.udp_packet(bytes([n]) * 40, ident=n), 24) for n in (1, 2))
+    datagrams = decode(*map(c.ethernet, (first[0], second[1], second[0], first[1])))
+    assert [d.payload for d in datagrams] == [b"\2" * 40, b"\1" * 40]
+    assert [d.frames for d in datagrams] == [(2, 3), (1, 4)]
 
 
 def test_a_fragment_cut_by_the_snaplen_ends_what_is_there():
     first, second = (c.ethernet(p, padded=False) for p in c.fragments_4(c.udp_packet(bytes(40), ident=1), 24))
     decoder = IpDecoder()
     assert list(decoder.feed(Record("f", 1, 1, 1, first[:-4], len(first), 0))) == []
-    (found,) = decoder.feed(Record("f", 2, 2, 1, second, len(second), 0))
-    assert (len(found.payload), found.missing) == (12, 28)
+    (datagram,) = decoder.feed(Record("f", 2, 2, 1, second, len(second), 0))
+    assert (len(datagram.payload), datagram.missing) == (12, 28)
 
 
 def test_fragments_are_awaited_for_a_minute():

@@ -12,7 +12,7 @@ from msmqwire.capture.tcp import (
     ACKED_NS,
     ACKED_SEGMENTS,
     CLOCK_BACK_NS,
-    HOLE_NS_MAX,
+    GAP_NS_MAX,
     IDLE_NS_MAX,
     START_NS,
     START_SEGMENTS,
@@ -24,7 +24,7 @@ A, B = ("10.0.0.1", 5000), ("10.0.0.2", 1801)
 
 
 class Wire:
-    """Feeds segments, a millisecond and a frame number apart; ``a`` starts at 1001 and ``b`` at 9001."""
+    """Feeds segments, one millisecond and one frame apart; ``a`` starts at 1001 and ``b`` at 9001."""
 
     def __init__(self, *, handshake: bool = True, **limits: int) -> None:
         self.reassembler = Reassembler(**limits)
@@ -38,13 +38,13 @@ class Wire:
     def put(self, src, dst, seq, payload=b"", flags=ACK, ack=0, missing=0) -> list[Event]:
         self.frame += 1
         self.time_ns += MS
-        new = self.reassembler.feed(
+        events = self.reassembler.feed(
             Datagram(
                 "tcp", *src, *dst, self.time_ns, (self.frame,), "f", payload, missing, seq % 2**32, ack, flags
             )
         )
-        self.events += new
-        return new
+        self.events += events
+        return events
 
     def a(self, seq, payload=b"", *, ack=9001, **more) -> list[Event]:
         return self.put(A, B, seq, payload, ack=ack, **more)
@@ -56,15 +56,16 @@ class Wire:
         self.time_ns += ns
 
     def flush(self) -> list[Event]:
-        new = self.reassembler.flush()
-        self.events += new
-        return new
+        events = self.reassembler.flush()
+        self.events += events
+        return events
 
 
 def short(events: Iterable[Event]) -> list[object]:
-    """Data as bytes, gaps as (size, reason), ends as their name."""
+    """Return data as bytes, gaps as (size, reason), ends as their reason."""
     return [
-        e.data if isinstance(e, Data) else (e.size, e.reason) if isinstance(e, Gap) else e.how for e in events
+        e.data if isinstance(e, Data) else (e.size, e.reason) if isinstance(e, Gap) else e.reason
+        for e in events
     ]
 
 
@@ -75,18 +76,18 @@ def test_a_connection_in_order():
     assert short(wire.a(1006, b"!", ack=9004, flags=FIN | ACK)) == [b"!", "fin"]
     assert short(wire.b(9004, ack=1008, flags=FIN | ACK)) == ["fin"]
     assert wire.a(1008, ack=9005) == wire.flush() == []
-    there, back = Flow(0, *A, *B, False), Flow(0, *B, *A, False)
+    forward, reverse = Flow(0, *A, *B, False), Flow(0, *B, *A, False)
     start = 1_700_000_000_000 * MS
     assert wire.events == [
-        Data(there, b"hello", start + 4 * MS, 4, start + 4 * MS),
-        Data(back, b"you", start + 5 * MS, 5, start + 5 * MS),
-        Data(there, b"!", start + 6 * MS, 6, start + 6 * MS),
-        End(there, "fin", start + 6 * MS, 6),
-        End(back, "fin", start + 7 * MS, 7),
+        Data(forward, b"hello", start + 4 * MS, 4, start + 4 * MS),
+        Data(reverse, b"you", start + 5 * MS, 5, start + 5 * MS),
+        Data(forward, b"!", start + 6 * MS, 6, start + 6 * MS),
+        End(forward, "fin", start + 6 * MS, 6),
+        End(reverse, "fin", start + 7 * MS, 7),
     ]
 
 
-def test_released_bytes_keep_their_frame_and_tell_what_completed_them():
+def test_delivered_bytes_keep_their_frame_and_the_time_of_completion():
     wire = Wire()
     assert wire.a(1004, b"def") == wire.a(1007, b"ghi") == []
     first, second, third = wire.a(1001, b"abc")
@@ -124,7 +125,7 @@ def test_data_on_syn():
 
 
 @pytest.mark.parametrize("probe", [b"", b"\0"])
-def test_keep_alive_probes_bring_nothing(probe):
+def test_keep_alive_probes_deliver_nothing(probe):
     wire = Wire()
     wire.a(1001, b"x")
     assert wire.a(1001, probe) == []
@@ -144,7 +145,7 @@ def test_a_capture_that_begins_with_a_keep_alive_probe(probe):
 # --- ends --------------------------------------------------------------------------------------------------
 
 
-def test_a_reset_ends_both_directions_and_gives_up_holes():
+def test_a_reset_ends_both_directions_and_gives_up_gaps():
     wire = Wire()
     wire.b(9003, b"cd")
     assert short(wire.a(1001, flags=RST | ACK)) == ["rst", (2, "end"), b"cd", "rst"]
@@ -152,7 +153,7 @@ def test_a_reset_ends_both_directions_and_gives_up_holes():
     assert wire.flush() == []
 
 
-def test_a_reset_that_no_receiver_would_take_is_ignored():
+def test_a_reset_that_no_receiver_would_accept_is_ignored():
     wire = Wire()
     wire.a(1001, b"abc")
     assert wire.a(1003, flags=RST) == wire.a(1004 + FAR, flags=RST) == []
@@ -160,7 +161,7 @@ def test_a_reset_that_no_receiver_would_take_is_ignored():
     assert short(wire.a(1004, b"d")) == [b"d"]
 
 
-def test_a_refused_connection_that_is_tried_again_with_the_same_number():
+def test_a_refused_connection_retried_with_the_same_sequence_number():
     wire = Wire(handshake=False)
     wire.a(1000, flags=SYN)
     assert short(wire.b(0, flags=RST | ACK)) == ["rst", "rst"]
@@ -180,7 +181,7 @@ def test_data_after_a_reset_is_a_new_connection_without_a_start():
     assert short(wire.events) == [b"abc", "rst", "rst", b"def", "capture"]
 
 
-def test_a_fin_ahead_of_a_hole_waits():
+def test_a_fin_beyond_a_gap_waits():
     wire = Wire()
     assert wire.a(1004, b"def", flags=FIN | ACK) == []
     assert wire.a(1008) == []
@@ -241,14 +242,14 @@ def test_a_start_that_was_not_captured_is_decided_by_time():
     assert short(wire.a(1012, b"e")) == [b"e"]
 
 
-def test_another_connection_moves_time_on():
+def test_another_connection_advances_the_clock():
     wire = Wire(handshake=False)
     wire.a(1010, b"cd")
     wire.wait(START_NS)
     assert short(wire.put(("x", 1), ("y", 2), 1)) == [b"cd"]
 
 
-def test_a_syn_behind_its_data_is_the_start_all_the_same():
+def test_a_syn_after_its_data_is_the_start_nevertheless():
     wire = Wire(handshake=False)
     wire.a(1003, b"cd")
     wire.a(1001, b"ab")
@@ -258,7 +259,7 @@ def test_a_syn_behind_its_data_is_the_start_all_the_same():
     assert wire.reassembler.connections == 1
 
 
-def test_a_syn_ack_alone_tells_both_starts():
+def test_a_syn_ack_alone_gives_both_starts():
     wire = Wire(handshake=False)
     wire.b(9000, flags=SYN | ACK, ack=1001)
     (event,) = wire.a(1001, b"hi")
@@ -267,7 +268,7 @@ def test_a_syn_ack_alone_tells_both_starts():
     assert wire.reassembler.connections == 1
 
 
-def test_where_a_direction_stood_before_its_data_is_where_it_starts():
+def test_a_direction_starts_at_its_position_before_its_data():
     wire = Wire(handshake=False)
     wire.a(1001)
     wire.a(1011, b"later")
@@ -282,11 +283,11 @@ def test_segments_before_the_start_window_are_ignored():
     assert short(wire.flush()) == [b"abc", "capture"]
 
 
-# --- ports used again --------------------------------------------------------------------------------------
+# --- ports reused ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", ["nothing", "fin", "rst"])
-def test_a_syn_with_another_number_is_a_new_connection(end):
+def test_a_syn_with_another_sequence_number_is_a_new_connection(end):
     wire = Wire()
     wire.a(1001, b"old")
     if end == "fin":
@@ -298,8 +299,8 @@ def test_a_syn_with_another_number_is_a_new_connection(end):
     wire.b(6000, flags=SYN | ACK, ack=5001)
     assert short(wire.a(5001, b"new")) == [b"new"]
     assert short(wire.b(6001, b"too")) == [b"too"]
-    how = "reused" if end == "nothing" else end
-    assert short(wire.events) == [b"old", how, how, b"new", b"too"]
+    reason = "reused" if end == "nothing" else end
+    assert short(wire.events) == [b"old", reason, reason, b"new", b"too"]
     assert [e.flow.stream for e in wire.events] == [0, 0, 0, 1, 1]
 
 
@@ -321,10 +322,10 @@ def test_the_answer_of_a_new_connection_may_come_before_its_syn():
     assert event.flow == Flow(1, *A, *B, False)
 
 
-# --- holes -------------------------------------------------------------------------------------------------
+# --- gaps --------------------------------------------------------------------------------------------------
 
 
-def test_an_acknowledged_hole_is_given_up_after_a_while():
+def test_an_acknowledged_gap_is_given_up_after_a_while():
     wire = Wire()
     start = wire.time_ns
     wire.a(1003, b"cd")
@@ -332,45 +333,45 @@ def test_an_acknowledged_hole_is_given_up_after_a_while():
     wire.wait(ACKED_NS)
     events = wire.b(9001, ack=1005)
     assert short(events) == [(2, "acknowledged"), b"cd"]
-    # Time decided it, before the segment: it is told with the last frame of the direction.
+    # It timed out before this segment: it is reported at the last frame of the direction.
     assert (events[0].frame, events[0].time_ns) == (4, events[1].time_ns)
     assert start <= events[1].completed_ns == events[1].time_ns < wire.time_ns - ACKED_NS
     assert short(wire.a(1005, b"e")) == [b"e"]
 
 
-def test_an_acknowledged_hole_is_given_up_after_some_segments():
+def test_an_acknowledged_gap_is_given_up_after_some_segments():
     wire = Wire()
     for at in range(ACKED_SEGMENTS + 1):
         assert wire.a(1010 + at, b"x") == []
     assert short(wire.b(9001, ack=1010)) == [(9, "acknowledged")] + [b"x"] * (ACKED_SEGMENTS + 1)
 
 
-def test_a_hole_without_acknowledgements_is_given_up_by_time():
+def test_a_gap_without_acknowledgements_is_given_up_by_time():
     wire = Wire()
     wire.a(1003, b"cd")
-    wire.wait(HOLE_NS_MAX - 2 * MS)
+    wire.wait(GAP_NS_MAX - 2 * MS)
     assert wire.a(1005, b"e") == []
     wire.wait(MS)
     assert short(wire.a(1006, b"f")) == [(2, "timeout"), b"cd", b"e", b"f"]
 
 
-def test_progress_puts_time_off():
+def test_progress_restarts_the_timeout():
     wire = Wire()
     wire.a(1100, b"forged")
     for at in range(40):
-        wire.wait(HOLE_NS_MAX // 2)
+        wire.wait(GAP_NS_MAX // 2)
         assert short(wire.a(1001 + at, b"x")) == [b"x"]
 
 
 @pytest.mark.parametrize("limits", [{"max_segments_per_flow": 3}, {"max_buffered_per_flow": 1000}])
-def test_a_hole_is_given_up_when_a_direction_holds_too_much(limits):
+def test_a_gap_is_given_up_when_a_direction_buffers_too_much(limits):
     wire = Wire(**limits)
     for at in (0, 2, 4):
         assert wire.a(1010 + at, b"x") == []
     assert short(wire.a(1016, b"x")) == [(9, "limit"), b"x"]
 
 
-def test_the_oldest_hole_is_given_up_when_all_hold_too_much():
+def test_the_oldest_gap_is_given_up_when_all_buffer_too_much():
     wire = Wire(max_buffered_total=1200)
     wire.a(1010, b"a")
     wire.put(("x", 1), ("y", 2), 1000, flags=SYN)
@@ -391,7 +392,7 @@ def test_bytes_cut_by_the_snaplen_are_a_gap():
     assert wire.reassembler.counters.lost_bytes == 12
 
 
-def test_segments_far_away_are_ignored_unless_they_go_on():
+def test_far_segments_are_ignored_unless_they_are_consecutive():
     wire = Wire()
     wire.a(1001, b"abc")
     for _ in range(10):
@@ -404,7 +405,7 @@ def test_segments_far_away_are_ignored_unless_they_go_on():
     assert short(wire.a(3 * FAR + FAR_RUN, b"z")) == [b"z"]
 
 
-def test_segments_far_away_with_others_in_between_are_never_believed():
+def test_far_segments_with_others_in_between_are_never_believed():
     wire = Wire()
     for at in range(FAR_RUN * 3):
         assert wire.a(3 * FAR + at, b"x") == []
@@ -414,7 +415,7 @@ def test_segments_far_away_with_others_in_between_are_never_believed():
 # --- memory ------------------------------------------------------------------------------------------------
 
 
-def test_silent_connections_are_forgotten():
+def test_idle_connections_are_forgotten():
     wire = Wire()
     wire.a(1001, b"a")
     wire.a(1004, b"d")
@@ -440,7 +441,7 @@ def test_connections_are_bounded_in_number():
     assert [e.flow.stream for e in wire.events if isinstance(e, End)] == list(range(100))
 
 
-def test_ended_connections_make_room_first():
+def test_ended_connections_are_evicted_first():
     wire = Wire(handshake=False, max_flows=2)
     wire.put(("x", 1), B, 1000, flags=SYN)
     wire.put(("x", 2), B, 1000, flags=SYN)
@@ -457,7 +458,7 @@ def test_a_file_from_an_earlier_time_moves_the_clock_back():
     assert short(wire.put(("x", 3), ("y", 2), 1000)) == [b"m"]
 
 
-def test_what_is_no_tcp_is_passed_over():
+def test_udp_is_ignored():
     datagram = Datagram("udp", *A, *B, 1, (1,), "f", b"x", 0, 0, 0, 0)
     reassembler = Reassembler()
     assert reassembler.feed(datagram) == reassembler.flush() == []

@@ -245,14 +245,14 @@ def test_dissect_as_json():
     done = command("dissect", "--json", SESSION, HOSTILE)
     assert (done.returncode, done.stderr) == (0, b"")
     objects = [json.loads(line) for line in done.stdout.splitlines()]
-    found = list(dissected([SESSION, HOSTILE]))
-    assert objects == [item.to_json() for item in found]
-    for one in objects:
-        assert {"time", "frames", "transport", "stream", "src", "src_port", "dst", "dst_port"} < set(one)
-        assert {"packet", "size", "findings", "error"} < set(one)
-        assert ("fields" in one) == (one["packet"] not in ("Malformed", "Skipped"))
-        assert ("raw" in one) == (one["packet"] == "Malformed")
-        assert ("reason" in one) == (one["packet"] == "Skipped")
+    items = list(dissected([SESSION, HOSTILE]))
+    assert objects == [item.to_json() for item in items]
+    for item in objects:
+        assert {"time", "frames", "transport", "stream", "src", "src_port", "dst", "dst_port"} < set(item)
+        assert {"packet", "size", "findings", "error"} < set(item)
+        assert ("fields" in item) == (item["packet"] not in ("Malformed", "Skipped"))
+        assert ("raw" in item) == (item["packet"] == "Malformed")
+        assert ("reason" in item) == (item["packet"] == "Skipped")
 
 
 def test_dissect_as_a_table():

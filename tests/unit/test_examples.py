@@ -12,8 +12,8 @@ SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcap
 ESTABLISHED = ["EstablishConnection", "EstablishConnection", "ConnectionParameters", "ConnectionParameters"]
 
 
-def of_stream(found: list[Item], stream: int | None) -> list[Item]:
-    return [item for item in found if item.stream == stream]
+def of_stream(items: list[Item], stream: int | None) -> list[Item]:
+    return [item for item in items if item.stream == stream]
 
 
 def attacks(item: Item) -> set[str]:
@@ -28,22 +28,22 @@ def test_they_are_what_the_tool_makes():
 
 def test_the_session_of_the_specification():
     dissection = dissect(SESSION)
-    found = list(dissection)
-    assert [item.kind for item in found] == ["Ping", "Ping", *ESTABLISHED, "UserMessage", "SessionAck"]
-    assert [item.size for item in found] == [24, 24, 572, 572, 32, 32, 2224, 36]
-    assert found[6].frames == (14, 15)
-    assert found[0].time == "2026-03-01T12:00:00.000001000Z"
-    assert not any(map(attacks, found))
+    items = list(dissection)
+    assert [item.kind for item in items] == ["Ping", "Ping", *ESTABLISHED, "UserMessage", "SessionAck"]
+    assert [item.size for item in items] == [24, 24, 572, 572, 32, 32, 2224, 36]
+    assert items[6].frames == (14, 15)
+    assert items[0].time == "2026-03-01T12:00:00.000001000Z"
+    assert not any(map(attacks, items))
     assert dissection.errors == []
     vectors = sorted(p for p in ROOT.glob("tests/vectors/MS-MQQB-4.1.*.hex") if ".printed" not in p.name)
-    assert [item.raw for item in found] == [bytes.fromhex(path.read_text()) for path in vectors]
+    assert [item.raw for item in items] == [bytes.fromhex(path.read_text()) for path in vectors]
 
 
 def test_the_hostile_capture():
     dissection = dissect(HOSTILE)
-    found = list(dissection)
+    items = list(dissection)
     assert dissection.errors == []
-    kinds = {stream: [item.kind for item in of_stream(found, stream)] for stream in (None, *range(7))}
+    kinds = {stream: [item.kind for item in of_stream(items, stream)] for stream in (None, *range(7))}
     assert kinds == {
         None: ["Ping", "Malformed", "Malformed"],
         0: [],  # the web page
@@ -56,23 +56,23 @@ def test_the_hostile_capture():
         5: [*ESTABLISHED, "UserMessage"],
         6: [*ESTABLISHED, "Malformed"],
     }  # fmt: skip
-    skipped = [(item.stream, item.size, item.reason) for item in found if item.kind == "Skipped"]
+    skipped = [(item.stream, item.size, item.reason) for item in items if item.kind == "Skipped"]
     assert skipped == [
         (2, 20, "after a PacketSize that can't be"),
         (3, 1332, "the capture begins inside the stream"),
         (4, 1460, "not in the capture: acknowledged"),
         (4, 3284, "the rest of a packet that is not whole"),
     ]
-    assert {item.dst_port for item in of_stream(found, 5)} == {18010, 50004}
+    assert {item.dst_port for item in of_stream(items, 5)} == {18010, 50004}
 
 
 def test_the_attacks_in_the_hostile_capture():
-    found = list(dissect(HOSTILE))
-    shapes = [attacks(item) for item in of_stream(found, 2) if item.kind == "Malformed"]
+    items = list(dissect(HOSTILE))
+    shapes = [attacks(item) for item in of_stream(items, 2) if item.kind == "Malformed"]
     assert len(shapes) == 5
     assert all(shapes)
     assert len(set(map(frozenset, shapes))) == 5
-    elsewhere = [item for item in found if item.stream not in (2, None)]
+    elsewhere = [item for item in items if item.stream not in (2, None)]
     assert not any(map(attacks, elsewhere))  # what the capture cut off is no attack
 
 

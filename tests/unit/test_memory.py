@@ -12,8 +12,8 @@ from tests.support.paths import ROOT
 MEASURE = '''
 import itertools, random, sys
 from msmqwire.dissection import dissect
-from tests import captures as c
-from tests import handmade as h
+from tests.support import captures as c
+from tests.support import handmade as h
 
 name, size = sys.argv[1], int(sys.argv[2]) << 20
 MESSAGE = h.user_message(properties=h.properties_header(body=bytes(20_000)))

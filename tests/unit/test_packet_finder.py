@@ -15,21 +15,20 @@ MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"bo
 LARGEST = 0x0040_0000
 
 
-def kinds(found: list[ScanResult]) -> list[tuple[str, int]]:
+def kinds(results: list[ScanResult]) -> list[tuple[str, int]]:
     return [
-        (one.packet.schema.name if one.packet else one.error.path if one.error else one.reason, one.size)
-        for one in found
+        (r.packet.schema.name if r.packet else r.error.path if r.error else r.reason, r.size) for r in results
     ]
 
 
-def fed(data: bytes, *, size: int = 1460, midstream: bool = False) -> list[ScanResult]:
-    finder, found = PacketFinder(midstream=midstream), []
+def scan(data: bytes, *, size: int = 1460, midstream: bool = False) -> list[ScanResult]:
+    finder, results = PacketFinder(midstream=midstream), []
     for number, at in enumerate(range(0, len(data), size), 1):
-        found += finder.feed(data[at : at + size], number, number)
-    return found + finder.end()
+        results += finder.feed(data[at : at + size], number, number)
+    return results + finder.end()
 
 
-# --- in step ---------------------------------------------------------------------------------------------
+# --- in sync ---------------------------------------------------------------------------------------------
 
 
 def test_packets_with_their_frames_and_the_time_of_the_last():
@@ -55,14 +54,14 @@ def test_a_frame_that_was_overtaken_completes_the_packet():
 def test_packets_in_a_body_are_not_found():
     outer = h.user_message(properties=h.properties_header(body=MESSAGE + ACK * 5 + b"\0\0\0"))
     for size in (1, 33, 1460):
-        assert kinds(fed(outer + ACK, size=size)) == [("UserMessage", len(outer)), ("SessionAck", 36)]
+        assert kinds(scan(outer + ACK, size=size)) == [("UserMessage", len(outer)), ("SessionAck", 36)]
 
 
 def test_packets_in_the_body_of_one_that_is_cut_off_are_not_found():
     outer = h.user_message(properties=h.properties_header(body=ACK * 20))
-    found = fed(outer[:-100])
-    assert kinds(found) == [("MessagePropertiesHeader.MessageBody", len(outer) - 100)]
-    assert found[0].data == outer[:-100]
+    results = scan(outer[:-100])
+    assert kinds(results) == [("MessagePropertiesHeader.MessageBody", len(outer) - 100)]
+    assert results[0].data == outer[:-100]
 
 
 # --- malformed packets -----------------------------------------------------------------------------------
@@ -70,25 +69,25 @@ def test_packets_in_the_body_of_one_that_is_cut_off_are_not_found():
 
 def test_a_malformed_packet_ends_where_its_size_says():
     bad = h.base_header(60).ljust(60, b"\xff")
-    found = fed(bad + ACK)
-    assert [size for _, size in kinds(found)] == [60, 36]
-    assert found[0].data == bad
-    assert found[0].error is not None
+    results = scan(bad + ACK)
+    assert [size for _, size in kinds(results)] == [60, 36]
+    assert results[0].data == bad
+    assert results[0].error is not None
 
 
 def test_a_malformed_packet_whose_size_leads_nowhere_ends_at_the_next_certain_one():
     bad = h.base_header(100).ljust(60, b"\xff")
-    found = fed(bad + ACK + MESSAGE + ACK)
-    assert [size for _, size in kinds(found)] == [60, 36, len(MESSAGE), 36]
-    assert found[0].error is not None
-    assert [one.packet is not None for one in found] == [False, True, True, True]
+    results = scan(bad + ACK + MESSAGE + ACK)
+    assert [size for _, size in kinds(results)] == [60, 36, len(MESSAGE), 36]
+    assert results[0].error is not None
+    assert [result.packet is not None for result in results] == [False, True, True, True]
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-21")
 @pytest.mark.parametrize("size", [0, 15, LARGEST + 1, 0xFFFFFFFF])
 def test_after_a_size_that_can_not_be_it_goes_on_at_the_next_certain_packet(size):
-    found = fed(ACK + h.base_header(size) + b"garbage" + MESSAGE)
-    assert kinds(found) == [
+    results = scan(ACK + h.base_header(size) + b"garbage" + MESSAGE)
+    assert kinds(results) == [
         ("SessionAck", 36),
         ("BaseHeader.PacketSize", 16),
         ("after a PacketSize that can't be", 7),
@@ -97,22 +96,22 @@ def test_after_a_size_that_can_not_be_it_goes_on_at_the_next_certain_packet(size
 
 
 def test_garbage_between_packets():
-    found = fed(ACK + b"\x10garbage LIOR" + ACK)
-    assert [size for _, size in kinds(found)] == [36, 13, 36]
-    assert "no packet begins here" in found[1].reason
+    results = scan(ACK + b"\x10garbage LIOR" + ACK)
+    assert [size for _, size in kinds(results)] == [36, 13, 36]
+    assert "no packet begins here" in results[1].reason
 
 
 def test_a_bad_header_that_is_cut_off():
-    assert kinds(fed(h.base_header(1)[:13])) == [("BaseHeader.PacketSize", 13)]
-    assert kinds(fed(ACK[:5])) == [("BaseHeader.Signature", 5)]
+    assert kinds(scan(h.base_header(1)[:13])) == [("BaseHeader.PacketSize", 13)]
+    assert kinds(scan(ACK[:5])) == [("BaseHeader.Signature", 5)]
 
 
-# --- out of step -----------------------------------------------------------------------------------------
+# --- out of sync -----------------------------------------------------------------------------------------
 
 
 def test_a_capture_that_begins_inside_a_packet():
-    found = fed(MESSAGE[37:] + ACK + MESSAGE, midstream=True)
-    assert kinds(found) == [
+    results = scan(MESSAGE[37:] + ACK + MESSAGE, midstream=True)
+    assert kinds(results) == [
         ("the capture begins inside the stream", len(MESSAGE) - 37),
         ("SessionAck", 36),
         ("UserMessage", len(MESSAGE)),
@@ -120,14 +119,14 @@ def test_a_capture_that_begins_inside_a_packet():
 
 
 def test_a_capture_that_begins_between_packets():
-    assert kinds(fed(ACK, midstream=True)) == [("SessionAck", 36)]
+    assert kinds(scan(ACK, midstream=True)) == [("SessionAck", 36)]
 
 
 def test_a_header_inside_a_segment_is_not_certain_when_the_stream_breaks():
     finder = PacketFinder(midstream=True)
     assert finder.feed(b"x" * 50 + h.base_header(5000) + b"x" * 50, 1, 1) == []
-    found = finder.gap(4000, "acknowledged", 2, 2) + finder.feed(ACK, 3, 3) + finder.end()
-    assert kinds(found) == [
+    results = finder.gap(4000, "acknowledged", 2, 2) + finder.feed(ACK, 3, 3) + finder.end()
+    assert kinds(results) == [
         ("the capture begins inside the stream", 116),
         ("not in the capture: acknowledged", 4000),
         ("SessionAck", 36),
@@ -138,8 +137,8 @@ def test_a_header_at_the_start_of_a_segment_will_do_when_the_stream_breaks():
     finder = PacketFinder(midstream=True)
     finder.feed(b"x" * 50, 1, 1)
     finder.feed(MESSAGE[:300], 2, 2)
-    found = finder.gap(len(MESSAGE) - 400, "cut", 2, 2) + finder.feed(MESSAGE[-100:] + ACK, 3, 3)
-    assert kinds(found + finder.end()) == [
+    results = finder.gap(len(MESSAGE) - 400, "cut", 2, 2) + finder.feed(MESSAGE[-100:] + ACK, 3, 3)
+    assert kinds(results + finder.end()) == [
         ("the capture begins inside the stream", 50),
         ("MessagePropertiesHeader.MessageBody", 300),
         ("not in the capture: cut", len(MESSAGE) - 400),
@@ -149,79 +148,79 @@ def test_a_header_at_the_start_of_a_segment_will_do_when_the_stream_breaks():
 
 
 def test_skipped_bytes_come_in_runs():
-    found = fed(bytes(3 * _SKIP_SHOWN), midstream=True)
-    assert sum(one.size for one in found) == 3 * _SKIP_SHOWN
-    assert 3 <= len(found) <= 4
-    assert found[0].frames[0] == 1
+    results = scan(bytes(3 * _SKIP_SHOWN), midstream=True)
+    assert sum(result.size for result in results) == 3 * _SKIP_SHOWN
+    assert 3 <= len(results) <= 4
+    assert results[0].frames[0] == 1
 
 
-# --- holes -----------------------------------------------------------------------------------------------
+# --- gaps ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("after", [0, 1, 40])
-def test_a_hole_inside_a_packet(after):
-    start, hole = 200, len(MESSAGE) - 200 - after
+def test_a_gap_inside_a_packet(after):
+    start, gap = 200, len(MESSAGE) - 200 - after
     finder = PacketFinder()
     finder.feed(MESSAGE[:start], 1, 1)
-    found = finder.gap(hole, "acknowledged", 2, 2) + finder.feed(MESSAGE[start + hole :] + ACK, 3, 3)
+    results = finder.gap(gap, "acknowledged", 2, 2) + finder.feed(MESSAGE[start + gap :] + ACK, 3, 3)
     expected = [
         ("MessagePropertiesHeader.MessageBody", start),
-        ("not in the capture: acknowledged", hole),
+        ("not in the capture: acknowledged", gap),
         ("the rest of a packet that is not whole", after),
         ("SessionAck", 36),
     ]
-    assert kinds(found + finder.end()) == [one for one in expected if one[1]]
+    assert kinds(results + finder.end()) == [(reason, size) for reason, size in expected if size]
 
 
-def test_two_holes_in_one_packet():
+def test_two_gaps_in_one_packet():
     finder = PacketFinder()
-    found = finder.feed(MESSAGE[:200], 1, 1) + finder.gap(50, "cut", 1, 1)
-    found += finder.feed(MESSAGE[250:300], 2, 2) + finder.gap(len(MESSAGE) - 300, "cut", 2, 2)
-    found += finder.feed(ACK, 3, 3) + finder.end()
-    assert [size for _, size in kinds(found)] == [200, 50, 50, len(MESSAGE) - 300, 36]
+    results = finder.feed(MESSAGE[:200], 1, 1) + finder.gap(50, "cut", 1, 1)
+    results += finder.feed(MESSAGE[250:300], 2, 2) + finder.gap(len(MESSAGE) - 300, "cut", 2, 2)
+    results += finder.feed(ACK, 3, 3) + finder.end()
+    assert [size for _, size in kinds(results)] == [200, 50, 50, len(MESSAGE) - 300, 36]
 
 
-def test_a_hole_that_reaches_beyond_the_packet():
+def test_a_gap_that_reaches_beyond_the_packet():
     finder = PacketFinder()
     finder.feed(MESSAGE[:200], 1, 1)
-    found = finder.gap(len(MESSAGE), "limit", 2, 2) + finder.feed(b"xyz" + ACK, 3, 3) + finder.end()
-    assert kinds(found)[2:] == [("after a hole in the stream", 3), ("SessionAck", 36)]
+    results = finder.gap(len(MESSAGE), "limit", 2, 2) + finder.feed(b"xyz" + ACK, 3, 3) + finder.end()
+    assert kinds(results)[2:] == [("after a hole in the stream", 3), ("SessionAck", 36)]
 
 
-def test_a_hole_of_unknown_size():
+def test_a_gap_of_unknown_size():
     finder = PacketFinder()
     finder.feed(ACK + MESSAGE[:20], 1, 1)
-    found = finder.gap(None, "jump", 2, 2) + finder.feed(MESSAGE[20:] + ACK, 3, 3) + finder.end()
-    assert kinds(found)[-2:] == [("after a hole in the stream", len(MESSAGE) - 20), ("SessionAck", 36)]
+    results = finder.gap(None, "jump", 2, 2) + finder.feed(MESSAGE[20:] + ACK, 3, 3) + finder.end()
+    assert kinds(results)[-2:] == [("after a hole in the stream", len(MESSAGE) - 20), ("SessionAck", 36)]
 
 
-def test_a_hole_between_packets():
+def test_a_gap_between_packets():
     finder = PacketFinder()
-    found = finder.feed(ACK, 1, 1) + finder.gap(len(MESSAGE), "end", 2, 2) + finder.feed(ACK, 3, 3)
-    assert [size for _, size in kinds(found + finder.end())] == [36, len(MESSAGE), 36]
+    results = finder.feed(ACK, 1, 1) + finder.gap(len(MESSAGE), "end", 2, 2) + finder.feed(ACK, 3, 3)
+    assert [size for _, size in kinds(results + finder.end())] == [36, len(MESSAGE), 36]
 
 
 # --- memory and time -------------------------------------------------------------------------------------
 
 
-def test_letting_go_skips_the_packet():
+def test_discarding_skips_the_packet():
     finder = PacketFinder()
     finder.feed(MESSAGE[:200], 1, 1)
-    (skipped,) = finder.let_go()
+    (skipped,) = finder.discard()
     assert (skipped.size, skipped.frames, finder.held) == (200, (1,), 0)
-    assert finder.let_go() == []
-    found = finder.feed(MESSAGE[200:] + ACK, 2, 2) + finder.end()
-    assert kinds(found) == [
+    assert finder.discard() == []
+    results = finder.feed(MESSAGE[200:] + ACK, 2, 2) + finder.end()
+    assert kinds(results) == [
         ("the rest of a packet that is not whole", len(MESSAGE) - 200),
         ("SessionAck", 36),
     ]
 
 
-def test_letting_go_of_a_bad_header():
+def test_discarding_a_bad_header():
     finder = PacketFinder()
     finder.feed(h.base_header(1)[:13], 1, 1)
-    found = finder.let_go() + finder.feed(h.base_header(1)[13:] + ACK, 2, 2) + finder.end()
-    assert [size for _, size in kinds(found)] == [13, 3, 36]
+    results = finder.discard() + finder.feed(h.base_header(1)[13:] + ACK, 2, 2) + finder.end()
+    assert [size for _, size in kinds(results)] == [13, 3, 36]
 
 
 FAKE = h.base_header(LARGEST)
@@ -235,26 +234,26 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("midstream", [False, True])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_headers_cost_time_and_memory_in_proportion(name, midstream, holes):
-    """8 MiB take about a second; were each header judged against all that follows, it would be hours."""
+def test_hostile_headers_cost_time_and_memory_in_proportion(name, midstream, gaps):
+    """8 MiB take about a second; checking each header against all that follows would take hours."""
     data, finder, sizes = HOSTILE[name], PacketFinder(midstream=midstream), 0
-    began, held = time.process_time(), 0
+    started, held = time.process_time(), 0
     for number, at in enumerate(range(0, len(data), 1460), 1):
-        found = finder.feed(data[at : at + 1460], number, number)
-        if holes and number % 500 == 0:
-            found += finder.gap(1000, "cut", number, number)[:-1]
-        sizes += sum(one.size for one in found)
+        results = finder.feed(data[at : at + 1460], number, number)
+        if gaps and number % 500 == 0:
+            results += finder.gap(1000, "cut", number, number)[:-1]
+        sizes += sum(result.size for result in results)
         held = max(held, finder.held)
-    sizes += sum(one.size for one in finder.end())
+    sizes += sum(result.size for result in finder.end())
     assert sizes == len(data)
     assert held < 3 * LARGEST
-    assert time.process_time() - began < 30
+    assert time.process_time() - started < 30
 
 
-def test_what_is_judged_in_vain_has_a_limit():
+def test_checks_in_vain_are_limited():
     finder = PacketFinder(midstream=True)
     size = 1_000_000
     for number in range(_CREDIT_MAX // size + 20):
@@ -264,11 +263,11 @@ def test_what_is_judged_in_vain_has_a_limit():
     assert finder.end() != []
 
 
-# --- what begins a packet --------------------------------------------------------------------------------
+# --- packet beginnings ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", range(1, 17))
-def test_what_begins_a_packet(length):
+def test_begins_packet(length):
     assert begins_packet(ACK[:length])
     for at in (0, 4, 5, 6, 7):
         other = bytearray(ACK)

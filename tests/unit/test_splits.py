@@ -1,4 +1,4 @@
-"""Windows of capture files: where they are cut, and where they can't be."""
+"""Windows of capture files: where they are split, and where they can't be."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from msmqwire.capture import open_records
 from msmqwire.capture.pcap_search import SEARCH_MAX, find_record
-from msmqwire.capture.splits import Index, located_records, plan
+from msmqwire.capture.splits import Index, plan, records_with_offsets
 from msmqwire.errors import CaptureError
 from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
 FRAMES = [Frame(1_700_000_000_000_000_000 + n, bytes([n % 251]) * 1000) for n in range(1000)]
 
 
-def test_a_pcap_is_cut_at_its_records(tmp_path: Path) -> None:
+def test_a_pcap_is_split_at_its_records(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap_bytes(FRAMES))
     windows = plan(str(path), 200_000)
@@ -30,12 +30,12 @@ def test_a_pcap_is_cut_at_its_records(tmp_path: Path) -> None:
 
 def test_the_head_of_a_pcapng_window_has_the_interfaces_so_far(tmp_path: Path) -> None:
     file = PcapNg(">").section().interface().packet(FRAMES[0])
-    section = file.section()  # interfaces of the section before do not count
+    section = file.section()  # interfaces of the previous section do not count
     start = len(file.data) - 28
     head = section.interface(101).data[start:]
     file.block(5, b"1234").packet(FRAMES[1])
-    place = len(file.data)
-    more = file.interface(1, tsresol=9).data[place:]
+    offset = len(file.data)
+    more = file.interface(1, tsresol=9).data[offset:]
     file.packet(FRAMES[2], 1)
     path = tmp_path / "a.pcapng"
     path.write_bytes(file.data)
@@ -47,7 +47,7 @@ def test_the_head_of_a_pcapng_window_has_the_interfaces_so_far(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: data], ids=["gzip", "nothing known"])
-def test_what_cannot_be_cut_is_one_window(tmp_path: Path, pack: object) -> None:
+def test_what_cannot_be_split_is_one_window(tmp_path: Path, pack: object) -> None:
     data = random.Random(1).randbytes(10_000)
     assert callable(pack)
     path = tmp_path / "a"
@@ -55,10 +55,10 @@ def test_what_cannot_be_cut_is_one_window(tmp_path: Path, pack: object) -> None:
     (window,) = plan(str(path), 100)
     assert (window.head, window.start, window.end) == (b"", 0, path.stat().st_size)
     with window.open() as stream, pytest.raises(CaptureError):
-        list(located_records(stream))
+        list(records_with_offsets(stream))
 
 
-def test_no_window_starts_behind_a_damaged_place(tmp_path: Path) -> None:
+def test_no_window_starts_after_damage(tmp_path: Path) -> None:
     data = bytearray(pcap_bytes(FRAMES))
     at = 24 + 500 * 1016
     data[at + 8 : at + 12] = b"\xff" * 4
@@ -69,7 +69,7 @@ def test_no_window_starts_behind_a_damaged_place(tmp_path: Path) -> None:
     assert windows[-1].end == len(data)
 
 
-def test_a_section_with_too_long_a_description_is_not_cut(tmp_path: Path) -> None:
+def test_a_section_with_too_long_a_description_is_not_split(tmp_path: Path) -> None:
     file = PcapNg().section().interface()
     file.block(1, struct.pack("<HHI", 1, 0, 0) + file.option(2, bytes(60_000)) * 20)
     for frame in FRAMES[:10]:
@@ -80,18 +80,18 @@ def test_a_section_with_too_long_a_description_is_not_cut(tmp_path: Path) -> Non
     assert len(list(open_records(path))) == 10
 
 
-def test_the_search_finds_the_records_of_the_walk(tmp_path: Path) -> None:
+def test_the_search_finds_the_records_of_the_scan(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap_bytes(FRAMES * 3))
-    walked = {(start - 24) % 1016 for start in (window.start for window in plan(str(path), 600_000)[1:])}
+    scanned = {(start - 24) % 1016 for start in (window.start for window in plan(str(path), 600_000)[1:])}
     searched = plan(str(path), 600_000, search=True)
-    assert walked == {0}
+    assert scanned == {0}
     assert len(searched) == 4
     assert all((window.start - 24) % 1016 == 0 for window in searched[1:])
 
 
-def test_two_chains_that_stay_apart_are_not_cut(tmp_path: Path) -> None:
-    """Each record's data is a record's header and data, so that a second chain runs beside the first."""
+def test_two_chains_that_stay_apart_are_not_split(tmp_path: Path) -> None:
+    """The data of each record is another record, so that a second chain runs in parallel to the first."""
     inner = struct.pack("<IIII", 1, 1, 16, 16)
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap_bytes([Frame(1, inner)] * 200_000))
@@ -101,7 +101,7 @@ def test_two_chains_that_stay_apart_are_not_cut(tmp_path: Path) -> None:
     assert len(plan(str(path), 1_000_000, search=True)) == 1
 
 
-def test_places_in_a_file_and_in_a_packed_one(tmp_path: Path) -> None:
+def test_offsets_in_a_file_and_in_a_compressed_one(tmp_path: Path) -> None:
     data = pcapng_bytes(FRAMES[:5])
     starts = [len(pcapng_bytes(FRAMES[:n])) for n in range(5)]
     for name, content in (("a", data), ("b", gzip.compress(data))):
@@ -109,14 +109,14 @@ def test_places_in_a_file_and_in_a_packed_one(tmp_path: Path) -> None:
         path.write_bytes(content)
         (window,) = plan(str(path), 0)
         with window.open() as stream:
-            assert [place for place, _ in located_records(stream)] == starts
+            assert [offset for offset, _ in records_with_offsets(stream)] == starts
     last = plan(str(tmp_path / "a"), 2000)[-1]
     with last.open() as stream:
-        assert [place for place, _ in located_records(stream)] == starts[4:]
+        assert [offset for offset, _ in records_with_offsets(stream)] == starts[4:]
 
 
 @pytest.mark.parametrize("damaged", [False, True], ids=["cut", "damaged"])
-def test_an_index_tells_damage_from_an_end_that_came_too_early(tmp_path: Path, damaged: bool) -> None:
+def test_an_index_distinguishes_damage_from_truncation(tmp_path: Path, damaged: bool) -> None:
     data = pcap_bytes(FRAMES[:3])
     end = 24 + 2 * 1016
     path = tmp_path / "a.pcap"

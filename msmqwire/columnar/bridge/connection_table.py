@@ -11,7 +11,7 @@ import numpy as np
 from msmqwire.capture import Data, Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
-from msmqwire.capture.segment_buffer import PIECE_COST, Piece
+from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import take
@@ -73,7 +73,13 @@ from msmqwire.columnar.compiled.state import (
     WAITING,
 )
 from msmqwire.dissection import Item, Tracker
-from msmqwire.dissection.handover import Begun, DirectionSnapshot, adopt, give_back, take_over
+from msmqwire.dissection.handover import (
+    DirectionSnapshot,
+    DirectionStart,
+    add_connection,
+    give_back,
+    take_over,
+)
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
 _NUMBERS: Final = 1 << 10
@@ -134,7 +140,7 @@ class ConnectionTable:
         self.free[:] = np.arange(_NUMBERS - 2, -1, -2)
         state[NODES] = state[PEND] = state[AHEAD_BYTES] = state[BORN] = 0
         state[FREE], state[DEADLINE] = len(self.free), _NEVER
-        tracker.reassembler.when_forgotten = self._forget
+        tracker.reassembler.on_forget = self._forget
         self.read_clock()
 
     # -- a segment for the tracker ----------------------------------------------------------------
@@ -159,12 +165,12 @@ class ConnectionTable:
         full = self._state[AHEAD_BYTES] + reassembler.buffered + size > BUFFERED_TOTAL_MAX
         if reassembler.connections + len(self._unknown) + 1 >= CONNECTIONS_MAX:
             self._adopt_all()
-        if tracker.held + size > HELD_MAX or reassembler.concerns_others(datagram):
+        if tracker.held + size > HELD_MAX or reassembler.affects_other_connections(datagram):
             self.give_all_back()
         elif full or datagram.time_ns >= self._state[DEADLINE]:
             self.give_back_held()
         if datagram.time_ns >= self._state[SWEEP_AT]:
-            for holder in reassembler.holders():
+            for holder in reassembler.waiting_directions():
                 self._tell_acked(holder)
         self._give_back_both(reassembler.direction(key))
         events = reassembler.feed(datagram)
@@ -182,7 +188,7 @@ class ConnectionTable:
         for side in sides.values():
             self._take(side)
         for side in sides.values():
-            if side.peer.holding:  # the tracker has kept that one
+            if side.peer.waiting:  # the tracker has kept that one
                 self._give_back(side)
         self.read_clock()
 
@@ -234,7 +240,7 @@ class ConnectionTable:
 
     def join(self) -> None:
         """Goes on from what the tracker knows, which is all so far."""
-        for direction in self._tracker.reassembler.in_order():
+        for direction in self._tracker.reassembler.first_directions():
             self._add(direction)
             self._take(direction)
             self._take(direction.peer)
@@ -313,10 +319,10 @@ class ConnectionTable:
         standing.taken = int(flow[TAKEN])
         standing.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
         for _, _, frame, time_ns, data in self._chain(flow[FIRST], flow[PIECES]):
-            standing.pieces.append((data, frame, time_ns))
+            standing.segments.append((data, frame, time_ns))
         for place, size, frame, time_ns, data in self._chain(flow[AHEAD_FIRST], flow[AHEAD]):
-            standing.ahead.append(Piece(place, place + size, data, time_ns, frame))
-        standing.ahead_from, standing.since_ns = int(flow[AHEAD_FROM]), int(flow[SINCE])
+            standing.out_of_order.append(Segment(place, place + size, data, time_ns, frame))
+        standing.out_of_order_frame, standing.since_ns = int(flow[AHEAD_FROM]), int(flow[SINCE])
         standing.ended = bool(flow[MODE] == ENDED)
         self._state[AHEAD_BYTES] -= flow[AHEAD_COST]
         flow[AHEAD] = flow[AHEAD_COST] = 0
@@ -355,18 +361,18 @@ class ConnectionTable:
         flow[ACKED] = -1 if standing.acked is None else standing.acked
         flow[LAST_NS], flow[FRAME] = standing.last_ns, standing.frame
         flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = standing.ignored
-        for data, frame, time_ns in standing.pieces:
+        for data, frame, time_ns in standing.segments:
             self._hold(flow, (FIRST, LAST, PIECES), data, frame, time_ns, 0)
             flow[PENDING] += len(data)
             if frame > flow[LATEST]:
                 flow[LATEST], flow[LATEST_NS] = frame, time_ns
-        for piece in standing.ahead:
+        for piece in standing.out_of_order:
             start, _, data, time_ns, frame = piece
             self._hold(flow, (AHEAD_FIRST, AHEAD_LAST, AHEAD), data, frame, time_ns, start)
-            flow[AHEAD_COST] += len(data) + PIECE_COST
-        if standing.ahead:
-            flow[AHEAD_FROM], flow[SINCE] = standing.ahead_from, standing.since_ns
-            flow[DUE] = max(standing.ahead[0].time_ns, standing.since_ns) + ACKED_NS
+            flow[AHEAD_COST] += len(data) + SEGMENT_COST
+        if standing.out_of_order:
+            flow[AHEAD_FROM], flow[SINCE] = standing.out_of_order_frame, standing.since_ns
+            flow[DUE] = max(standing.out_of_order[0].time_ns, standing.since_ns) + ACKED_NS
             self._state[DEADLINE] = min(self._state[DEADLINE], flow[DUE])
             self._state[AHEAD_BYTES] += flow[AHEAD_COST]
 
@@ -420,11 +426,11 @@ class ConnectionTable:
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.keys[number])
         source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
         sides = tuple(
-            None if flow[ISN] < 0 else Begun(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
+            None if flow[ISN] < 0 else DirectionStart(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
             for flow in self.states[number : number + 2]
         )
         key = source, ports >> 16, target, ports & 0xFFFF
-        direction = adopt(self._tracker, int(self.states[number, STREAM]), key, (sides[0], sides[1]))
+        direction = add_connection(self._tracker, int(self.states[number, STREAM]), key, (sides[0], sides[1]))
         for one, at in ((direction, number), (direction.peer, number + 1)):
             self._numbers[one] = at
             self._by_number[at] = one

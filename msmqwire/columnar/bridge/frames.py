@@ -165,7 +165,7 @@ class Frames(ABC):
 
     def _of_block(self, blocks: pcapng.Blocks, buffer: Buffer) -> list[Record]:
         blocks.buffer, blocks.number = buffer, int(self._state[w.FRAME_NO])
-        record = blocks.block()
+        record = blocks.read_block()
         self._state[w.FRAME_NO] = blocks.number
         self._describe(blocks)
         return [] if record is None else [record]
@@ -173,7 +173,7 @@ class Frames(ABC):
     def _describe(self, blocks: pcapng.Blocks) -> None:
         """Has the walk know the interfaces of the section; one whose times it can't compute has no link."""
         state, count = self._state, len(blocks.interfaces)
-        state[w.BIG_ENDIAN] = blocks.mark == ">"
+        state[w.BIG_ENDIAN] = blocks.order == ">"
         known = int(state[w.INTERFACES])
         state[w.INTERFACES] = count
         while len(self._interfaces) < count:

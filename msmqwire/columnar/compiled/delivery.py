@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import (
     FIRST,
     IGNORED,
@@ -63,7 +64,6 @@ from msmqwire.columnar.compiled.state import (
     ROWS,
     ROWS_FULL,
 )
-from msmqwire.dissection.finder import PIECE_COST
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import SIGNATURE, VERSION
 
@@ -115,7 +115,7 @@ def hold(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: 
     flow[LAST] = node
     flow[PIECES] += 1
     flow[PENDING] += size
-    st[HELD] += size + PIECE_COST
+    st[HELD] += size + SEGMENT_COST
     if nodes[node, NODE_FRAME] > flow[LATEST]:
         flow[LATEST], flow[LATEST_NS] = nodes[node, NODE_FRAME], nodes[node, NODE_TIME]
 
@@ -143,7 +143,7 @@ def deliver(
             if needed < 0:
                 return GENERIC
         if needed == 0 or total < needed:
-            if held + size + PIECE_COST > HELD_MAX:
+            if held + size + SEGMENT_COST > HELD_MAX:
                 return GENERIC
             flow[NEEDED] = needed
             hold(st, flow, nodes, pend, buf, p, size)
@@ -165,7 +165,7 @@ def deliver(
         r += 1
         arena += needed
         p += needed - have
-        held -= flow[PENDING] + PIECE_COST * flow[PIECES]
+        held -= flow[PENDING] + SEGMENT_COST * flow[PIECES]
     needed = 0
     while stop - p >= JUDGED:
         length = packet_length(buf, p)
@@ -182,7 +182,7 @@ def deliver(
         write_row(rows, r, st, head, flow[STREAM], kind, p, length)
         r += 1
         p += length
-    if p < stop and held + stop - p + PIECE_COST > HELD_MAX:
+    if p < stop and held + stop - p + SEGMENT_COST > HELD_MAX:
         return GENERIC
     if flow[PENDING]:
         flow[PENDING] = flow[PIECES] = 0

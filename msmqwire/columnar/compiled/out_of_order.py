@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.direction import FAR
-from msmqwire.capture.segment_buffer import PIECE_COST as MEMORY_COST
+from msmqwire.capture.segment_buffer import SEGMENT_COST as MEMORY_COST
 from msmqwire.capture.tcp import (
     ACKED_BYTES,
     ACKED_NS,

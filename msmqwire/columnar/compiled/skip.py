@@ -26,7 +26,7 @@ def skip_records(
         state[w.BIG_ENDIAN] = form.order == ">"
         state[w.HEADER_SIZE], state[w.LIMIT] = form.header_size, form.limit
     elif 0 < len(form.interfaces) <= INTERFACES_MAX:
-        state[w.IS_PCAPNG], state[w.BIG_ENDIAN] = True, form.mark == ">"
+        state[w.IS_PCAPNG], state[w.BIG_ENDIAN] = True, form.order == ">"
         state[w.LIMIT], state[w.INTERFACES] = pcapng.BLOCK_SIZE_MAX, len(form.interfaces)
         # Neither link types nor times matter here.
         interfaces = [(0, record_limit(one.snaplen), 1, 1, 0) for one in form.interfaces]
