@@ -20,7 +20,7 @@ from msmqwire.dissection import Item, Tracker
 from spark_udfs.reassembly.arrange import PIECE_SIZE, Flows, Paths, arrange
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.segment_order import Cuts, Segments, pieces
-from spark_udfs.source.schema import arrow_fields, as_spark, spark_schema
+from spark_udfs.source.schema import spark_batches, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,8 +100,7 @@ def packets_of(
 
 
 def _packet_stage(batches: Iterable[Any], **how: Any) -> Iterator[Any]:
-    for batch in packet_batches(batches, **how):
-        yield as_spark(batch.columns, arrow_fields(spark_schema(batch.schema)))
+    return spark_batches(packet_batches(batches, **how))
 
 
 def items(

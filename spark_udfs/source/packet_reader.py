@@ -17,7 +17,7 @@ from msmqwire.columnar.columns import BY_NAME
 from msmqwire.columnar.filters import meeting
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError, MsmqError
-from spark_udfs.reassembly.flow_numbers import FlowNumbers
+from spark_udfs.source.flow_numbers import FlowNumbers
 from spark_udfs.source.options import Options
 from spark_udfs.source.parts import Part
 from spark_udfs.source.schema import as_spark

@@ -37,7 +37,7 @@ from msmqwire.columnar.datagrams import (
 )
 from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
-from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.source.flow_numbers import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
 from spark_udfs.source.parts import Part

@@ -24,7 +24,7 @@ from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
 from msmqwire.columnar.datagrams import DatagramReader
 from msmqwire.errors import CaptureError
-from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.source.flow_numbers import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
 from spark_udfs.source.parts import Part, parts, windows_of

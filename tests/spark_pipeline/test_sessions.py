@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
-from spark_udfs.jobs.sessions import SESSION_SCHEMA, session_batches, session_rows
+from spark_udfs.jobs.sessions import session_rows
+from spark_udfs.source.session_reader import session_batches
+from spark_udfs.source.session_table import SESSION_SCHEMA
 from tests.property.test_spark_reassembly import captures, dealt
 from tests.support import captures as c
 from tests.support import handmade as h
