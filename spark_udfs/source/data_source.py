@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from spark_udfs.source.filters import pushed
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
-from spark_udfs.source.parts import Part, parts, windows_of
+from spark_udfs.source.partitions import CapturePartition, plan_partitions, plan_windows
 from spark_udfs.source.schema import arrow_fields, checked_columns, packet_schema, selected, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader
 from spark_udfs.source.session_reader import SessionReader
@@ -85,15 +85,15 @@ class MsmqReader(DataSourceReader):
         self._options = options
         self._reader = partition_reader(options, schema)
 
-    def partitions(self) -> list[Part]:
+    def partitions(self) -> list[CapturePartition]:
         options = self._options
-        windows = windows_of(
+        windows = plan_windows(
             options.files(), options.split_size, search=options.search, overlap=options.overlap
         )
-        return parts(windows, options.split_size, options.overlap)
+        return plan_partitions(windows, options.split_size, options.overlap)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Part):  # Spark makes a partition itself for a load without files
+        if isinstance(partition, CapturePartition):  # Spark makes a partition itself for a load without files
             yield from self._reader.read(partition)
 
 

@@ -47,7 +47,11 @@ def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
 
 
 def spark_type(kind: Any) -> Any:
-    """Return the Spark type for an Arrow type."""
+    """Return the Spark type for an Arrow type, which may be a struct or a list."""
+    if pa.types.is_struct(kind):
+        return spark.StructType([spark.StructField(field.name, spark_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return spark.ArrayType(spark_type(kind.value_type))
     return spark.TimestampType() if pa.types.is_timestamp(kind) else _TYPES[kind]
 
 
