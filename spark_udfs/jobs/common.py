@@ -21,7 +21,7 @@ from spark_udfs.source.options import BadOption, Options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_udfs.reassembly.arrange import Flows
+    from spark_udfs.reassembly.shuffle import Flows
 
 EX_OK: Final = 0
 EX_USAGE: Final = 2
@@ -107,9 +107,9 @@ def _session(args: argparse.Namespace) -> SparkSession:
 
 def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int | None) -> Flows:
     """Return the flows of a job's captures; report the damaged files."""
-    from spark_udfs.reassembly.arrange import arrange
+    from spark_udfs.reassembly.shuffle import load_flows
 
-    flows = arrange(
+    flows = load_flows(
         spark,
         args.captures,
         ports=args.ports,
@@ -119,8 +119,9 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
     )
     for damaged in flows.damaged:
         report(f"{damaged.file}, byte {damaged.offset}: {damaged.error}")
-    if flows.cuts:
-        report(f"{len(flows.cuts)} connections are cut at {sum(map(len, flows.cuts.values()))} places")
+    if flows.boundaries:
+        chunks = sum(len(of_flow) + 1 for of_flow in flows.boundaries.values())
+        report(f"{len(flows.boundaries)} connections are divided into {chunks} chunks")
     return flows
 
 

@@ -21,7 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--by-kind", action="store_true", help="partition by kind too, not by date alone")
     parser.add_argument("--columns", type=_names, help="the columns, comma separated; all but raw without")
     parser.add_argument("--body-limit", type=int, help="bytes of a body at most")
-    parser.add_argument("--piece-size", type=int, help="bytes from which on a connection is cut in pieces")
+    parser.add_argument(
+        "--piece-size", type=int, help="bytes above which a connection is divided among tasks"
+    )
     args = parser.parse_args(argv)
     from spark_udfs.reassembly.packets import packet_schema
 
@@ -40,8 +42,8 @@ def _decode(spark: SparkSession, args: Namespace) -> common.Counts:
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from spark_udfs.reassembly.arrange import PIECE_SIZE
     from spark_udfs.reassembly.packets import packet_schema, packets_of
+    from spark_udfs.reassembly.shuffle import PIECE_SIZE
 
     flows = common.flows_of(spark, args, piece_size=args.piece_size or PIECE_SIZE)
     names = packet_schema(args.columns).names

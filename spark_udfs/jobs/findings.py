@@ -1,7 +1,7 @@
 """The job that judges captures: ``spark-submit spark_udfs/jobs/findings.py CAPTURES... --out DIR``.
 
 Writes one row per finding, and prints the number of findings of each id. A session is judged from its
-beginning, so connections are not cut in pieces.
+beginning, so connections are not divided.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_udfs.reassembly.arrange import Flows
+    from spark_udfs.reassembly.shuffle import Flows
 
 _PACKET_COLUMNS: Final = (
     "time", "file", "transport", "stream", "src", "src_port", "dst", "dst_port", "kind", "size",
@@ -50,12 +50,12 @@ FINDING_SCHEMA: Final = pa.schema(
 
 
 def findings_of(flows: Flows, *, partitions: int | None = None) -> DataFrame:
-    """Return the findings of flows, which must not be cut: ``arrange(..., piece_size=None)``.
+    """Return the findings of flows, which must not be divided: ``load_flows(..., piece_size=None)``.
 
     Rows without an id are counts of the packets judged: ``offset`` packets of a kind, ``size`` bytes in all.
     """
     stage = partial(_stage, ports=flows.ports, end_ns=flows.end_ns)
-    return flows.arranged(partitions).mapInArrow(stage, spark_schema(FINDING_SCHEMA))
+    return flows.shuffled(partitions).mapInArrow(stage, spark_schema(FINDING_SCHEMA))
 
 
 def _stage(batches: Iterable[Any], ports: tuple[int, ...], end_ns: int) -> Iterator[Any]:

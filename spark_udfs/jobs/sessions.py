@@ -1,7 +1,7 @@
 """The job that makes the table of sessions:
 ``spark-submit spark_udfs/jobs/sessions.py CAPTURES... --out DIR``.
 
-A session is judged from its beginning, so connections are not cut in pieces.
+A session is judged from its beginning, so connections are not divided.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spark_udfs.jobs import common
-from spark_udfs.reassembly.segment_order import Segments, pieces
+from spark_udfs.reassembly.chunks import Segments, chunks
 from spark_udfs.source.schema import row_batches, spark_batches, spark_schema
 from spark_udfs.source.session_table import SESSION_SCHEMA, FlowSessions
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_udfs.reassembly.arrange import Flows
+    from spark_udfs.reassembly.shuffle import Flows
 
 
 def sessions_of(flows: Flows, *, partitions: int | None = None) -> DataFrame:
-    """Return the sessions of flows, which must not be cut: ``arrange(..., piece_size=None)``."""
+    """Return the sessions of flows, which must not be divided: ``load_flows(..., piece_size=None)``."""
     stage = partial(_session_stage, ports=flows.ports, end_ns=flows.end_ns)
-    return flows.arranged(partitions).mapInArrow(stage, spark_schema(SESSION_SCHEMA))
+    return flows.shuffled(partitions).mapInArrow(stage, spark_schema(SESSION_SCHEMA))
 
 
 def _session_stage(batches: Iterable[Any], ports: tuple[int, ...], end_ns: int) -> Iterator[Any]:
@@ -40,9 +40,9 @@ def session_rows(
     batches: Iterable[Any], *, ports: Collection[int] = (), end_ns: int = 0
 ) -> Iterator[dict[str, Any]]:
     """Yield the sessions of segments; arguments as for `spark_udfs.reassembly.packets.items`."""
-    for flow, _, _, _, segments in pieces(Segments(batches), {}):
-        sessions = FlowSessions(flow, ports=ports)
-        for segment in segments:
+    for chunk in chunks(Segments(batches), {}):
+        sessions = FlowSessions(chunk.flow, ports=ports)
+        for segment in chunk.segments:
             yield from sessions.feed(segment)
         yield from sessions.flush(end_ns)
 

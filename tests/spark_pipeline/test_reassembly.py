@@ -78,19 +78,19 @@ def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
 
 
 def test_a_long_connection_is_many_tasks_with_the_same_packets(spark, files):
-    from spark_udfs.reassembly.arrange import arrange
     from spark_udfs.reassembly.packets import packets_of
+    from spark_udfs.reassembly.shuffle import load_flows
 
-    found = arrange(spark, files, piece_size=20_000)
-    (cuts,) = found.cuts.values()
-    assert len(cuts) >= 3
+    flows = load_flows(spark, files, piece_size=20_000)
+    (boundaries,) = flows.boundaries.values()
+    assert len(boundaries) >= 3
     columns = ["time", "src", "kind", "size", "label", "error", "body"]
-    rows = packets_of(found, columns=columns, body_limit=10, partitions=4).toArrow()
+    rows = packets_of(flows, columns=columns, body_limit=10, partitions=4).toArrow()
     expected = msmqwire.read_capture(files, columns=columns, body_limit=10)
     assert rows.schema.names == columns
     assert rows_of(rows.to_batches()) == rows_of(expected.to_batches())
-    pieces = found.arranged(4).groupBy("flow").agg({"piece": "max"}).collect()
-    assert sorted(row["max(piece)"] for row in pieces)[-1] == len(cuts)
+    chunks = flows.shuffled(4).groupBy("flow").agg({"chunk": "max"}).collect()
+    assert sorted(row["max(chunk)"] for row in chunks)[-1] == len(boundaries)
 
 
 def test_a_damaged_file_is_told(spark, files, tmp_path):

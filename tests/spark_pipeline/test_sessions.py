@@ -17,7 +17,7 @@ from msmqwire.columnar import CaptureWarning
 from spark_udfs.jobs.sessions import session_rows
 from spark_udfs.source.session_reader import session_batches
 from spark_udfs.source.session_table import SESSION_SCHEMA
-from tests.property.test_spark_reassembly import captures, dealt
+from tests.property.test_spark_reassembly import captures, shuffled_shares
 from tests.support import captures as c
 from tests.support import handmade as h
 
@@ -146,7 +146,7 @@ def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=captures(), tasks=st.integers(1, 4), rng=st.randoms())
 def test_any_partitioning_gives_the_same_sessions(tmp_path, files, tasks, rng):
-    shares, end = dealt(files, flows=1 << 30, tasks=tasks, rng=rng)
+    shares, end = shuffled_shares(files, flows=1 << 30, tasks=tasks, rng=rng)
     rows = [row for share in shares for row in session_rows(share, end_ns=end)]
     assert without_names(rows) == without_names(table(tmp_path, *files))
 
@@ -159,14 +159,14 @@ def without_names(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 def test_on_a_cluster(spark, tmp_path):
     from spark_udfs.jobs.sessions import sessions_of
-    from spark_udfs.reassembly.arrange import arrange
+    from spark_udfs.reassembly.shuffle import load_flows
 
     talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(9)]
     frames = c.merged(*(talk.send(EXPRESS).close().frames for talk in talks))
     frames = c.disorder(frames, random.Random(3), reorder=0.1, drop=0.02, duplicate=0.1)
     half = len(frames) // 2
     one = table(tmp_path, c.pcapng_bytes(frames[:half]), c.pcapng_bytes(frames[half:]))
-    rows = sessions_of(arrange(spark, tmp_path, piece_size=None), partitions=4).collect()
+    rows = sessions_of(load_flows(spark, tmp_path, piece_size=None), partitions=4).collect()
     assert len(rows) == 9
     found = sorted((row.asDict() for row in rows), key=lambda row: row["client_port"])
     for row, same in zip(found, sorted(one, key=lambda row: row["client_port"]), strict=True):
