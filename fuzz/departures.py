@@ -10,9 +10,10 @@ from uuid import UUID
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from fuzz.drawing import deciding, values
+from fuzz.drawing import values
 from fuzz.leaves import Fixed, integers
-from fuzz.whole import packets, pings, remote_read_messages
+from fuzz.references import deciding
+from fuzz.whole_packets import packets, pings, remote_read_messages
 from msmqwire.schema import (
     SCHEMAS,
     Align,
