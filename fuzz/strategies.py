@@ -6,9 +6,10 @@ returns what a parser can produce: complete records whose sizes agree, with rese
 that hold anything. `partial` leaves parts of them out, `misfits` and `mutated` make them wrong.
 """
 
-from fuzz.departures import json_objects, json_values, misfits, mutated, partial
 from fuzz.drawing import values
+from fuzz.json_data import json_objects, json_values
 from fuzz.leaves import BYTES_MAX, CHARACTERS_MAX, ITEMS_MAX, texts
+from fuzz.partial_values import partial
 from fuzz.references import has_integers, stands_alone
 from fuzz.whole_packets import (
     SELF_CONTAINED,
@@ -20,6 +21,7 @@ from fuzz.whole_packets import (
     pings,
     remote_read_messages,
 )
+from fuzz.wrong_values import misfits, mutated
 
 __all__ = [
     "BYTES_MAX",
