@@ -116,9 +116,9 @@ def types_of(value: Any) -> Any:
             return type(value)
 
 
-def every_truncation_is_refused(value: Record, cut: int) -> None:
+def every_truncation_is_refused(value: Record, size: int) -> None:
     """Truncated bytes are refused with a position, unless only padding is missing."""
-    data = value.schema.build(value)[:cut]
+    data = value.schema.build(value)[:size]
     what_is_accepted_rebuilds(value.schema, data)
     both_readers_agree(value.schema, data)
 

@@ -66,26 +66,28 @@ class _Omitter:
     def structure(self, record: Record, referred: frozenset[str]) -> Any:
         schema = record.schema
         referred |= deciding(schema)
-        kept: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         required, unknown_unit = _required(schema), set(_of_unknown_unit(record))
         for part in schema.parts:
             if isinstance(part, Close) or (part.name in unknown_unit and self.all_computed):
                 continue
-            if part.name not in required | unknown_unit and self.omits_part(part, schema, referred, kept):
+            if part.name not in required | unknown_unit and self.omits_part(part, schema, referred, fields):
                 continue
-            kept[part.name] = self.value(part, record[part.name], referred)
+            fields[part.name] = self.value(part, record[part.name], referred)
             if isinstance(part, View) and self.all_computed:  # its bytes would fill in what it omits
-                kept = _without(kept, part.of)
+                fields = _without(fields, part.of)
         if self.json or self.draw(st.booleans()):
-            return kept
+            return fields
         has_partial_word = any(
-            isinstance(part, Flags) and isinstance(kept.get(part.name), dict) for part in schema.parts
+            isinstance(part, Flags) and isinstance(fields.get(part.name), dict) for part in schema.parts
         )
-        return kept if has_partial_word else schema.record(**kept)
+        return fields if has_partial_word else schema.record(**fields)
 
-    def omits_part(self, part: Part, schema: Header, referred: frozenset[str], kept: dict[str, Any]) -> bool:
+    def omits_part(
+        self, part: Part, schema: Header, referred: frozenset[str], fields: dict[str, Any]
+    ) -> bool:
         match part:
-            case UInt(same_as=original) if original in schema.fields and original not in kept:
+            case UInt(same_as=original) if original in schema.fields and original not in fields:
                 return True
             case UInt():
                 computed = part.size_of or part.same_as or part.name in referred | _counting()
@@ -96,10 +98,10 @@ class _Omitter:
                 return False
             case Maybe(when=str(when)) if when.partition(".")[0] in schema.fields:
                 decided_by = schema.part(when.partition(".")[0])
-                if isinstance(decided_by, Maybe) and kept.get(decided_by.name) is None:
+                if isinstance(decided_by, Maybe) and fields.get(decided_by.name) is None:
                     return True
                 twin = next(p for p in schema.parts if isinstance(p, Maybe) and p.when == when)
-                return twin.name not in kept if twin is not part else self.omits(False, True)
+                return twin.name not in fields if twin is not part else self.omits(False, True)
             case _:
                 return self.omits(False, True)
 
@@ -125,13 +127,13 @@ class _Omitter:
         return value if is_complete and not self.json and self.draw(st.booleans()) else bits
 
 
-def _without(kept: dict[str, Any], path: str) -> dict[str, Any]:
+def _without(fields: dict[str, Any], path: str) -> dict[str, Any]:
     name, _, inner = path.partition(".")
-    if name not in kept:
-        return kept
+    if name not in fields:
+        return fields
     if not inner:
-        return {key: value for key, value in kept.items() if key != name}
-    return {**kept, name: _without(dict(kept[name]), inner)}
+        return {key: value for key, value in fields.items() if key != name}
+    return {**fields, name: _without(dict(fields[name]), inner)}
 
 
 def _of_unknown_unit(record: Record) -> Iterator[str]:

@@ -85,7 +85,7 @@ def _arrow_udf(function: Callable[..., Any], kind: Any) -> Any:
         return function(*columns).cast(arrow_type, safe=False)
 
     with warnings.catch_warnings():
-        # It asks for type hints, which can't express functions that take one column or two.
+        # It asks for type hints, which can't express functions with an optional column.
         warnings.simplefilter("ignore", UserWarning)
         return arrow_udf(over_arrays, return_type, scalar.SCALAR)
 

@@ -77,11 +77,11 @@ def run(args: argparse.Namespace, job: Callable[[SparkSession, argparse.Namespac
     try:
         files = Options(tuple(args.captures)).files()
         if not files:
-            raise FileNotFoundError("no captures are there")
+            raise FileNotFoundError("no captures found")
     except (FileNotFoundError, NotADirectoryError) as exc:
         return fail(str(exc), EX_NOINPUT)
     if Path(args.out).exists() and not args.overwrite:
-        return fail(f"{args.out} is there already; --overwrite replaces it", EX_USAGE)
+        return fail(f"{args.out} exists already; --overwrite replaces it", EX_USAGE)
     report(f"{len(files)} files, {sum(Path(file).stat().st_size for file in files):,} bytes")
     spark = _session(args)
     with Progress(spark):
