@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, texts
+from fuzz.references import deciding
+from fuzz.scopes import OpenStructure, Scopes
 from msmqwire.schema import (
     MORE,
     SCHEMAS,
     Align,
-    Bits,
     Choice,
     Close,
     Each,
@@ -37,79 +37,91 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.nodes import inner_headers, references
-from msmqwire.schema.record import chosen_length, encode_text, flags_class
+from msmqwire.schema.record import chosen_length, encode_text
 
 
 @dataclass(slots=True)
-class _Open:
-    """A structure that is being drawn; flag words are integers until it is finished."""
+class _Padding:
+    """Trailing padding, which may be truncated where the bytes end.
 
-    header: Header
-    path: str
-    start: int
-    held: dict[str, Any] = field(default_factory=dict)
-    inner: dict[str, _Open] = field(default_factory=dict)
+    Attributes:
+        owner: the structure that has it.
+        name: of the field.
+        start: the offset from which alignment counts.
+        to: the alignment.
+        least: the smallest offset at which it may end.
+        stop: where a Fill ends at the latest, whatever follows; None for an Align.
+    """
 
-    def finish(self) -> Record:
-        done: dict[str, Any] = {}
-        for part in self.header.parts:
-            if part.name in self.inner:
-                done[part.name] = self.inner[part.name].finish()
-            elif isinstance(part, Flags):
-                done[part.name] = flags_class(self.header.name, part)(self.held[part.name])
-            elif isinstance(part, Repeat | Each):
-                done[part.name] = [item and item.finish() for item in self.held[part.name]]
-            elif not isinstance(part, Close):
-                done[part.name] = self.held[part.name]
-        return self.header.record(**done)
-
-    def follow(self, path: str) -> tuple[dict[str, Any], str]:
-        """Where a field within is held, and its name there."""
-        found, names = self, path.split(".")
-        while len(names) > 1 and names[0] in found.inner:
-            found, names = found.inner[names[0]], names[1:]
-        return found.held, names[0]
-
-    def number(self, path: str) -> int:
-        """The integer at a path within, 0 when it is not there."""
-        held, name = self.follow(path)
-        return int(held.get(name, 0))
-
-
-@dataclass(slots=True)
-class _Tail:
-    """Padding with nothing behind it so far: it may be cut where the bytes end."""
-
-    owner: _Open
+    owner: OpenStructure
     name: str
     start: int
     to: int
-    least: int  # where it may end at the earliest
-    stop: int | None = None  # where a Fill ends at the latest, whatever stands there
+    least: int
+    stop: int | None = None
+
+
+class _Size(NamedTuple):
+    """A size field to set at the end: of the packet, of its header or of what follows the header."""
+
+    owner: OpenStructure
+    name: str
+    kind: str
+
+
+class _Copy(NamedTuple):
+    """A field to set at the end to the value that a reference resolves to.
+
+    Attributes:
+        values: those of the structure that has the field.
+        name: of the field.
+        scopes: those in which the reference is resolved.
+        path: the reference.
+    """
+
+    values: dict[str, Any]
+    name: str
+    scopes: Scopes
+    path: str
+
+
+class _Check(NamedTuple):
+    """A condition on the bytes of a field, without which a parser would read another form.
+
+    Attributes:
+        path: the field.
+        holds: takes the data, the field of the layout, and the end of the counted bytes.
+    """
+
+    path: str
+    holds: Callable[[bytes, Field, int], bool]
 
 
 class _Drawing:
+    """The drawing of one value.
+
+    Attributes:
+        value: the record.
+    """
+
     def __init__(self, draw: st.DrawFn, schema: Header, fixed: Fixed) -> None:
         self.draw, self.fixed = draw, dict(fixed)
-        self.at = 0
-        self.scopes: list[_Open] = []
-        self.settled: set[tuple[int, str]] = set()
-        self.tails: list[_Tail] = []
-        self.counted: int | None = None
-        self.sizes: list[tuple[_Open, str, str]] = []
-        self.copies: list[tuple[dict[str, Any], str, list[_Open], str]] = []
-        self.ends: dict[int, int] = {}
+        self.offset = 0
+        self.scopes = Scopes([], set())
+        self.trailing: list[_Padding] = []
+        self.counted: int | None = None  # the bytes that the packet's size counts, once closed
+        self.sizes: list[_Size] = []
+        self.copies: list[_Copy] = []
+        self.ends: dict[int, int] = {}  # by the id of a structure
         self.marker = b""
-        self.checks: list[tuple[str, Callable[[bytes, Field, int], bool]]] = []
+        self.checks: list[_Check] = []
         self.views = self.draw_views(schema)
         root = self.structure(schema, "" if isinstance(schema, Packet) else schema.name)
-        self.cut_tail()
-        for owner, name, kind in self.sizes:
-            owner.held[name] = self.size(owner, kind)
-        for held, name, scopes, path in self.copies:
-            self.scopes = scopes
-            held[name] = self.look(path) or 0
+        self.truncate_padding()
+        for size in self.sizes:
+            size.owner.values[size.name] = self.size(size)
+        for copy in self.copies:
+            copy.values[copy.name] = copy.scopes.value(copy.path) or 0
         self.value = root.finish()
         self.check()
 
@@ -122,112 +134,65 @@ class _Drawing:
         return views
 
     def check(self) -> None:
-        """Rejects the few values of which a parser would read another form."""
+        """Reject the few values of which a parser would read another form."""
         if self.checks:
-            data, fields = self.value.to_bytes(), {found.path: found for found in layout(self.value)}
+            data, fields = self.value.to_bytes(), {field.path: field for field in layout(self.value)}
             end = len(data) if self.counted is None else self.counted
             for path, holds in self.checks:
                 assume(holds(data, fields[path], end))
 
-    def size(self, owner: _Open, kind: str) -> int:
-        if kind == "packet":
-            return self.at if self.counted is None else self.counted
-        if kind == "header":
-            return self.ends[id(owner)] - owner.start
-        return self.at - self.ends[id(owner)]  # "after"
+    def size(self, size: _Size) -> int:
+        match size.kind:
+            case "packet":
+                return self.offset if self.counted is None else self.counted
+            case "header":
+                return self.ends[id(size.owner)] - size.owner.start
+            case _:  # "after"
+                return self.offset - self.ends[id(size.owner)]
 
     # -- structures and what they refer to ---------------------------------------------------------
 
-    def structure(self, header: Header, path: str, name: str = "") -> _Open:
-        opened = _Open(header, path, self.at)
+    def structure(self, header: Header, path: str, name: str = "") -> OpenStructure:
+        structure = OpenStructure(header, path, self.offset)
         if name:
-            self.scopes[-1].inner[name] = opened
-        self.scopes.append(opened)
+            self.scopes.open[-1].inner[name] = structure
+        self.scopes.open.append(structure)
         for part in header.parts:
-            self.part(part, opened)
-        self.scopes.pop()
-        self.ends.setdefault(id(opened), self.at)
-        return opened
-
-    def path(self, name: str) -> str:
-        prefix = self.scopes[-1].path
-        return f"{prefix}.{name}" if prefix else name
-
-    def find(self, path: str) -> tuple[_Open, str, Bits | None] | None:
-        """Who has the field of a reference, its name and the bits meant; None for an absent header."""
-        head, *rest = path.split(".")
-        for scope in reversed(self.scopes):
-            found, names = scope, [head, *rest]
-            while len(names) > 1 and names[0] in found.inner:
-                found, names = found.inner[names[0]], names[1:]
-            if names[0] in found.held and found.held[names[0]] is not None:
-                part = found.header.part(names[0])
-                bits = next(b for b in part.parts if b.name == names[1]) if isinstance(part, Flags) else None
-                return found, names[0], bits
-        return None
-
-    def look(self, path: str) -> int | None:
-        found = self.find(path)
-        if found is None:
-            return None
-        owner, name, bits = found
-        value: int = owner.held[name]
-        return value if bits is None else (value & bits.mask) >> bits.shift
-
-    def settle(self, path: str, value: int) -> None:
-        found = self.find(path)
-        assert found is not None, path
-        owner, name, bits = found
-        if bits is not None:
-            value = (owner.held[name] & ~bits.mask) | value << bits.shift
-        owner.held[name] = value
-        self.settled.add((id(owner), path.rpartition(".")[2]))
-
-    def is_settled(self, path: str) -> bool:
-        found = self.find(path)
-        return found is None or (id(found[0]), path.rpartition(".")[2]) in self.settled
-
-    def widest(self, path: str) -> int:
-        """The greatest value that a reference can have."""
-        found = self.find(path)
-        assert found is not None
-        owner, name, bits = found
-        if bits is not None:
-            return (1 << bits.width) - 1
-        part = owner.header.part(name)
-        assert isinstance(part, UInt)
-        return max(part.must) if part.must else (1 << part.bits) - 1
+            self.part(part, structure)
+        self.scopes.open.pop()
+        self.ends.setdefault(id(structure), self.offset)
+        return structure
 
     def refer(self, length: Any, count: int) -> None:
-        """A part took `count` bytes: sets the field that decides its length."""
+        """Set the field that decides the length of a part, which took `count` bytes."""
         if not isinstance(length, Ref) or length.over:
             return
         scaled = (count - length.plus) * length.per
         if length.per > 1 and scaled:
             scaled -= self.draw(st.integers(0, length.per - 1))
-        self.settle(length.path, scaled // length.times)
+        self.scopes.settle(length.path, scaled // length.times)
 
     def fix(self, name: str, otherwise: st.SearchStrategy[Any]) -> Any:
-        given = self.fixed.get(self.path(name), otherwise)
-        return self.draw(given) if isinstance(given, st.SearchStrategy) else given
+        value = self.fixed.get(self.scopes.path(name), otherwise)
+        return self.draw(value) if isinstance(value, st.SearchStrategy) else value
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def part(self, part: Part, owner: _Open) -> None:
+    def part(self, part: Part, owner: OpenStructure) -> None:
         match part:
             case UInt():
-                owner.held[part.name] = self.integer(part, owner)
+                owner.values[part.name] = self.integer(part, owner)
                 self.move(part.size)
             case Flags():
-                owner.held[part.name] = self.word(part, owner)
+                owner.values[part.name] = self.word(part, owner)
                 self.move(part.size)
             case Guid():
-                owner.held[part.name] = self.fix(part.name, GUIDS)
+                owner.values[part.name] = self.fix(part.name, GUIDS)
                 self.move(16)
             case Raw():
-                owner.held[part.name] = self.raw(part)
+                owner.values[part.name] = self.raw(part)
             case Text():
-                owner.held[part.name] = self.text(part)
+                owner.values[part.name] = self.text(part)
             case Align():
                 self.align(part, owner)
             case Fill():
@@ -243,39 +208,39 @@ class _Drawing:
             case Each():
                 self.each(part, owner)
             case View():
-                owner.held[part.name] = self.views[part.name]
+                owner.values[part.name] = self.views[part.name]
             case Close():
-                self.cut_tail()
-                self.counted = self.at
+                self.truncate_padding()
+                self.counted = self.offset
 
     def move(self, count: int) -> None:
-        self.at += count
+        self.offset += count
         if count:
-            self.tails = []
+            self.trailing = []
 
-    def integer(self, part: UInt, owner: _Open) -> int:
+    def integer(self, part: UInt, owner: OpenStructure) -> int:
         if part.size_of:
-            self.sizes.append((owner, part.name, part.size_of))
+            self.sizes.append(_Size(owner, part.name, part.size_of))
         if self.marker:
             marker, self.marker = self.marker, b""
             return int.from_bytes(marker, "little")
         if part.same_as:
-            self.copies.append((owner.held, part.name, list(self.scopes), part.same_as))
+            self.copies.append(_Copy(owner.values, part.name, self.scopes.snapshot(), part.same_as))
         if part.size_of or part.same_as or part.name in deciding(owner.header):
             return 0
         drawn = integers(part.bits, part.signed) if part.must is None else st.sampled_from(sorted(part.must))
         return int(self.fix(part.name, drawn))
 
-    def word(self, part: Flags, owner: _Open) -> int:
-        path = self.path(part.name)
+    def word(self, part: Flags, owner: OpenStructure) -> int:
+        path = self.scopes.path(part.name)
         word = int(self.fix(part.name, integers(part.bits, False)))
         for bits in part.parts:
             if f"{path}.{bits.name}" in self.fixed:
-                chosen = int(self.fix(f"{part.name}.{bits.name}", st.nothing()))
-                word = word & ~bits.mask | chosen << bits.shift
+                value = int(self.fix(f"{part.name}.{bits.name}", st.nothing()))
+                word = word & ~bits.mask | value << bits.shift
             elif path not in self.fixed:
                 continue
-            self.settled.add((id(owner), bits.name))
+            self.scopes.settle_bits(owner, bits)
         return word
 
     def raw(self, part: Raw) -> bytes:
@@ -294,19 +259,19 @@ class _Drawing:
 
     def slack(self, length: Ref, data: bytes) -> bytes:
         assert length.over is not None
-        over = self.look(length.over) or 0
+        over = self.scopes.value(length.over) or 0
         if self.draw(st.booleans()):
             data = b""
         least = over if data else self.draw(st.sampled_from([over, over // 2, 0]))
-        self.settle(length.path, least + len(data))
+        self.scopes.settle(length.path, least + len(data))
         return data
 
     def text(self, part: Text) -> Any:
         value = self.fix(part.name, texts(part))
         data = encode_text(value)
         if isinstance(part.length, Ref):
-            most = self.widest(part.length.path) * part.length.times
-            free = most < 1024 and self.path(part.name) not in self.fixed
+            most = self.scopes.widest(part.length.path) * part.length.times
+            free = most < 1024 and self.scopes.path(part.name) not in self.fixed
             if free and self.draw(st.integers(0, 19)) == 19:  # as long as it can be
                 value = "x" * (most // 2 - 1)
                 data = encode_text(value)
@@ -319,159 +284,132 @@ class _Drawing:
         if part.otherwise is None:
             self.refer(length, len(data))
             return
-        # In the one unit or the other; not where the bytes around would have it read in the other one.
+        # In either unit, unless the surrounding bytes would make a parser take the other one.
         self.refer(self.draw(st.sampled_from([length, part.otherwise])), len(data))
-        units = self.look(length.path) or 0
+        units = self.scopes.value(length.path) or 0
         lengths = units * length.times, units * part.otherwise.times
-        self.checks.append(
-            (self.path(part.name), lambda d, f, end: chosen_length(d, f.offset, lengths, end) == f.size)
-        )
+        path = self.scopes.path(part.name)
+        self.checks.append(_Check(path, lambda d, f, end: chosen_length(d, f.offset, lengths, end) == f.size))
 
-    def align(self, part: Align, owner: _Open) -> None:
-        start = next((s.start for s in self.scopes if part.of in (s.header.name, "*")), owner.start)
-        count = (start - self.at) % part.to
+    def align(self, part: Align, owner: OpenStructure) -> None:
+        enclosing = (scope.start for scope in self.scopes.open if part.of in (scope.header.name, "*"))
+        start = next(enclosing, owner.start)
+        count = (start - self.offset) % part.to
         if part.marker:
             self.marker = part.marker
             if count and self.draw(st.booleans()):
-                owner.held[part.name] = OddPadding()
+                owner.values[part.name] = OddPadding()
+                path = self.scopes.path(part.name)
                 self.checks.append(
-                    (self.path(part.name), lambda d, f, end: not d.startswith(part.marker, f.offset + count))
+                    _Check(path, lambda d, f, end: not d.startswith(part.marker, f.offset + count))
                 )
                 return
         else:
-            self.tails.append(_Tail(owner, part.name, start, part.to, self.at))
-        owner.held[part.name] = self.padding(count)
-        self.at += count
+            self.trailing.append(_Padding(owner, part.name, start, part.to, self.offset))
+        owner.values[part.name] = self.padding(count)
+        self.offset += count
 
     def padding(self, count: int) -> bytes:
         return self.draw(st.one_of(st.just(bytes(count)), exactly(count))) if count else b""
 
-    def fill(self, part: Fill, owner: _Open) -> None:
-        here = self.at
+    def fill(self, part: Fill, owner: OpenStructure) -> None:
+        begin = self.offset
         size_field = next(p.name for p in owner.header.parts if isinstance(p, UInt) and p.size_of == "header")
-        end = here + self.draw(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 9]))
+        end = begin + self.draw(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 9]))
         if self.draw(st.booleans()):
             end += (owner.start - end) % part.to
         stop = end + (owner.start - end) % part.to
-        self.sizes.remove((owner, size_field, "header"))
-        owner.held[size_field] = end - owner.start
-        data = self.padding(stop - here)
-        natural = (owner.start - here) % part.to
-        owner.held[part.name] = data if len(data) == natural else OddPadding(data)
-        self.at = stop
-        if end > here:
-            self.tails = []
-        self.tails.append(_Tail(owner, part.name, owner.start, part.to, end, stop))
+        self.sizes.remove(_Size(owner, size_field, "header"))
+        owner.values[size_field] = end - owner.start
+        data = self.padding(stop - begin)
+        natural = (owner.start - begin) % part.to
+        owner.values[part.name] = data if len(data) == natural else OddPadding(data)
+        self.offset = stop
+        if end > begin:
+            self.trailing = []
+        self.trailing.append(_Padding(owner, part.name, owner.start, part.to, end, stop))
 
-    def cut_tail(self) -> None:
-        """Bytes may end within their last padding: cuts some of it."""
-        if self.tails and self.draw(st.integers(0, 3)) == 3:
-            begin = self.at - sum(len(tail.owner.held[tail.name]) for tail in self.tails)
-            least = max(begin, *(tail.least for tail in self.tails if tail.stop), 0)
-            at, end = begin, self.draw(st.integers(least, self.at))
-            for tail in self.tails:
-                natural = (tail.start - at) % tail.to
-                count = (at + natural if tail.stop is None else tail.stop) - at
-                data = (tail.owner.held[tail.name] + bytes(tail.to))[: min(count, end - at)]
-                tail.owner.held[tail.name] = data if len(data) == natural else OddPadding(data)
-                at += len(data)
-            for tail in self.tails:
-                if self.ends.get(id(tail.owner), 0) > at:
-                    self.ends[id(tail.owner)] = at
-            self.at = at
-        self.tails = []
+    def truncate_padding(self) -> None:
+        """Cut off some of the trailing padding, at times: bytes may end within it."""
+        if self.trailing and self.draw(st.integers(0, 3)) == 3:
+            sizes = [len(padding.owner.values[padding.name]) for padding in self.trailing]
+            begin = self.offset - sum(sizes)
+            least = max(begin, *(padding.least for padding in self.trailing if padding.stop), 0)
+            offset, end = begin, self.draw(st.integers(least, self.offset))
+            for padding in self.trailing:
+                natural = (padding.start - offset) % padding.to
+                count = (offset + natural if padding.stop is None else padding.stop) - offset
+                data = (padding.owner.values[padding.name] + bytes(padding.to))[: min(count, end - offset)]
+                padding.owner.values[padding.name] = data if len(data) == natural else OddPadding(data)
+                offset += len(data)
+            for padding in self.trailing:
+                if self.ends.get(id(padding.owner), 0) > offset:
+                    self.ends[id(padding.owner)] = offset
+            self.offset = offset
+        self.trailing = []
 
     def sub(self, header: Header, name: str, within: Ref | None) -> None:
-        before = self.at
-        self.structure(header, self.path(name), name)
+        begin = self.offset
+        self.structure(header, self.scopes.path(name), name)
         if within:
-            self.cut_tail()
-            self.refer(within, self.at - before)
+            self.truncate_padding()
+            self.refer(within, self.offset - begin)
 
-    def maybe(self, part: Maybe, owner: _Open) -> None:
-        node = part.node
+    def maybe(self, part: Maybe, owner: OpenStructure) -> None:
         if part.when is MORE:
-            there = self.draw(st.booleans())
+            is_present = self.draw(st.booleans())
         else:
             assert isinstance(part.when, str)
-            there = self.is_there(part.when, part.equals)
-        if there:
-            self.part(node, owner)
+            is_present = self.is_present(part.when, part.equals)
+        if is_present:
+            self.part(part.node, owner)
         else:
-            owner.held[part.name] = None
+            owner.values[part.name] = None
 
-    def is_there(self, when: str, equals: int | None) -> bool:
-        if self.is_settled(when):
-            value = self.look(when) or 0
+    def is_present(self, when: str, equals: int | None) -> bool:
+        scopes = self.scopes
+        if scopes.is_settled(when):
+            value = scopes.value(when) or 0
             return value != 0 if equals is None else value == equals
-        there = self.draw(st.booleans())
+        is_present = self.draw(st.booleans())
         if equals is None:
-            self.settle(when, self.draw(st.integers(1, self.widest(when))) if there else 0)
-        elif there:
-            self.settle(when, equals)
+            scopes.settle(when, self.draw(st.integers(1, scopes.widest(when))) if is_present else 0)
+        elif is_present:
+            scopes.settle(when, equals)
         else:
-            self.settle(when, self.draw(st.integers(0, self.widest(when)).filter(lambda n: n != equals)))
-        return there
+            values = st.integers(0, scopes.widest(when)).filter(lambda value: value != equals)
+            scopes.settle(when, self.draw(values))
+        return is_present
 
-    def choice(self, part: Choice, owner: _Open) -> None:
-        if not self.is_settled(part.by):
-            self.settle(part.by, self.draw(st.sampled_from(sorted(part.arms))))
-        arm = part.arms[self.look(part.by) or 0]
+    def choice(self, part: Choice, owner: OpenStructure) -> None:
+        if not self.scopes.is_settled(part.by):
+            self.scopes.settle(part.by, self.draw(st.sampled_from(sorted(part.arms))))
+        arm = part.arms[self.scopes.value(part.by) or 0]
         if arm is None:
-            owner.held[part.name] = None
+            owner.values[part.name] = None
         else:
             self.sub(arm, part.name, part.within)
 
-    def repeat(self, part: Repeat, owner: _Open) -> None:
+    def repeat(self, part: Repeat, owner: OpenStructure) -> None:
         count = self.draw(st.integers(0, ITEMS_MAX))
-        self.settle(part.count, count)
-        owner.held[part.name] = [
-            self.structure(part.item, self.path(f"{part.name}[{i}]")) for i in range(count)
+        self.scopes.settle(part.count, count)
+        owner.values[part.name] = [
+            self.structure(part.item, self.scopes.path(f"{part.name}[{i}]")) for i in range(count)
         ]
 
-    def each(self, part: Each, owner: _Open) -> None:
-        items: list[_Open | None] = []
-        for i, element in enumerate(owner.held[part.of]):
+    def each(self, part: Each, owner: OpenStructure) -> None:
+        items: list[OpenStructure | None] = []
+        for i, element in enumerate(owner.values[part.of]):
             pointer, arm, count = part.arms.get(element.number(part.by) if part.by else 0, ("", None, ""))
             if arm is None or not element.number(pointer):
                 items.append(None)
                 continue
-            item = self.structure(arm, self.path(f"{part.name}[{i}]"))
+            item = self.structure(arm, self.scopes.path(f"{part.name}[{i}]"))
             items.append(item)
             if count:
-                self.copies.append((*element.follow(count), [item], "MaximumCount"))
-        owner.held[part.name] = items
-
-
-@cache
-def deciding(header: Header) -> frozenset[str]:
-    """What the parts of a structure refer to, and those inside it that refer beyond themselves."""
-    paths: set[str] = set()
-    for part in header.parts:
-        paths.update(references(part))
-        for inner in inner_headers(part):
-            paths |= _beyond(inner)
-    return frozenset(paths)
-
-
-@cache
-def _beyond(header: Header) -> frozenset[str]:
-    """What a structure refers to in those around it."""
-    return frozenset(path for path in deciding(header) if path.partition(".")[0] not in header.fields)
-
-
-@cache
-def has_integers(schema: Header) -> bool:
-    """Whether every value of it has an integer or a flag word."""
-    return any(
-        isinstance(part, UInt | Flags) or (isinstance(part, Sub) and has_integers(part.header))
-        for part in schema.parts
-    )
-
-
-def stands_alone(schema: Header) -> bool:
-    """Whether nothing in it refers to a structure around it."""
-    return not _beyond(schema)
+                counter, names = element.descend(count)
+                self.copies.append(_Copy(counter.values, names[0], Scopes([item], set()), "MaximumCount"))
+        owner.values[part.name] = items
 
 
 @st.composite
@@ -480,9 +418,10 @@ def _values(draw: st.DrawFn, key: str, fixed: Fixed) -> Record:
 
 
 def values(schema: Header, fixed: Fixed | None = None) -> st.SearchStrategy[Record]:
-    """Complete records of `schema`, as a parser can give them: what is built from one parses to it.
+    """Return a strategy for complete records of `schema` as a parser can return them.
 
-    Every optional part is there or not, every form of a Choice comes, reserved bits and padding hold
-    anything; sizes, counts and presence bits agree with the rest. `fixed` narrows fields, by path.
+    The bytes built from a record parse to it. Every optional part may be absent, every form of a Choice
+    occurs, reserved bits and padding hold anything; sizes, counts and presence bits agree with the rest.
+    `fixed` narrows fields, by path.
     """
-    return _values(schema.key, fixed or {})  # by key: Hypothesis shows what a strategy was made of
+    return _values(schema.key, fixed or {})  # by key, which Hypothesis prints

@@ -1,7 +1,8 @@
-"""What must hold for every structure, each sentence one function.
+"""The invariants of every structure, one function each.
 
-Hypothesis, a coverage-guided fuzzer and a saved crash all call the same ones. They raise AssertionError when
-the sentence does not hold; any other exception is a bug as well. None of them knows a layout.
+Property tests, coverage-guided fuzzers and regression tests of crashes call the same functions. They raise
+AssertionError when the invariant does not hold; any other exception is a bug as well. None of them depends
+on a layout.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from msmqwire.schema.record import FlagsValue
 
 
 def what_is_accepted_rebuilds(schema: Header, data: bytes) -> None:
-    """What a schema accepts is built again byte by byte; what it refuses, it refuses with a place."""
+    """Bytes that a schema accepts are rebuilt exactly; others are refused with a position."""
     try:
         value = schema.parse(data)
     except MalformedPacket as refusal:
-        refused_with_a_place(refusal, data)
+        refusal_has_a_position(refusal, data)
         return
     assert schema.build(value) == data
     assert schema.construct.build(value) == data
     assert schema.parse(schema.build(value)) == value
 
 
-def refused_with_a_place(refusal: MalformedPacket, data: bytes) -> None:
-    """A refusal names a field, a byte that is there (or the end) and a reason."""
+def refusal_has_a_position(refusal: MalformedPacket, data: bytes) -> None:
+    """A refusal names a field, the offset of a byte (or the end) and a reason."""
     assert isinstance(refusal.path, str)
     assert refusal.path
     assert ".." not in f".{refusal.path}."
@@ -48,8 +49,8 @@ def refused_with_a_place(refusal: MalformedPacket, data: bytes) -> None:
 
 def both_readers_agree(schema: Header, data: bytes) -> None:
     """The generated codec and the construct reader give the same values and end, or the same refusal."""
-    fast, slow = _read(schema.codec.read, data), _read(lambda d: reference.read(schema, d), data)
-    assert fast == slow
+    generated, construct = _read(schema.codec.read, data), _read(lambda d: reference.read(schema, d), data)
+    assert generated == construct
 
 
 def _read(read: Any, data: bytes) -> Any:
@@ -60,30 +61,31 @@ def _read(read: Any, data: bytes) -> Any:
     return "read", plain(value), end
 
 
-def the_place_does_not_matter(schema: Header, data: bytes, before: bytes) -> None:
-    """What a structure is does not depend on where in a buffer it stands."""
-    here, there = _read(schema.read, data), _read(lambda d: schema.read(d, len(before)), before + data)
-    if here[0] == "read":
-        assert there == (*here[:2], here[2] + len(before))
+def the_position_does_not_matter(schema: Header, data: bytes, before: bytes) -> None:
+    """A structure does not depend on its position in a buffer."""
+    at_start = _read(schema.read, data)
+    shifted = _read(lambda d: schema.read(d, len(before)), before + data)
+    if at_start[0] == "read":
+        assert shifted == (*at_start[:2], at_start[2] + len(before))
     else:
-        assert there == here
+        assert shifted == at_start
 
 
 def only_malformed_packet_is_raised(data: bytes, protocol: Protocol = "session") -> None:
-    """`msmqwire.parse` refuses with MalformedPacket and a place, or gives what builds to the same bytes."""
+    """`msmqwire.parse` refuses with a located MalformedPacket, or returns what builds to the same bytes."""
     try:
         packet = msmqwire.parse(data, protocol=protocol)
     except MalformedPacket as refusal:
-        refused_with_a_place(refusal, data)
+        refusal_has_a_position(refusal, data)
         return
     assert msmqwire.build(packet) == data
     assert msmqwire.parse(memoryview(data), protocol=protocol) == packet  # type: ignore[arg-type]
     survives_json(packet)
-    layout_has_no_hole(packet)
+    layout_has_no_gap(packet)
 
 
 def is_recognised(packet: Record, protocol: Protocol = "session") -> None:
-    """`msmqwire.parse` gives a packet back from its bytes, as the kind that it is."""
+    """`msmqwire.parse` returns a packet from its bytes, as the same kind."""
     assert msmqwire.parse(msmqwire.build(packet), protocol=protocol) == packet
 
 
@@ -99,12 +101,12 @@ def what_is_built_parses(value: Record) -> None:
     parsed, end = schema.read(data)
     assert (parsed, end) == (value, len(data))
     assert types_of(parsed) == types_of(value)
-    found, end = reference.read(schema, data)
-    assert (plain(found), end) == (plain(value), len(data))
+    reference_value, end = reference.read(schema, data)
+    assert (plain(reference_value), end) == (plain(value), len(data))
 
 
 def types_of(value: Any) -> Any:
-    """The types within a value: text kept as bytes, or odd padding, is not the same as what equals it."""
+    """Return the types within a value, as raw text or odd padding may equal values of another type."""
     match value:
         case Record():
             return type(value), {name: types_of(value[name]) for name in value.keys()}  # noqa: SIM118
@@ -114,9 +116,9 @@ def types_of(value: Any) -> Any:
             return type(value)
 
 
-def every_cut_is_refused_with_a_place(value: Record, cut: int) -> None:
-    """Bytes that end too early are refused with a place, unless nothing but padding is missing."""
-    data = value.schema.build(value)[:cut]
+def every_truncation_is_refused(value: Record, size: int) -> None:
+    """Truncated bytes are refused with a position, unless only padding is missing."""
+    data = value.schema.build(value)[:size]
     what_is_accepted_rebuilds(value.schema, data)
     both_readers_agree(value.schema, data)
 
@@ -126,53 +128,53 @@ def survives_json(value: Record) -> None:
     schema, data = value.schema, value.to_bytes()
     text = json.dumps(value.to_json(), allow_nan=False)
     if isinstance(schema, Packet):
-        back = msmqwire.from_json(json.loads(text))
+        restored = msmqwire.from_json(json.loads(text))
         assert json.loads(text)["size"] == len(data)
     else:
-        back = schema.make(json.loads(text))
-    assert back == value
-    assert types_of(back) == types_of(value)
-    assert back.to_bytes() == data
+        restored = schema.make(json.loads(text))
+    assert restored == value
+    assert types_of(restored) == types_of(value)
+    assert restored.to_bytes() == data
 
 
 def survives_pickling(value: Record) -> None:
     """A value comes back from every pickle protocol and from a deep copy."""
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        back = pickle.loads(pickle.dumps(value, protocol))
-        assert back == value
-        assert types_of(back) == types_of(value)
+        restored = pickle.loads(pickle.dumps(value, protocol))
+        assert restored == value
+        assert types_of(restored) == types_of(value)
     assert copy.deepcopy(value) == value
 
 
-def layout_has_no_hole(value: Record) -> None:
+def layout_has_no_gap(value: Record) -> None:
     """The fields of the layout follow one another and cover the bytes.
 
-    Where it says, integers stand least significant byte first, GUIDs in packet form, text as UTF-16LE.
+    At their offsets, integers are little-endian, GUIDs are in packet form, and text is UTF-16LE.
     """
-    data, at = value.to_bytes(), 0
+    data, end = value.to_bytes(), 0
     for field in layout(value):
-        assert field.offset == at, field.path
-        at += field.size
-        _stands_there(field, data)
-    assert at == len(data)
+        assert field.offset == end, field.path
+        end += field.size
+        _has_bytes_of(field, data)
+    assert end == len(data)
 
 
-def _stands_there(field: Field, data: bytes) -> None:
-    there = data[field.offset : field.offset + field.size]
+def _has_bytes_of(field: Field, data: bytes) -> None:
+    encoded = data[field.offset : field.offset + field.size]
     if isinstance(field.value, int):
-        assert int.from_bytes(there, "little", signed=field.value < 0) == field.value, field.path
+        assert int.from_bytes(encoded, "little", signed=field.value < 0) == field.value, field.path
     elif isinstance(field.value, UUID):
-        assert there == field.value.bytes_le, field.path
+        assert encoded == field.value.bytes_le, field.path
     elif isinstance(field.value, bytes):
-        assert there == field.value, field.path
+        assert encoded == field.value, field.path
     elif isinstance(field.value, str):
         text = field.value.encode("utf-16-le")
-        assert there[: len(text)] == text, field.path
-        assert not any(there[len(text) :]), field.path
+        assert encoded[: len(text)] == text, field.path
+        assert not any(encoded[len(text) :]), field.path
 
 
 def padding_may_hold_anything(value: Record, seed: bytes) -> None:
-    """Other bytes in the padding are read as other padding, and change nothing else."""
+    """Different bytes in the padding are read as different padding, and change nothing else."""
     data = bytearray(value.to_bytes())
     paddings = [field for field in layout(value) if isinstance(field.node, Align | Fill)]
     for field in paddings:
@@ -185,48 +187,49 @@ def padding_may_hold_anything(value: Record, seed: bytes) -> None:
     assert value.schema.build(read) == data
 
 
-# -- of values that are not whole, or wrong ---------------------------------------------------------
+# -- of partial and wrong values --------------------------------------------------------------------
 
 
-def what_is_left_out_is_computed(schema: Header, given: Any) -> None:
-    """A partial value can be completed and built, what was given stays, and the bytes parse to the whole."""
-    whole = schema.make(given)
-    data = schema.build(given)
-    assert schema.build(whole) == data
-    assert schema.construct.build(given) == data
+def what_is_left_out_is_computed(schema: Header, partial: Any) -> None:
+    """A partial value can be completed and built; it keeps its fields, and its bytes parse to the whole."""
+    complete = schema.make(partial)
+    data = schema.build(partial)
+    assert schema.build(complete) == data
+    assert schema.construct.build(partial) == data
     parsed, end = schema.read(data)
-    assert (parsed, end) == (whole, len(data))
-    assert schema.make(whole) == whole
-    _stays(given, whole)
+    assert (parsed, end) == (complete, len(data))
+    assert schema.make(complete) == complete
+    _is_part_of(partial, complete)
 
 
-def _stays(given: Any, whole: Any) -> None:
-    if isinstance(given, Record | Mapping) and isinstance(whole, FlagsValue):
-        for name, bits in dict(given).items():
-            assert getattr(whole, name) == bits, name
-    elif isinstance(given, Record | Mapping) and isinstance(whole, Record):
-        for name, value in dict(given).items():
-            _stays(value, whole[name])
-    elif isinstance(given, list):
-        assert len(given) == len(whole)
-        for one, other in zip(given, whole, strict=True):
-            _stays(one, other)
+def _is_part_of(partial: Any, complete: Any) -> None:
+    if isinstance(partial, Record | Mapping) and isinstance(complete, FlagsValue):
+        for name, bits in dict(partial).items():
+            assert getattr(complete, name) == bits, name
+    elif isinstance(partial, Record | Mapping) and isinstance(complete, Record):
+        for name, value in dict(partial).items():
+            _is_part_of(value, complete[name])
+    elif isinstance(partial, list):
+        assert len(partial) == len(complete)
+        for partial_item, item in zip(partial, complete, strict=True):
+            _is_part_of(partial_item, item)
     else:
-        assert _from_json(given, whole) == whole
+        assert _from_json(partial, complete) == complete
 
 
-def _from_json(given: Any, whole: Any) -> Any:
-    if isinstance(given, dict):
-        return bytes.fromhex(given["utf16le"])
-    if isinstance(given, str) and isinstance(whole, UUID):
-        return UUID(given)
-    if isinstance(given, str) and isinstance(whole, bytes):
-        return bytes.fromhex(given)
-    return given
+def _from_json(value: Any, complete: Any) -> Any:
+    """A value in the type that JSON may not have."""
+    if isinstance(value, dict):
+        return bytes.fromhex(value["utf16le"])
+    if isinstance(value, str) and isinstance(complete, UUID):
+        return UUID(value)
+    if isinstance(value, str) and isinstance(complete, bytes):
+        return bytes.fromhex(value)
+    return value
 
 
 def wrong_values_stay(value: Record, field: Field, number: int) -> None:
-    """A number that somebody sets is what is built, wrong or not, and nothing else changes."""
+    """A number set by the caller is built as it is, wrong or not, and nothing else changes."""
     data = bytearray(value.to_bytes())
     signed = number < 0
     data[field.offset : field.offset + field.size] = number.to_bytes(field.size, "little", signed=signed)
@@ -250,11 +253,11 @@ def _owner(value: Record, path: str) -> tuple[Record, str]:
 
 
 def only_invalid_value_is_raised(data: Any) -> None:
-    """`from_json` and `build` refuse JSON with InvalidValue, or what they make of it can be built."""
+    """`from_json` and `build` refuse JSON with InvalidValue, or return what can be built."""
     try:
         packet = msmqwire.from_json(data)
     except InvalidValue as refusal:
-        _told(refusal)
+        _is_explained(refusal)
         return
     built = packet.to_bytes()
     assert msmqwire.build(data) == built
@@ -262,10 +265,10 @@ def only_invalid_value_is_raised(data: Any) -> None:
     try:
         packet.schema.parse(built)
     except MalformedPacket as refusal:
-        refused_with_a_place(refusal, built)
+        refusal_has_a_position(refusal, built)
 
 
-def _told(refusal: LocatedError) -> None:
+def _is_explained(refusal: LocatedError) -> None:
     assert refusal.why
     assert isinstance(refusal.path, str)
     assert refusal.offset is None or refusal.offset >= 0

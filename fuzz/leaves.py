@@ -1,4 +1,4 @@
-"""Strategies for what structures are made of: integers, bytes, GUIDs, text."""
+"""Strategies for the leaves of structures: integers, bytes, GUIDs, text."""
 
 from __future__ import annotations
 
@@ -9,24 +9,18 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from msmqwire.schema import (
-    REST,
-    TO_NULL,
-    Text,
-)
+from msmqwire.schema import REST, TO_NULL, Text
 
 ITEMS_MAX: Final = 3
 BYTES_MAX: Final = 40
 CHARACTERS_MAX: Final = 12
 
 Fixed: TypeAlias = Mapping[str, Any]
-"""By path: the value, or the strategy, of a field, of a flag word or of bits of one."""
-
-# -- leaves -----------------------------------------------------------------------------------------
+"""The values of fields, of flag words or of bits of one, or strategies for them, by path."""
 
 CHARACTERS: Final = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 TEXT: Final = st.text(CHARACTERS, max_size=CHARACTERS_MAX)
-LONE: Final = st.integers(0xD800, 0xDFFF).map(lambda unit: unit.to_bytes(2, "little"))
+LONE_SURROGATES: Final = st.integers(0xD800, 0xDFFF).map(lambda unit: unit.to_bytes(2, "little"))
 BYTES: Final = st.one_of(st.binary(max_size=BYTES_MAX), st.binary(max_size=4).map(lambda seed: seed * 75))
 GUIDS: Final = st.one_of(st.uuids(), st.just(UUID(int=0)))
 NULL: Final = b"\0\0"
@@ -44,7 +38,7 @@ def integers(bits: int, signed: bool) -> st.SearchStrategy[int]:
 
 @cache
 def exactly(count: int) -> st.SearchStrategy[bytes]:
-    if count > 64:  # long fields repeat, or a single one would use up what Hypothesis grants an example
+    if count > 64:  # long fields repeat: a single one would exhaust the data of a Hypothesis example
         return st.binary(min_size=1, max_size=16).map(lambda seed: (seed * count)[:count])
     return st.binary(min_size=count, max_size=count)
 
@@ -52,12 +46,12 @@ def exactly(count: int) -> st.SearchStrategy[bytes]:
 @cache
 def not_well_formed() -> st.SearchStrategy[bytes]:
     """UTF-16 with a lone surrogate, without nulls."""
-    return st.builds(lambda a, lone, b: utf16(a) + lone + utf16("A" + b), TEXT, LONE, TEXT)
+    return st.builds(lambda a, lone, b: utf16(a) + lone + utf16("A" + b), TEXT, LONE_SURROGATES, TEXT)
 
 
 @cache
 def texts(node: Text) -> st.SearchStrategy[str | bytes | None]:
-    """The values that a parser can give for a text: text, what is kept as its bytes, None for length 0."""
+    """The values that a parser can return for a text: text, raw bytes, None for length 0."""
     if node.padded:
         assert isinstance(node.length, int)
         return padded_texts(node.length)
@@ -93,6 +87,3 @@ def is_not_utf16(data: bytes) -> bool:
     except UnicodeDecodeError:
         return True
     return False
-
-
-# -- complete values --------------------------------------------------------------------------------

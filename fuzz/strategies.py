@@ -1,15 +1,17 @@
 """Hypothesis strategies for every declared structure, derived by a walk over the schemas.
 
-No layout is typed here a second time: the parts of a schema are drawn in the order of the wire, and what
-decides a part (a size, a count, bits that tell its presence or form) is set by the part that was drawn. So
-`values` gives what a parser can produce: complete records whose sizes agree, with reserved bits, padding and
-texts that hold anything. `partial` leaves parts of them out, `misfits` and `mutated` make them wrong.
+No layout is repeated here: the parts of a schema are drawn in the order of the wire, and the fields that
+decide a part (a size, a count, bits for its presence or form) are set by the part that was drawn. So `values`
+returns what a parser can produce: complete records whose sizes agree, with reserved bits, padding and texts
+that hold anything. `partial` leaves parts of them out, `misfits` and `mutated` make them wrong.
 """
 
-from fuzz.departures import json_objects, json_values, misfits, mutated, partial
-from fuzz.drawing import has_integers, stands_alone, values
+from fuzz.drawing import values
+from fuzz.json_data import json_objects, json_values
 from fuzz.leaves import BYTES_MAX, CHARACTERS_MAX, ITEMS_MAX, texts
-from fuzz.whole import (
+from fuzz.partial_values import partial
+from fuzz.references import has_integers, stands_alone
+from fuzz.whole_packets import (
     SELF_CONTAINED,
     SESSION_PACKETS,
     packet,
@@ -19,6 +21,7 @@ from fuzz.whole import (
     pings,
     remote_read_messages,
 )
+from fuzz.wrong_values import misfits, mutated
 
 __all__ = [
     "BYTES_MAX",

@@ -1,8 +1,7 @@
 """Spark jobs, functions and the ``msmq`` data source over captures of the MSMQ protocols.
 
-Importing the package sees to it that Spark finds a Java (`spark_udfs.java`), and that it starts this
-Python and no other, unless PYSPARK_PYTHON names one; ``register`` makes the
-data source and the SQL functions known to a session::
+Importing the package makes sure that Spark finds a Java (`spark_udfs.java`) and starts this Python, unless
+PYSPARK_PYTHON names another; ``register`` registers the data source and the SQL functions with a session::
 
     import spark_udfs
     from pyspark.sql import SparkSession
@@ -30,7 +29,7 @@ __all__ = ["packets", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    """`spark_udfs.reassembly.packets.packets`, without pyspark being imported before it is used."""
+    """`spark_udfs.reassembly.packets.packets`, imported on first use, as it imports pyspark."""
     if name == "packets":
         from spark_udfs.reassembly.packets import packets
 
@@ -39,9 +38,9 @@ def __getattr__(name: str) -> Any:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data source ``msmq`` and the functions ``msmq_*`` known to a session.
+    """Register the data source ``msmq`` and the functions ``msmq_*`` with a session.
 
-    It also turns on ``spark.sql.python.filterPushdown.enabled`` for the session, for the option
+    Also turn on ``spark.sql.python.filterPushdown.enabled`` for the session, for the option
     ``pushdown`` of the data source.
     """
     from spark_udfs import functions

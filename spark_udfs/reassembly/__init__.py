@@ -1,1 +1,1 @@
-"""Exact reassembly by shuffle: segments brought together by flow, and put together to packets."""
+"""Exact reassembly by shuffle: segments are shuffled by flow and reassembled to packets."""

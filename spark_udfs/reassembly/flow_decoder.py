@@ -21,7 +21,7 @@ from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
-from spark_udfs.reassembly.segment_order import OFFSET_BITS, Cuts
+from spark_udfs.reassembly.chunks import OFFSET_BITS, ChunkBoundaries
 from spark_udfs.reassembly.segment_tables import Table, Tables
 
 OPENING_MAX: Final = 64
@@ -41,19 +41,24 @@ class FlowDecoder(RowBuffer):
         maker: makes the record batches.
         ports: as for `msmqwire.dissect`.
         end_ns: when the last TCP segment of the whole capture was captured.
-        cuts: where flows are cut.
+        boundaries: the chunk boundaries of divided flows.
 
     Attributes:
         handed: how many segments went to the tracker.
     """
 
     def __init__(
-        self, maker: BatchMaker, *, ports: Collection[int] = (), end_ns: int = 0, cuts: Cuts | None = None
+        self,
+        maker: BatchMaker,
+        *,
+        ports: Collection[int] = (),
+        end_ns: int = 0,
+        boundaries: ChunkBoundaries | None = None,
     ) -> None:
-        self._ports, self._end_ns, self._cuts = ports, end_ns, cuts or {}
+        self._ports, self._end_ns, self._boundaries = ports, end_ns, boundaries or {}
         self._tracker = self._new_tracker()
         super().__init__(maker, self._tracker)
-        self._tables = Tables(self._cuts)
+        self._tables = Tables(self._boundaries)
         self._run = np.zeros(grouped_scan.RUN, np.int64)
         self._files: dict[int, int] = {}  # by index in the capture, their numbers in rows
         self.handed = 0
@@ -137,7 +142,7 @@ class FlowDecoder(RowBuffer):
     def _begin_piece(self) -> None:
         flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
         if number:
-            self._tracker.resume(self._cuts[flow][number - 1].saved)
+            self._tracker.resume(self._boundaries[flow][number - 1].checkpoint)
             self._connections.join()
             self._run[grouped_scan.HANDED] = 1
 
@@ -154,7 +159,7 @@ class FlowDecoder(RowBuffer):
 
     def _ended(self, flow: int, number: int) -> Iterator[Any]:
         """What the end of a run brings; the flow may go on in another piece."""
-        if number == len(self._cuts.get(flow, ())):
+        if number == len(self._boundaries.get(flow, ())):
             yield from self._items(self._connections.flush(self._end_ns))
 
     # -- rows ---------------------------------------------------------------------------------------
@@ -180,20 +185,20 @@ class FlowDecoder(RowBuffer):
         return self._files[index]
 
 
-class PieceChecker(FlowDecoder):
-    """Tells of each piece that is not the last of its flow whether it ends as the next begins.
+class ChunkChecker(FlowDecoder):
+    """Checks of each chunk that is not the last of its flow whether it ends as the next begins.
 
     Attributes:
-        checked: flow, number of the piece, and whether it does.
+        checked: flow, number of the chunk, and whether it does.
     """
 
-    def __init__(self, *, ports: Collection[int], cuts: Cuts) -> None:
-        super().__init__(BatchMaker([], Filter(()), 1, None), ports=ports, cuts=cuts)
+    def __init__(self, *, ports: Collection[int], boundaries: ChunkBoundaries) -> None:
+        super().__init__(BatchMaker([], Filter(()), 1, None), ports=ports, boundaries=boundaries)
         self.quiet = True
         self.checked: list[tuple[int, int, bool]] = []
 
     def _ended(self, flow: int, number: int) -> Iterator[Any]:
-        places = self._cuts.get(flow, ())
-        if number < len(places):
-            self.checked.append((flow, number, self._connections.save() == places[number].saved))
+        boundaries = self._boundaries.get(flow, ())
+        if number < len(boundaries):
+            self.checked.append((flow, number, self._connections.save() == boundaries[number].checkpoint))
         yield from ()

@@ -1,8 +1,8 @@
 """Exact packets from segments, in any number of tasks.
 
-The segments of a connection, both directions, are brought together by their flow number, put in the order
-of the capture and walked over as a single machine would. What comes of a connection depends on its own
-segments and on when the capture ended, so the rows are the same.
+The segments of a connection, in both directions, are shuffled by their flow number, put in the order of the
+capture and scanned as on a single machine. The result for a connection depends on its own segments and on the
+end of the capture alone, so the rows are the same.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Item, Tracker
-from spark_udfs.reassembly.arrange import PIECE_SIZE, Flows, Paths, arrange
+from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
-from spark_udfs.reassembly.segment_order import Cuts, Segments, pieces
-from spark_udfs.source.schema import arrow_fields, as_spark, spark_schema
+from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, Paths, load_flows
+from spark_udfs.source.schema import spark_batches, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 FRAME_OFFSET: Final = pa.field(
     "frame_offset",
     INT64,
-    metadata={"comment": "The byte of the unpacked file at which the frame stands.", "group": "where"},
+    metadata={
+        "comment": "The byte of the unpacked file at which the record of the frame starts.",
+        "group": "where",
+    },
 )
 BATCH_ROWS: Final = 8192
 
@@ -44,64 +47,63 @@ def packets(
     piece_size: int | None = PIECE_SIZE,
     split_size: int | None = None,
 ) -> DataFrame:
-    """The packets of captures, as `msmqwire.read_capture` has them, whatever is split or rotated where.
+    """Return the packets of captures as `msmqwire.read_capture` reads them, however files are split.
 
-    Before it returns, all segments were looked at once; the packets are read when the result is. A file
-    that is cut off or damaged has a row of kind Skipped with the error, without a time.
+    All segments are read once before it returns; the packets are read with the result. A truncated or
+    damaged file has a row of kind Skipped with the error, without a time.
 
     Args:
-        spark: a session that knows the data source ``msmq`` (`spark_udfs.register`).
+        spark: a session with the data source ``msmq`` (`spark_udfs.register`).
         paths: capture files, patterns or folders: one capture, in this order.
         ports: as for `msmqwire.dissect`.
-        columns: names of columns of `msmqwire.columnar.COLUMNS`, and ``frame_offset``; all but ``raw``
-            when left out. ``stream`` is the flow number, and ``frame`` is null.
-        body_limit: bytes of ``body`` at the most.
-        partitions: how many tasks put packets together; as the session has it when left out.
-        piece_size: bytes of payload from which on a connection is cut into pieces of about this size,
-            each for a task; None to cut none.
+        columns: names of columns of `msmqwire.columnar.COLUMNS`, and ``frame_offset``; by default all but
+            ``raw``. ``stream`` is the flow number, and ``frame`` is null.
+        body_limit: the maximum of bytes in ``body``.
+        partitions: how many tasks put packets together; by default as configured in the session.
+        piece_size: bytes of payload above which a connection is divided into chunks of about this size,
+            each for a task; None to divide none.
         split_size: bytes of a file that one task reads.
 
     Raises:
-        ValueError: no such column.
+        ValueError: a column does not exist.
     """
-    packet_schema(columns)  # refused now, not after the survey
-    found = arrange(
+    packet_schema(columns)  # refuse unknown columns now, not after the survey
+    flows = load_flows(
         spark, paths, ports=ports, piece_size=piece_size, split_size=split_size, partitions=partitions
     )
-    return packets_of(found, columns=columns, body_limit=body_limit, partitions=partitions)
+    return packets_of(flows, columns=columns, body_limit=body_limit, partitions=partitions)
 
 
 def packets_of(
-    found: Flows,
+    flows: Flows,
     *,
     columns: Collection[str] | None = None,
     body_limit: int | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """The packets of flows; see `packets`."""
+    """Return the packets of flows; see `packets`."""
     stage = partial(
         _packet_stage,
-        ports=found.ports,
+        ports=flows.ports,
         columns=None if columns is None else tuple(columns),
         body_limit=body_limit,
-        end_ns=found.end_ns,
-        cuts=found.cuts,
+        end_ns=flows.end_ns,
+        boundaries=flows.boundaries,
     )
     schema = packet_schema(columns)
-    rows = found.arranged(partitions).mapInArrow(stage, spark_schema(schema))
-    if not found.damaged:
+    rows = flows.shuffled(partitions).mapInArrow(stage, spark_schema(schema))
+    if not flows.damaged:
         return rows
-    told = [
-        {"file": one.file, "kind": "Skipped", "error": f"byte {one.offset}: {one.error}"}
-        for one in found.damaged
+    damage_rows = [
+        {"file": damaged.file, "kind": "Skipped", "error": f"byte {damaged.offset}: {damaged.error}"}
+        for damaged in flows.damaged
     ]
-    cells = [tuple(row.get(name) for name in schema.names) for row in told]
+    cells = [tuple(row.get(name) for name in schema.names) for row in damage_rows]
     return rows.unionAll(rows.sparkSession.createDataFrame(cells, rows.schema))
 
 
-def _packet_stage(batches: Iterable[Any], **how: Any) -> Iterator[Any]:
-    for batch in packet_batches(batches, **how):
-        yield as_spark(batch.columns, arrow_fields(spark_schema(batch.schema)))
+def _packet_stage(batches: Iterable[Any], **arguments: Any) -> Iterator[Any]:
+    return spark_batches(packet_batches(batches, **arguments))
 
 
 def items(
@@ -110,42 +112,47 @@ def items(
     ports: Collection[int] = (),
     lint: bool = False,
     end_ns: int = 0,
-    cuts: Cuts | None = None,
+    boundaries: ChunkBoundaries | None = None,
 ) -> Iterator[tuple[int, Item]]:
-    """The items of segments, each with its flow number, by a tracker for each flow: for who needs more than
-    columns.
+    """Yield the items of segments, each with its flow number, for callers that need more than columns.
+
+    Each flow has a tracker of its own.
 
     Args:
-        batches: record batches with the columns `NEEDED`. All segments of a flow, or of a piece of one
-            that is cut, stand behind each other in the order of the capture.
+        batches: record batches with the columns `SEGMENT_COLUMNS`. All segments of a flow, or of a chunk of
+            a divided flow, are consecutive, in the order of the capture.
         ports: as for `msmqwire.dissect`.
-        lint: whether to judge the packets; not for flows that are cut.
+        lint: whether to judge the packets; not for divided flows.
         end_ns: when the last TCP segment of the whole capture was captured.
-        cuts: where flows are cut.
+        boundaries: the chunk boundaries of divided flows.
     """
     segments = Segments(batches)
-    for flow, _, saved, last, datagrams in pieces(segments, cuts or {}):
-        tracker = Tracker(ports=ports, lint=lint, locate=segments.place)
-        if saved is not None:
-            tracker.resume(saved)
-        for datagram in datagrams:
-            for item in tracker.feed(datagram):
-                yield flow, item
-        if last:
+    for chunk in chunks(segments, boundaries or {}):
+        tracker = Tracker(ports=ports, lint=lint, locate=segments.locate)
+        if chunk.checkpoint is not None:
+            tracker.resume(chunk.checkpoint)
+        for segment in chunk.segments:
+            for item in tracker.feed(segment):
+                yield chunk.flow, item
+        if chunk.is_last:
             for item in tracker.flush(end_ns):
-                yield flow, item
+                yield chunk.flow, item
 
 
 def packet_schema(columns: Collection[str] | None = None) -> Any:
-    """The Arrow schema of `packets`. Raises ValueError for a name that is no column."""
+    """Return the Arrow schema of `packets`.
+
+    Raises:
+        ValueError: a column does not exist.
+    """
     names = columns
     if names is None:
         names = [column.name for column in COLUMNS if column.name != "raw"] + [FRAME_OFFSET.name]
-    known = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
-    unknown = [name for name in names if name not in known]
+    fields = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
+    unknown = [name for name in names if name not in fields]
     if unknown:
         raise ValueError(f"no column {', '.join(unknown)}")
-    return pa.schema([known[name] for name in names])
+    return pa.schema([fields[name] for name in names])
 
 
 def packet_batches(
@@ -155,15 +162,15 @@ def packet_batches(
     columns: Collection[str] | None = None,
     body_limit: int | None = None,
     end_ns: int = 0,
-    cuts: Cuts | None = None,
+    boundaries: ChunkBoundaries | None = None,
 ) -> Iterator[Any]:
-    """The packets of segments as record batches with `packet_schema`; arguments as for `items`."""
+    """Yield the packets of segments as record batches with `packet_schema`; arguments as for `items`."""
     schema = packet_schema(columns)
-    # The frame of a row is its offset here; the number of it in its file is not known.
+    # The decoder's frames are offsets; their numbers in the file are unknown.
     sources = {name: "frame" if name == FRAME_OFFSET.name else name for name in schema.names}
     decoded = [BY_NAME[name] for name in dict.fromkeys(sources.values())]
     maker = BatchMaker(decoded, Filter(()), BATCH_ROWS, body_limit)
-    for batch in FlowDecoder(maker, ports=ports, end_ns=end_ns, cuts=cuts).batches(batches):
+    for batch in FlowDecoder(maker, ports=ports, end_ns=end_ns, boundaries=boundaries).batches(batches):
         arrays = [
             pa.nulls(batch.num_rows, INT64) if name == "frame" else batch.column(sources[name])
             for name in schema.names

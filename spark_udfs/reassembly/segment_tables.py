@@ -26,7 +26,7 @@ from msmqwire.columnar.compiled.network import (
     TCP,
     UDP,
 )
-from spark_udfs.reassembly.segment_order import Cuts, place_of
+from spark_udfs.reassembly.chunks import ChunkBoundaries, position_of
 
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose numbers are remembered; the memory starts afresh when it is full."""
@@ -38,15 +38,18 @@ _NUMBERS: Final = (
 
 
 class Tables:
-    """Makes tables of batches with the columns `NEEDED`.
+    """Makes tables of batches with the columns `SEGMENT_COLUMNS`.
 
     Attributes:
         files: the names of the files seen, by their index in the capture.
     """
 
-    def __init__(self, cuts: Cuts) -> None:
+    def __init__(self, boundaries: ChunkBoundaries) -> None:
         self.files: dict[int, str] = {}
-        self._places = {flow: np.array([cut.place for cut in found]) for flow, found in cuts.items()}
+        self._places = {
+            flow: np.array([boundary.position for boundary in of_flow])
+            for flow, of_flow in boundaries.items()
+        }
         self._addresses: dict[str, tuple[int, int, int]] = {}
 
     def table(self, batch: Any) -> Table:
@@ -66,7 +69,7 @@ class Tables:
         is_tcp = pc.equal(batch.column("transport"), "tcp").to_numpy(zero_copy_only=False)
         plain = (numbers["missing"] == 0) & (numbers["time_ns"] > -_WILD) & (numbers["time_ns"] < _WILD)
         rows[:, S_KIND] = np.where(plain, np.where(is_tcp, TCP, UDP), GENERIC)
-        rows[:, S_PLACE] = place_of(numbers["file_index"], numbers["offset"])
+        rows[:, S_PLACE] = position_of(numbers["file_index"], numbers["offset"])
         rows[:, S_TIME], rows[:, S_FLOW] = numbers["time_ns"], numbers["flow"]
         self._note_files(batch.column("file"), numbers["file_index"])
         if self._places:

@@ -1,1 +1,1 @@
-"""The data source `msmq`: options, parts of a load, and what a task makes of its part."""
+"""The data source `msmq`: its options, the partitions of a load, and the rows of a partition."""

@@ -1,4 +1,4 @@
-"""Filters of Spark as conditions on columns."""
+"""Spark filters as conditions on columns."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def pushed(filters: Iterable[Any], columns: Collection[str]) -> tuple[list[Condition], list[Any]]:
-    """The conditions that filters stand for, and the filters that Spark has still to apply.
+    """Return the equivalent conditions, and the filters that Spark still has to apply.
 
     Args:
         filters: of `pyspark.sql.datasource`.
-        columns: the columns on which there can be conditions.
+        columns: the columns that support conditions.
     """
     conditions: list[Condition] = []
-    left = []
-    for given in filters:
-        column = ".".join(getattr(given, "attribute", ()))
-        operator = _OPERATORS.get(type(given).__name__)
-        if operator is None or column not in columns or given.value is None:
-            left.append(given)
+    remaining = []
+    for pushed_filter in filters:
+        column = ".".join(getattr(pushed_filter, "attribute", ()))
+        operator = _OPERATORS.get(type(pushed_filter).__name__)
+        if operator is None or column not in columns or pushed_filter.value is None:
+            remaining.append(pushed_filter)
         elif column == "time":
-            conditions += _on_time(operator, given.value)
-            left.append(given)  # Spark's times are cut to microseconds, and so is what it compares
+            conditions += _time_conditions(operator, pushed_filter.value)
+            remaining.append(pushed_filter)  # Spark compares times truncated to microseconds
         elif operator == "in":
-            values = [value for value in given.value if value is not None]
+            values = [value for value in pushed_filter.value if value is not None]
             conditions.append((column, "in", values))
         else:
-            conditions.append((column, operator, given.value))
-    return conditions, left
+            conditions.append((column, operator, pushed_filter.value))
+    return conditions, remaining
 
 
-def _on_time(operator: str, value: Any) -> list[Condition]:
-    """Conditions in nanoseconds that let through at least the times meant."""
+def _time_conditions(operator: str, value: Any) -> list[Condition]:
+    """Conditions in nanoseconds that at least the matching times meet."""
     if not isinstance(value, datetime):
         return []
     moment = value if value.tzinfo is not None else value.astimezone()

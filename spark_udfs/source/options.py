@@ -1,4 +1,4 @@
-"""The options of the data source ``msmq``, checked."""
+"""The options of the data source ``msmq``, validated; the jobs take theirs from here too."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _MODES: Final = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 _SPLITS: Final = ("walked", "searched")
 _SWITCH: Final = ("true", "false")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_KNOWN: Final = (
+_NAMES: Final = (
     "read", "ports", "columns", "bodyLimit", "mode", "columnNameOfCorruptRecord", "splitSize", "splits",
     "overlap", "pushdown", "path", "paths",
 )  # fmt: skip
 
 
 class BadOption(MsmqError, ValueError):
-    """An option of the data source that it does not have, or a value that it can't have."""
+    """An unknown option of the data source, or an invalid value of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a load asks for.
+    """The options of a load.
 
     Attributes:
-        sources: paths and patterns, as given.
+        sources: paths and patterns, as passed.
         read: what a row is.
         ports: ports of MSMQ besides the usual ones.
-        columns: names of the columns in the order asked for; None for the usual ones.
-        body_limit: bytes of a body at most; None for all.
-        mode: what becomes of malformed packets and of damaged files.
+        columns: names of the columns, in order; None for the usual ones.
+        body_limit: the maximum of bytes in a body; None for all.
+        mode: the treatment of malformed packets and damaged files.
         corrupt_column: the name of the column for the bytes of malformed packets; None for none.
-        split_size: bytes of a file that are one task; 0 for whole files.
-        search: find the places where files are split instead of reading them once for it.
-        overlap: bytes before a split that are read to know the connections.
+        split_size: bytes of a file for one task; 0 for whole files.
+        search: whether to search the offsets at which files are split instead of scanning each file once.
+        overlap: bytes before a split that are read to learn the state of connections.
         pushdown: whether filters are taken over from Spark.
     """
 
@@ -65,23 +65,23 @@ class Options:
     pushdown: bool = False
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> Options:
-        """The options of a load. Names and the words of their values may be in any case.
+    def parse(cls, raw_options: Mapping[str, str]) -> Options:
+        """Return the options of a load. Names and the words of their values are case-insensitive.
 
         Raises:
-            BadOption: one is not known, or its value can't be.
+            BadOption: an option is unknown, or its value is invalid.
         """
-        known = {name.lower(): name for name in _KNOWN}
-        options = {name.lower(): value for name, value in given.items()}
+        names = {name.lower() for name in _NAMES}
+        options = {name.lower(): value for name, value in raw_options.items()}
         for name in options:
-            if name not in known:
-                raise BadOption(f"the data source msmq has no option {name}; it has {', '.join(_KNOWN)}")
+            if name not in names:
+                raise BadOption(f"the data source msmq has no option {name}; it has {', '.join(_NAMES)}")
         body_limit = options.get("bodylimit", "none").strip().lower()
         return cls(
             sources=_sources(options),
             read=cast(Read, _word("read", options.get("read", "packets").lower(), _READS)),
             ports=_ports(options.get("ports", "")),
-            columns=tuple(_listed(options["columns"])) if "columns" in options else None,
+            columns=tuple(_split_list(options["columns"])) if "columns" in options else None,
             body_limit=None if body_limit == "none" else _size("bodyLimit", body_limit),
             mode=cast(Mode, _word("mode", options.get("mode", "PERMISSIVE").upper(), _MODES)),
             corrupt_column=options.get("columnnameofcorruptrecord") or None,
@@ -92,52 +92,52 @@ class Options:
         )
 
     def files(self, *, may_miss: bool = False) -> list[str]:
-        """The files of the load in their order, as absolute paths; of a folder those in it.
+        """Return the files of the load in their order, as absolute paths; a folder stands for its files.
 
-        What a pattern or a folder gives is sorted; hidden files and those whose name starts with ``_``
-        are passed over, as Spark does.
+        The files of a pattern or a folder are sorted; hidden files and those whose name starts with ``_``
+        are skipped, as in Spark.
 
         Args:
-            may_miss: whether a pattern may name nothing.
+            may_miss: whether a pattern may match nothing.
 
         Raises:
-            FileNotFoundError: a path or pattern names nothing.
+            FileNotFoundError: a path does not exist, or a pattern matches nothing.
         """
-        found: dict[str, None] = {}
+        files: dict[str, None] = {}
         for source in self.sources:
             folder = Path(source)
             if folder.is_dir():
-                names = sorted(path for path in folder.iterdir() if path.is_file())
+                paths = sorted(path for path in folder.iterdir() if path.is_file())
             elif may_miss and set("*?[") & set(source):
-                names = sorted(Path(path) for path in glob.glob(source, recursive=True))
-                names = [path for path in names if path.is_file()]
+                paths = sorted(Path(path) for path in glob.glob(source, recursive=True))
+                paths = [path for path in paths if path.is_file()]
             else:
-                names = expand([source])
-            shown = [name for name in names if name.name[0] not in "._" or len(names) == 1]
-            found.update(dict.fromkeys(str(name.absolute()) for name in shown))
-        return list(found)
+                paths = expand([source])
+            visible = [path for path in paths if path.name[0] not in "._" or len(paths) == 1]
+            files.update(dict.fromkeys(str(path.absolute()) for path in visible))
+        return list(files)
 
 
 def _sources(options: Mapping[str, str]) -> tuple[str, ...]:
     sources = []
     if "paths" in options:
         try:
-            listed = json.loads(options["paths"])
+            paths = json.loads(options["paths"])
         except ValueError:
-            listed = None
-        if not isinstance(listed, list) or not all(isinstance(path, str) for path in listed):
-            raise BadOption(f"option paths: a JSON list of texts is wanted, not {options['paths']}")
-        sources += listed
+            paths = None
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            raise BadOption(f"option paths: not a JSON list of strings: {options['paths']}")
+        sources += paths
     if "path" in options:
         path = options["path"]
-        sources += [path] if Path(_local(path)).exists() else _listed(path)
+        sources += [path] if Path(_local_path(path)).exists() else _split_list(path)
     if not sources:
         raise BadOption("the data source msmq needs a path: load('captures/*.pcapng')")
-    return tuple(_local(source) for source in sources)
+    return tuple(_local_path(source) for source in sources)
 
 
-def _local(source: str) -> str:
-    """A path of the local file system, or of one that is mounted there."""
+def _local_path(source: str) -> str:
+    """A path in the local file system or in one mounted there."""
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", source):
         return source
     url = urlsplit(source)
@@ -146,7 +146,7 @@ def _local(source: str) -> str:
     return unquote(url.path)
 
 
-def _listed(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     return [part for part in (part.strip() for part in value.split(",")) if part]
 
 
@@ -157,7 +157,7 @@ def _word(name: str, value: str, words: tuple[str, ...]) -> str:
 
 
 def _ports(value: str) -> tuple[int, ...]:
-    ports = _listed(value)
+    ports = _split_list(value)
     for port in ports:
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 0x1_0000):
             raise BadOption(f"option ports: {port} is no port")
@@ -165,7 +165,7 @@ def _ports(value: str) -> tuple[int, ...]:
 
 
 def _size(name: str, value: str) -> int:
-    found = re.fullmatch(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", value.strip().lower(), re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", value.strip().lower(), re.ASCII)
+    if match is None:
         raise BadOption(f"option {name}: {value} is no number of bytes, as 1000000 or 128m")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]

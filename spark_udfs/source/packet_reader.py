@@ -1,4 +1,4 @@
-"""What a task makes of its part of the captures: packets."""
+"""The packets of a partition."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from msmqwire.columnar.columns import BY_NAME
 from msmqwire.columnar.filters import meeting
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError, MsmqError
-from spark_udfs.reassembly.flow_numbers import FlowNumbers
+from spark_udfs.source.flow_numbers import FlowNumbers
 from spark_udfs.source.options import Options
-from spark_udfs.source.parts import Part
+from spark_udfs.source.partitions import CapturePartition
 from spark_udfs.source.schema import as_spark
 
 BATCH_ROWS: Final = 16_384
@@ -27,18 +27,18 @@ _ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
 
 
 class MalformedCapture(MsmqError):
-    """A load in mode FAILFAST came upon a malformed packet or a damaged file."""
+    """A load in mode FAILFAST met a malformed packet or a damaged file."""
 
 
 @dataclass(frozen=True)
 class PacketReader:
-    """Reads packets.
+    """Reads the packets of a partition.
 
     Attributes:
         options: of the load.
-        columns: the names of the columns wanted, in their order.
+        columns: the names of the columns to read, in their order.
         schema: the Arrow schema in which Spark takes them.
-        where: conditions that rows meet.
+        where: conditions that rows must meet.
     """
 
     options: Options
@@ -46,71 +46,71 @@ class PacketReader:
     schema: pa.Schema
     where: tuple[Condition, ...] = ()
 
-    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part.
+    def read(self, partition: CapturePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition.
 
         Raises:
             MalformedCapture: in mode FAILFAST, for a malformed packet or a damaged file.
             OSError: a file can't be read.
         """
-        needed = self._needed(part)
-        flows = None if part.alone else FlowNumbers()
+        flows = None if partition.is_only else FlowNumbers()
         with ExitStack() as stack:
-            before = part.before()
-            streams = [stack.enter_context(window.open()) for window in (*before, *part.windows)]
+            warm_up = partition.warm_up_windows()
+            streams = [stack.enter_context(window.open()) for window in (*warm_up, *partition.windows)]
             dissection = dissect(
                 cast(list[BinaryIO], streams),
                 ports=self.options.ports,
                 lint=False,
-                flush=part.last,
-                warm_up=len(before),
-                successor_ns=0 if part.last else part.joined_ns(),
+                flush=partition.is_last,
+                warm_up=len(warm_up),
+                successor_ns=0 if partition.is_last else partition.joined_ns(),
             )
             batches = record_batches(
                 dissection,
-                columns=needed,
-                where=[*self.where, *self._kept()],
+                columns=self._decoded_columns(partition),
+                where=[*self.where, *self._mode_conditions()],
                 batch_rows=BATCH_ROWS,
                 body_limit=self.options.body_limit,
             )
-            yield from self._delivered(batches, part, flows)
+            yield from self._spark_batches(batches, partition, flows)
             for error in dissection.errors:
-                located = _own_error(error, part.windows)
+                located = _located_in(partition.windows, error)
                 if located is not None:
-                    yield from self._damaged(located)
+                    yield from self._damage_row(located)
 
-    def _needed(self, part: Part) -> list[str]:
-        """The columns to decode: those wanted, and those that they are made of."""
-        needed = [name for name in self.columns if name != self.options.corrupt_column]
+    def _decoded_columns(self, partition: CapturePartition) -> list[str]:
+        """The columns to decode: those to read, and those that they are made of."""
+        names = [name for name in self.columns if name != self.options.corrupt_column]
         if self.options.corrupt_column in self.columns:
-            needed += ["kind", "raw"]
+            names += ["kind", "raw"]
         if self.options.mode == "FAILFAST":
-            needed += ["kind", "error", "file", "src"]
-        if "frame" in needed and part.cut_files:
-            needed.append("file")
-        if "stream" in needed and not part.alone:
-            needed += _ENDPOINTS
-        return list(dict.fromkeys(needed))
+            names += ["kind", "error", "file", "src"]
+        if "frame" in names and partition.split_files:
+            names.append("file")
+        if "stream" in names and not partition.is_only:
+            names += _ENDPOINTS
+        return list(dict.fromkeys(names))
 
-    def _kept(self) -> list[Condition]:
+    def _mode_conditions(self) -> list[Condition]:
         if self.options.mode != "DROPMALFORMED":
             return []
         return [("kind", "!=", "Malformed"), ("kind", "!=", "Skipped")]
 
-    def _delivered(
-        self, found: Iterator[pa.RecordBatch], part: Part, flows: FlowNumbers | None
+    def _spark_batches(
+        self, batches: Iterator[pa.RecordBatch], partition: CapturePartition, flows: FlowNumbers | None
     ) -> Iterator[pa.RecordBatch]:
-        for batch in found:
+        for batch in batches:
             if self.options.mode == "FAILFAST":
                 _refuse_malformed(batch)
             arrays = []
             for name in self.columns:
                 if name == self.options.corrupt_column:
-                    bad = pc.equal(batch.column("kind"), "Malformed")
-                    array = pc.if_else(bad, batch.column("raw"), pa.scalar(None, pa.binary()))
-                elif name == "frame" and part.cut_files:
-                    cut = pc.is_in(batch.column("file"), value_set=pa.array(sorted(part.cut_files)))
-                    array = pc.if_else(cut, pa.scalar(None, pa.int64()), batch.column("frame"))
+                    is_malformed = pc.equal(batch.column("kind"), "Malformed")
+                    array = pc.if_else(is_malformed, batch.column("raw"), pa.scalar(None, pa.binary()))
+                elif name == "frame" and partition.split_files:
+                    split_files = pa.array(sorted(partition.split_files))
+                    is_split = pc.is_in(batch.column("file"), value_set=split_files)
+                    array = pc.if_else(is_split, pa.scalar(None, pa.int64()), batch.column("frame"))
                 elif name == "stream" and flows is not None:
                     array = flows.column(batch)
                 else:
@@ -118,23 +118,23 @@ class PacketReader:
                 arrays.append(array)
             yield as_spark(arrays, self.schema)
 
-    def _damaged(self, error: CaptureError) -> Iterator[pa.RecordBatch]:
-        """The row that tells of a file that can't be read on, if it is asked for."""
+    def _damage_row(self, error: CaptureError) -> Iterator[pa.RecordBatch]:
+        """Yield the row that reports a damaged file, if the mode and the conditions let it through."""
         if self.options.mode == "FAILFAST":
             raise MalformedCapture(str(error))
         warnings.warn(CaptureWarning(error), stacklevel=2)
         row = {"file": error.file, "kind": "Skipped", "error": f"byte {error.offset}: {error.why}"}
         names = list(dict.fromkeys(["file", "kind", "error", *(name for name, _, _ in self.where)]))
         columns = [BY_NAME[name] for name in names]
-        told = pa.RecordBatch.from_pylist([row], arrow_schema(columns))
-        if self.options.mode == "PERMISSIVE" and meeting(told, self.where).num_rows:
+        batch = pa.RecordBatch.from_pylist([row], arrow_schema(columns))
+        if self.options.mode == "PERMISSIVE" and meeting(batch, self.where).num_rows:
             yield as_spark(
                 [pa.array([row.get(field.name)], field.type) for field in self.schema], self.schema
             )
 
 
-def _own_error(error: CaptureError, windows: Sequence[Window]) -> CaptureError | None:
-    """An error in one of these windows, with its place in the file; None for one in another file."""
+def _located_in(windows: Sequence[Window], error: CaptureError) -> CaptureError | None:
+    """An error in one of these windows, with its offset in the file; None for one in another file."""
     for window in windows:
         if window.path == error.file:
             return window.located(error)
@@ -142,7 +142,7 @@ def _own_error(error: CaptureError, windows: Sequence[Window]) -> CaptureError |
 
 
 def _refuse_malformed(batch: pa.RecordBatch) -> None:
-    bad = batch.filter(pc.equal(batch.column("kind"), "Malformed"))
-    if bad.num_rows:
-        file, src, why = (bad.column(name)[0].as_py() for name in ("file", "src", "error"))
-        raise MalformedCapture(f"{file}: a malformed packet from {src}: {why}")
+    malformed = batch.filter(pc.equal(batch.column("kind"), "Malformed"))
+    if malformed.num_rows:
+        file, src, reason = (malformed.column(name)[0].as_py() for name in ("file", "src", "error"))
+        raise MalformedCapture(f"{file}: a malformed packet from {src}: {reason}")

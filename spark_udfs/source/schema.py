@@ -1,11 +1,11 @@
-"""Arrow schemas as Spark has them, and batches as Spark takes them.
+"""Arrow schemas and batches in the form that Spark takes them; every room of the package uses them.
 
-Spark knows times to the microsecond only: nanoseconds are cut off. All else is the same.
+Spark's times have microseconds: nanoseconds are truncated. Everything else is unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,6 +15,9 @@ from pyspark.sql import types as spark
 from msmqwire.columnar import COLUMNS, arrow_schema
 from spark_udfs.source.options import BadOption
 
+BATCH_ROWS: Final = 8192
+"""Rows of a record batch that is made of single rows."""
+TIME: Final = pa.timestamp("us", "UTC")
 _TYPES: Final[dict[Any, Any]] = {
     pa.string(): spark.StringType(),
     pa.binary(): spark.BinaryType(),
@@ -22,35 +25,38 @@ _TYPES: Final[dict[Any, Any]] = {
     pa.int32(): spark.IntegerType(),
     pa.int64(): spark.LongType(),
 }
-TIME: Final = pa.timestamp("us", "UTC")
 
 
 def packet_schema(*, raw: bool = False) -> pa.Schema:
-    """The Arrow schema of packets, ``raw`` only on request."""
+    """Return the Arrow schema of packets, with ``raw`` only on request."""
     return arrow_schema([column for column in COLUMNS if raw or column.name != "raw"])
 
 
-def chosen(known: pa.Schema, columns: Iterable[str]) -> pa.Schema:
-    """The columns of a schema that the option ``columns`` asks for, in its order.
+def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
+    """Return the columns of a schema that the option ``columns`` selects, in its order.
 
     Raises:
-        BadOption: there is no such column.
+        BadOption: a column does not exist.
     """
     names = list(columns)
-    if unknown := [name for name in names if name not in known.names]:
+    if unknown := [name for name in names if name not in schema.names]:
         raise BadOption(
-            f"option columns: there is no {', '.join(unknown)}; there are {', '.join(known.names)}"
+            f"option columns: there is no {', '.join(unknown)}; there are {', '.join(schema.names)}"
         )
-    return pa.schema([known.field(name) for name in names])
+    return pa.schema([schema.field(name) for name in names])
 
 
 def spark_type(kind: Any) -> Any:
-    """The Spark type for an Arrow type."""
+    """Return the Spark type for an Arrow type, which may be a struct or a list."""
+    if pa.types.is_struct(kind):
+        return spark.StructType([spark.StructField(field.name, spark_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return spark.ArrayType(spark_type(kind.value_type))
     return spark.TimestampType() if pa.types.is_timestamp(kind) else _TYPES[kind]
 
 
 def spark_schema(schema: pa.Schema) -> Any:
-    """The Spark schema for an Arrow schema, with the meanings of the columns as comments."""
+    """Return the Spark schema for an Arrow schema, with the meanings of the columns as comments."""
     fields = []
     for field in schema:
         comment = (field.metadata or {}).get(b"comment", b"").decode()
@@ -58,42 +64,63 @@ def spark_schema(schema: pa.Schema) -> Any:
     return spark.StructType(fields)
 
 
-def wanted_columns(given: Any, known: pa.Schema, corrupt_column: str | None) -> list[str]:
-    """The names of the columns of a Spark schema, each of which must be known with its type.
+def checked_columns(schema: Any, available: pa.Schema, corrupt_column: str | None) -> list[str]:
+    """Return the names of the columns of a Spark schema, once their existence and types are checked.
 
     Args:
-        given: the schema, of the data source or of the user.
-        known: the columns that there are.
-        corrupt_column: one more, of type BINARY.
+        schema: the Spark schema, of the data source or of the user.
+        available: the existing columns.
+        corrupt_column: the name of one more, of type BINARY.
 
     Raises:
-        BadOption: a column is not known, or has another type.
+        BadOption: a column does not exist, or has another type.
     """
-    for field in given.fields:
+    for field in schema.fields:
         if field.name == corrupt_column:
-            right: Any = spark.BinaryType()
-        elif field.name in known.names:
-            right = spark_type(known.field(field.name).type)
+            expected: Any = spark.BinaryType()
+        elif field.name in available.names:
+            expected = spark_type(available.field(field.name).type)
         else:
-            raise BadOption(f"there is no column {field.name}; there are {', '.join(known.names)}")
-        if field.dataType != right:
-            wrong = field.dataType.simpleString()
-            raise BadOption(f"column {field.name} is of type {right.simpleString()}, not {wrong}")
-    return [field.name for field in given.fields]
+            raise BadOption(f"there is no column {field.name}; there are {', '.join(available.names)}")
+        if field.dataType != expected:
+            actual = field.dataType.simpleString()
+            raise BadOption(f"column {field.name} is of type {expected.simpleString()}, not {actual}")
+    return [field.name for field in schema.fields]
 
 
 def arrow_fields(schema: Any) -> pa.Schema:
-    """The Arrow schema in which Spark takes the columns of a schema made of our types."""
-    arrow = {kind: of for of, kind in _TYPES.items()}
+    """Return the Arrow schema in which Spark takes the columns of a Spark schema made of our types."""
+    arrow_types = {spark_type: arrow_type for arrow_type, spark_type in _TYPES.items()}
     return pa.schema(
-        [pa.field(field.name, arrow.get(field.dataType, TIME), field.nullable) for field in schema.fields]
+        [
+            pa.field(field.name, arrow_types.get(field.dataType, TIME), field.nullable)
+            for field in schema.fields
+        ]
     )
 
 
 def as_spark(arrays: Iterable[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Columns, in the order of a schema of `arrow_fields`, as the batch that Spark takes."""
+    """Return columns as the batch that Spark takes; they are in the order of a schema of `arrow_fields`."""
     cast = [
         pc.cast(array, TIME, safe=False) if pa.types.is_timestamp(field.type) else array
         for array, field in zip(arrays, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(cast, schema=schema)
+
+
+def spark_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield record batches with one of our Arrow schemas as Spark takes them."""
+    for batch in batches:
+        yield as_spark(batch.columns, arrow_fields(spark_schema(batch.schema)))
+
+
+def row_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield rows as record batches of up to `BATCH_ROWS`; cells left out are null."""
+    pending: list[dict[str, Any]] = []
+    for row in rows:
+        pending.append(row)
+        if len(pending) >= BATCH_ROWS:
+            yield pa.RecordBatch.from_pylist(pending, schema=schema)
+            pending = []
+    if pending:
+        yield pa.RecordBatch.from_pylist(pending, schema=schema)

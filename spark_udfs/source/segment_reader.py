@@ -1,8 +1,7 @@
-"""What a task makes of its part of the captures: TCP segments and UDP datagrams.
+"""The TCP segments and UDP datagrams of a partition.
 
-Each belongs to the frame that completes it, so that the rows of all parts together are the same
-however the captures are divided. Fragments of IP datagrams that come from before a part are known by
-its warm-up.
+Each belongs to the frame that completes it, so the rows of all partitions together are the same however the
+captures are divided. Fragments of IP datagrams captured before a partition are known from its warm-up.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from msmqwire.columnar.datagrams import (
 )
 from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
-from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.source.flow_numbers import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
-from spark_udfs.source.parts import Part
+from spark_udfs.source.partitions import CapturePartition
 from spark_udfs.source.schema import as_spark
 
 
@@ -51,11 +50,11 @@ def _field(name: str, kind: Any, meaning: str) -> pa.Field:
 SEGMENT_SCHEMA: Final = pa.schema(
     [
         _field("file", pa.string(), "The capture file of the frame that completed it."),
-        _field("file_index", pa.int32(), "The place of that file in the load, from 0."),
+        _field("file_index", pa.int32(), "The index of that file in the load, from 0."),
         _field("offset", pa.int64(), "The byte of the unpacked file at which that frame's record starts."),
         _field("time", pa.timestamp("ns", "UTC"), "When that frame was captured."),
         _field("time_ns", pa.int64(), "The same in nanoseconds since 1970-01-01 UTC."),
-        _field("transport", pa.string(), "tcp, udp, or damaged: the file can't be read on."),
+        _field("transport", pa.string(), "tcp, udp, or damaged: the file can't be read further."),
         _field("src", pa.string(), "Address of the sender."),
         _field("src_port", pa.int32(), "Port of the sender."),
         _field("dst", pa.string(), "Address of the receiver."),
@@ -64,37 +63,39 @@ SEGMENT_SCHEMA: Final = pa.schema(
         _field("seq", pa.int64(), "Sequence number; 0 for UDP."),
         _field("ack", pa.int64(), "Acknowledgement number; 0 for UDP."),
         _field("flags", pa.int32(), "FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0; 0 for UDP."),
-        _field(
-            "payload",
-            pa.binary(),
-            "The bytes after the header, as far as captured; or the reason.",
-        ),
-        _field("missing", pa.int64(), "Bytes of payload that the capture cut off behind them."),
+        _field("payload", pa.binary(), "The bytes after the header, as far as captured; or the reason."),
+        _field("missing", pa.int64(), "Bytes of payload after them that the capture cut off."),
         _field("size", pa.int64(), "Bytes of payload on the wire; 0 for damaged."),
-        _field("error", pa.string(), "Why the file can't be read on."),
+        _field("error", pa.string(), "Why the file can't be read further."),
     ]
 )
 """The columns of ``read=segments``."""
 DAMAGED: Final = "damaged"
-"""The transport of a row that tells of a file which can't be read to its end."""
+"""The transport of a row that reports a file that can't be read to its end."""
 PUSHED: Final = ("file", "transport", "src", "src_port", "dst", "dst_port")
-"""The columns whose conditions are looked at before a row is made."""
+"""The columns whose conditions are checked before a row is made."""
 
 _TRANSPORTS: Final = pa.array([DAMAGED, "tcp", "udp"])
 assert (TCP, UDP) == (1, 2)
-_OF_PAIRS: Final = ("src", "src_port", "dst", "dst_port", "flow")
-_PLAIN: Final = {"offset": C_OFFSET, "seq": C_SEQ, "ack": C_ACK, "flags": C_FLAGS, "missing": C_MISSING}
+_PAIR_COLUMNS: Final = ("src", "src_port", "dst", "dst_port", "flow")
+_CELLS: Final = {
+    "offset": C_OFFSET,
+    "seq": C_SEQ,
+    "ack": C_ACK,
+    "flags": C_FLAGS,
+    "missing": C_MISSING,
+}
 
 
 @dataclass(frozen=True)
 class SegmentReader:
-    """Reads segments.
+    """Reads the segments of a partition.
 
     Attributes:
         options: of the load.
-        columns: the names of the columns wanted, in their order.
+        columns: the names of the columns to read, in their order.
         schema: the Arrow schema in which Spark takes them.
-        where: conditions that rows meet, on columns of `PUSHED`.
+        where: conditions that rows must meet, on columns of `PUSHED`.
     """
 
     options: Options
@@ -102,36 +103,36 @@ class SegmentReader:
     schema: pa.Schema
     where: tuple[Condition, ...] = ()
 
-    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part.
+    def read(self, partition: CapturePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition.
 
         Raises:
             MalformedCapture: in mode FAILFAST, for a damaged file.
             OSError: a file can't be read.
         """
-        needed = [*self.columns, *(name for name, _, _ in self.where)]
+        names = [*self.columns, *(name for name, _, _ in self.where)]
         if self.options.mode == "DROPMALFORMED":
-            needed.append("transport")
-        for batch in segment_batches(part, columns=needed, strict=self.options.mode == "FAILFAST"):
-            kept = meeting(batch, self.where)
+            names.append("transport")
+        for batch in segment_batches(partition, columns=names, strict=self.options.mode == "FAILFAST"):
+            rows = meeting(batch, self.where)
             if self.options.mode == "DROPMALFORMED":
-                kept = kept.filter(pc.not_equal(kept.column("transport"), DAMAGED))
-            yield as_spark([kept.column(name) for name in self.columns], self.schema)
+                rows = rows.filter(pc.not_equal(rows.column("transport"), DAMAGED))
+            yield as_spark([rows.column(name) for name in self.columns], self.schema)
 
 
 def segment_batches(
-    part: Part, *, columns: Collection[str] = SEGMENT_SCHEMA.names, strict: bool = False
+    partition: CapturePartition, *, columns: Collection[str] = SEGMENT_SCHEMA.names, strict: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The segments of a part, in the order of the capture.
+    """Yield the segments of a partition, in the order of the capture.
 
-    A file that can't be read to its end is told by a `CaptureWarning` and by a row, whose transport is
-    `DAMAGED`, whose offset is where reading stopped, and whose payload is the reason as UTF-8 text, as is its
-    error; or with `strict` by an error.
+    A file that can't be read to its end is reported by a `CaptureWarning` and by a row: its transport is
+    `DAMAGED`, its offset is where reading stopped, and its error is the reason, which is also its payload, as
+    UTF-8 text. With `strict` it is an exception instead.
 
     Args:
-        part: what is read.
-        columns: the names of columns of `SEGMENT_SCHEMA`; nothing is done for the others.
-        strict: whether a damaged file is an error.
+        partition: what to read.
+        columns: the names of columns of `SEGMENT_SCHEMA`; the others cost nothing.
+        strict: whether a damaged file raises an exception.
 
     Raises:
         MalformedCapture: with `strict`, for a damaged file.
@@ -139,55 +140,55 @@ def segment_batches(
     """
     schema = pa.schema([field for field in SEGMENT_SCHEMA if field.name in columns])
     reader = DatagramReader(payloads="payload" in columns)
-    for window in part.before():
+    for window in partition.warm_up_windows():
         with window.open() as stream, suppress(CaptureError):
             reader.skip(stream)
-    table = _Table(part, schema)
-    for number, window in enumerate(part.windows):
+    maker = _SegmentBatchMaker(partition, schema)
+    for number, window in enumerate(partition.windows):
         with window.open() as stream:
             try:
-                for found in reader.read(stream, number, window.file_offset(0)):
-                    yield table.batch(found)
+                for datagrams in reader.read(stream, number, window.file_offset(0)):
+                    yield maker.batch(datagrams)
                 continue
             except CaptureError as error:
                 damage = window.located(error)
         if strict:
             raise MalformedCapture(str(damage))
         warnings.warn(CaptureWarning(damage), stacklevel=2)
-        for found in reader.finish():
-            yield table.batch(found)
-        yield _damaged(damage, part.file_index + number, schema)
-    for found in reader.finish():
-        yield table.batch(found)
+        for datagrams in reader.finish():
+            yield maker.batch(datagrams)
+        yield _damage_row(damage, partition.file_index + number, schema)
+    for datagrams in reader.finish():
+        yield maker.batch(datagrams)
 
 
-class _Table:
+class _SegmentBatchMaker:
     """Makes record batches of datagrams."""
 
-    def __init__(self, part: Part, schema: pa.Schema) -> None:
+    def __init__(self, partition: CapturePartition, schema: pa.Schema) -> None:
         self._schema = schema
-        self._file_index = part.file_index
-        self._files = pa.array([window.path for window in part.windows], pa.string())
+        self._file_index = partition.file_index
+        self._files = pa.array([window.path for window in partition.windows], pa.string())
         self._pairs: list[Pair] = []
-        self._of_pairs = _columns_of([])
+        self._pair_columns = _pair_columns([])
 
-    def batch(self, found: Datagrams) -> pa.RecordBatch:
-        """The record batch of some."""
-        if found.pairs is not self._pairs:
-            self._pairs, self._of_pairs = found.pairs, _columns_of([])
-        known = len(self._of_pairs["flow"])
-        if len(found.pairs) > known:
-            more = _columns_of(found.pairs[known:])
-            self._of_pairs = {
-                name: pa.concat_arrays([column, more[name]]) for name, column in self._of_pairs.items()
+    def batch(self, datagrams: Datagrams) -> pa.RecordBatch:
+        """Return the record batch of some datagrams."""
+        if datagrams.pairs is not self._pairs:
+            self._pairs, self._pair_columns = datagrams.pairs, _pair_columns([])
+        known = len(self._pair_columns["flow"])
+        if len(datagrams.pairs) > known:
+            added = _pair_columns(datagrams.pairs[known:])
+            self._pair_columns = {
+                name: pa.concat_arrays([column, added[name]]) for name, column in self._pair_columns.items()
             }
-        arrays = [self._column(field, found) for field in self._schema]
+        arrays = [self._column(field, datagrams) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(self, field: pa.Field, found: Datagrams) -> pa.Array:
-        cells, name = found.cells, field.name
-        if name in _OF_PAIRS:
-            return pc.take(self._of_pairs[name], pa.array(cells[C_PAIR]))
+    def _column(self, field: pa.Field, datagrams: Datagrams) -> pa.Array:
+        cells, name = datagrams.cells, field.name
+        if name in _PAIR_COLUMNS:
+            return pc.take(self._pair_columns[name], pa.array(cells[C_PAIR]))
         match name:
             case "file":
                 return pc.take(self._files, pa.array(cells[C_FILE]))
@@ -200,27 +201,27 @@ class _Table:
             case "payload":
                 offsets = np.zeros(cells.shape[1] + 1, np.int32)
                 np.cumsum(cells[C_SIZE], out=offsets[1:])
-                buffers = [None, pa.py_buffer(offsets), pa.py_buffer(found.payloads)]
+                buffers = [None, pa.py_buffer(offsets), pa.py_buffer(datagrams.payloads)]
                 return pa.Array.from_buffers(field.type, cells.shape[1], buffers)
             case "size":
                 return pa.array(cells[C_SIZE] + cells[C_MISSING])
             case "error":
                 return pa.nulls(cells.shape[1], field.type)
             case _:
-                return pa.array(cells[_PLAIN[name]], field.type)
+                return pa.array(cells[_CELLS[name]], field.type)
 
 
-def _columns_of(pairs: Sequence[Pair]) -> dict[str, pa.Array]:
-    """What depends on the pair of endpoints alone."""
+def _pair_columns(pairs: Sequence[Pair]) -> dict[str, pa.Array]:
+    """The columns that depend on the pair of endpoints alone."""
     rows = [(*pair, flow_number(*pair)) for pair in pairs]
-    columns = zip(*rows, strict=True) if rows else [()] * len(_OF_PAIRS)
+    columns = zip(*rows, strict=True) if rows else [()] * len(_PAIR_COLUMNS)
     return {
         name: pa.array(column, SEGMENT_SCHEMA.field(name).type)
-        for name, column in zip(_OF_PAIRS, columns, strict=True)
+        for name, column in zip(_PAIR_COLUMNS, columns, strict=True)
     }
 
 
-def _damaged(error: CaptureError, file_index: int, schema: pa.Schema) -> pa.RecordBatch:
+def _damage_row(error: CaptureError, file_index: int, schema: pa.Schema) -> pa.RecordBatch:
     row = {
         "file": error.file, "file_index": file_index, "offset": error.offset, "transport": DAMAGED, "flow": 0,
         "seq": 0, "ack": 0, "flags": 0, "payload": error.why.encode(), "missing": 0,

@@ -29,7 +29,7 @@ SOME = settings(max_examples=max(50, settings.default.max_examples // 10))
 def test_complete_values_come_back(key: str, data: st.DataObject) -> None:
     value = data.draw(strategies.values(SCHEMAS[key]))
     invariants.what_is_built_parses(value)
-    invariants.layout_has_no_hole(value)
+    invariants.layout_has_no_gap(value)
     invariants.survives_json(value)
     invariants.survives_pickling(value)
 

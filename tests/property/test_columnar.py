@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from fuzz.whole import packet_bytes
+from fuzz.whole_packets import packet_bytes
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
 from msmqwire.columnar.arrow.rows import batches
 from msmqwire.columnar.bridge import row_buffer

@@ -29,7 +29,7 @@ def test_changed_bytes(key: str, data: st.DataObject, before: bytes) -> None:
     changed = data.draw(strategies.mutated(built, schema))
     invariants.what_is_accepted_rebuilds(schema, changed)
     invariants.both_readers_agree(schema, changed)
-    invariants.the_place_does_not_matter(schema, changed, before)
+    invariants.the_position_does_not_matter(schema, changed, before)
 
 
 @EVERY_SCHEMA
@@ -46,7 +46,7 @@ def test_any_bytes(key: str, data: bytes) -> None:
 @given(data=st.data())
 def test_bytes_that_break_off(key: str, data: st.DataObject) -> None:
     value = data.draw(strategies.values(SCHEMAS[key]))
-    invariants.every_cut_is_refused_with_a_place(value, data.draw(st.integers(0, len(value.to_bytes()))))
+    invariants.every_truncation_is_refused(value, data.draw(st.integers(0, len(value.to_bytes()))))
 
 
 @EVERY_PROTOCOL

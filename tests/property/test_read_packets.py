@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import given
 
-from fuzz.whole import packet_bytes
+from fuzz.whole_packets import packet_bytes
 from msmqwire.cli.parse import Kind, protocol_of
 from msmqwire.columnar import PACKET_COLUMNS, Column, arrow_schema, read_packets
 from msmqwire.columnar.arrow.rows import value_of

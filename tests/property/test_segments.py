@@ -24,10 +24,10 @@ from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
 from msmqwire.columnar.datagrams import DatagramReader
 from msmqwire.errors import CaptureError
-from spark_udfs.reassembly.flow_numbers import flow_number
+from spark_udfs.source.flow_numbers import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
-from spark_udfs.source.parts import Part, parts, windows_of
+from spark_udfs.source.partitions import CapturePartition, plan_partitions, plan_windows
 from spark_udfs.source.schema import arrow_fields, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader, segment_batches
 from tests.property.test_columnar import captures, file_of
@@ -202,10 +202,10 @@ def written(folder: str, given: Sequence[bytes]) -> list[str]:
     return paths
 
 
-def generic(part: Part) -> Iterator[dict[str, Any]]:
+def generic(part: CapturePartition) -> Iterator[dict[str, Any]]:
     """The rows of a part by the readers of `msmqwire.capture`."""
     decoder = IpDecoder()
-    for window in part.before():
+    for window in part.warm_up_windows():
         for _, _ in of_window(window, decoder):
             pass
     for index, window in enumerate(part.windows, part.file_index):
@@ -258,8 +258,9 @@ def shrunk(stack: ExitStack, sizes: dict[str, int]) -> None:
         stack.enter_context(mock.patch.object(datagrams, name, size))
 
 
-def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[Part]:
-    return parts(windows_of(paths, split_size, search=False, overlap=overlap), split_size, overlap)
+def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[CapturePartition]:
+    windows = plan_windows(paths, split_size, search=False, overlap=overlap)
+    return plan_partitions(windows, split_size, overlap)
 
 
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")

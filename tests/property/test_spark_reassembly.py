@@ -1,4 +1,4 @@
-"""Segments dealt out by flow to any number of tasks give the rows that one reader of all of them gives."""
+"""Segments shuffled by flow to any number of tasks give the rows of one reader of all of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,21 @@ from msmqwire.columnar.columns import BY_NAME, COLUMNS
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
 from spark_udfs.reassembly import flow_decoder
-from spark_udfs.reassembly.cuts import check_pieces, find_cuts, heads, without_bad
+from spark_udfs.reassembly.boundary_search import (
+    check_chunks,
+    find_boundaries,
+    segment_headers,
+    without_failed,
+)
+from spark_udfs.reassembly.chunks import (
+    SEGMENT_COLUMNS,
+    ChunkBoundaries,
+    ChunkBoundary,
+    Segments,
+    chunks,
+)
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.packets import items, packet_batches, packet_schema
-from spark_udfs.reassembly.segment_order import NEEDED, Cut, Cuts, Segments, pieces
 from tests.support import captures as c
 from tests.support import handmade as h
 
@@ -173,24 +184,28 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 
 SEGMENTS = pa.schema(
     {
-        **dict.fromkeys(NEEDED, pa.int64()),
+        **dict.fromkeys(SEGMENT_COLUMNS, pa.int64()),
         **dict.fromkeys(["file", "transport", "src", "dst"], pa.string()),
         "payload": pa.binary(),
     }
 )
 
 
-def dealt(files: Iterable[bytes], *, flows: int, tasks: int, rng: random.Random) -> tuple[list[Any], int]:
-    """The batches of each task: flows in any order, each in the order of the capture; and when it ended.
-    The number of a frame stands in for its offset."""
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+def shuffled_shares(
+    files: Iterable[bytes], *, flows: int, tasks: int, rng: random.Random
+) -> tuple[list[Any], int]:
+    """The batches of each task, flows in any order, each in the order of the capture; and when it ended.
+
+    The number of a frame stands in for its offset.
+    """
+    by_flow: dict[int, list[dict[str, Any]]] = defaultdict(list)
     end = 0
-    for index, one in segments(files):
-        flow = flow_of(one, flows)
-        end = max(end, one.time_ns if one.transport == "tcp" else 0)
-        values = one._asdict() | {"flow": flow, "file_index": index, "offset": one.frames[-1]}
-        found[flow].append(values)
-    shuffled = list(found.values())
+    for index, segment in segments(files):
+        flow = flow_of(segment, flows)
+        end = max(end, segment.time_ns if segment.transport == "tcp" else 0)
+        values = segment._asdict() | {"flow": flow, "file_index": index, "offset": segment.frames[-1]}
+        by_flow[flow].append(values)
+    shuffled = list(by_flow.values())
     rng.shuffle(shuffled)
     shares: list[list[dict[str, Any]]] = [[] for _ in range(tasks)]
     for rows in shuffled:
@@ -205,46 +220,46 @@ SIZES = st.sampled_from(
 )
 
 
-def packet_by_packet(share: list[Any], end: int, cuts: Cuts | None = None) -> pa.Table:
-    """What a tracker for each flow gives, all columns."""
-    noted: list[int | None] = []
+def packet_by_packet(share: list[Any], end: int, boundaries: ChunkBoundaries | None = None) -> pa.Table:
+    """All columns of the rows of a tracker for each flow."""
+    streams: list[int | None] = []
 
-    def found() -> Iterator[msmqwire.Item]:
-        for flow, item in items(share, end_ns=end, cuts=cuts):
-            noted.append(flow if item.transport == "tcp" else None)
+    def tracked_items() -> Iterator[msmqwire.Item]:
+        for flow, item in items(share, end_ns=end, boundaries=boundaries):
+            streams.append(flow if item.transport == "tcp" else None)
             yield item
 
-    batches = list(row_batches(found(), [BY_NAME[name] for name in NAMES[:-1]], batch_rows=1000))
+    batches = list(row_batches(tracked_items(), [BY_NAME[name] for name in NAMES[:-1]], batch_rows=1000))
     schema = packet_schema(NAMES)
     table = pa.Table.from_batches(batches, None if batches else schema.remove(len(NAMES) - 1))
     columns = dict(zip(table.column_names, table.columns, strict=True))
     columns["frame_offset"], columns["frame"] = columns["frame"], pa.nulls(table.num_rows, pa.int64())
-    columns["stream"] = pa.array(noted, pa.int64())
+    columns["stream"] = pa.array(streams, pa.int64())
     return pa.Table.from_arrays([columns[name] for name in NAMES], schema=schema)
 
 
-def assert_same(share: list[Any], end: int, cuts: Cuts | None = None, **sizes: int) -> None:
-    """The compiled walk gives the rows of a tracker for each flow, in their order, on every column."""
+def assert_same(share: list[Any], end: int, boundaries: ChunkBoundaries | None = None, **sizes: int) -> None:
+    """The compiled scan gives the rows of a tracker for each flow, in their order, in every column."""
     with ExitStack() as stack:
         for name, size in sizes.items():
             stack.enter_context(mock.patch.object(row_buffer, name, size))
             stack.enter_context(mock.patch.object(flow_decoder, "FILES_MAX", 1))
-        batches = list(packet_batches(share, columns=NAMES, end_ns=end, cuts=cuts))
+        batches = list(packet_batches(share, columns=NAMES, end_ns=end, boundaries=boundaries))
     for batch in batches:
         batch.validate(full=True)
-    found = pa.Table.from_batches(batches, packet_schema(NAMES))
-    expected = packet_by_packet(share, end, cuts)
+    decoded = pa.Table.from_batches(batches, packet_schema(NAMES))
+    expected = packet_by_packet(share, end, boundaries)
     for name in NAMES:
-        times = pa.types.is_timestamp(found.schema.field(name).type)
+        times = pa.types.is_timestamp(decoded.schema.field(name).type)
         column, right = (
-            table[name].cast(pa.int64()) if times else table[name] for table in (found, expected)
+            table[name].cast(pa.int64()) if times else table[name] for table in (decoded, expected)
         )
         assert column.to_pylist() == right.to_pylist(), name
 
 
 @given(captures(), st.sampled_from([1, 2, 7, 1 << 30]), SIZES, st.randoms())
 def test_every_column_is_that_of_a_tracker_for_each_flow(files, flows, sizes, rng):
-    (share,), end = dealt(files, flows=flows, tasks=1, rng=rng)
+    (share,), end = shuffled_shares(files, flows=flows, tasks=1, rng=rng)
     assert_same(share, end, **sizes)
 
 
@@ -296,9 +311,9 @@ def test_any_segments_give_every_column_of_a_tracker_for_each_flow(rows, size, e
 
 @given(captures(), st.integers(1, 4), st.sampled_from([2, 7, 1 << 30]), st.randoms())
 def test_any_partitioning_gives_the_rows_of_one_reader(files, tasks, flows, rng):
-    shares, end = dealt(files, flows=flows, tasks=tasks, rng=rng)
-    found = [batch for share in shares for batch in packet_batches(share, end_ns=end)]
-    assert rows_of(found) == single(files)
+    shares, end = shuffled_shares(files, flows=flows, tasks=tasks, rng=rng)
+    decoded = [batch for share in shares for batch in packet_batches(share, end_ns=end)]
+    assert rows_of(decoded) == single(files)
 
 
 @st.composite
@@ -313,7 +328,7 @@ def long_flows(draw: st.DrawFn) -> list[bytes]:
             talk.send(draw(st.binary(min_size=1, max_size=30)), by_client=by_client)
         talk.send(draw(st.sampled_from(PACKETS)), by_client=by_client)
         if draw(st.sampled_from([False] * 9 + [True])):
-            # A packet that begins with the bytes of others: cuts within it are none.
+            # A packet whose body begins with other packets: no boundary belongs there.
             body = (ACK + CP + EC) * 3 + PACKETS[3]
             outer = h.user_message(properties=h.properties_header(body=body))
             at = outer.index(ACK)
@@ -327,83 +342,91 @@ def long_flows(draw: st.DrawFn) -> list[bytes]:
     return [c.pcapng_bytes(frames[:cut]), c.pcapng_bytes(frames[cut:])]
 
 
-def planned(share: list[Any], piece_size: int) -> dict[int, list[Cut]]:
-    """The cuts of a task's flows that all checks confirm."""
-    cuts: dict[int, list[Cut]] = defaultdict(list)
-    for flow, cut in find_cuts(heads(share), piece_size):
-        cuts[flow].append(cut)
+def candidates(share: list[Any], chunk_size: int) -> dict[int, list[ChunkBoundary]]:
+    """The boundaries of a task's flows before they are checked."""
+    boundaries: dict[int, list[ChunkBoundary]] = defaultdict(list)
+    for flow, boundary in find_boundaries(segment_headers(share), chunk_size):
+        boundaries[flow].append(boundary)
+    return boundaries
+
+
+def planned(share: list[Any], chunk_size: int) -> dict[int, list[ChunkBoundary]]:
+    """The boundaries of a task's flows that all checks confirm."""
+    boundaries = candidates(share, chunk_size)
     while True:
-        bad = defaultdict(set)
-        for flow, piece, good in check_pieces(share, cuts):
-            if not good:
-                bad[flow].add(piece)
-        if not bad:
-            return cuts
-        cuts = without_bad(cuts, bad)
+        failed = defaultdict(set)
+        for flow, number, matches in check_chunks(share, boundaries):
+            if not matches:
+                failed[flow].add(number)
+        if not failed:
+            return boundaries
+        boundaries = without_failed(boundaries, failed)
 
 
-def piecewise(share: list[Any], cuts: dict[int, list[Cut]], rng: random.Random) -> list[Any]:
-    """The batches of the pieces, in any order."""
-    rows = [row for batch in share for row in batch.to_pylist()]
-    places = iter(rows)
-    parts = [[next(places) for _ in datagrams] for _, _, _, _, datagrams in pieces(Segments(share), cuts)]
-    assert not list(places)
-    rng.shuffle(parts)
-    return [batch_of(part) for part in parts]
+def chunk_batches(
+    share: list[Any], boundaries: dict[int, list[ChunkBoundary]], rng: random.Random
+) -> list[Any]:
+    """The batches of the chunks, in any order."""
+    rows = iter([row for batch in share for row in batch.to_pylist()])
+    rows_of_chunks = [[next(rows) for _ in chunk.segments] for chunk in chunks(Segments(share), boundaries)]
+    assert not list(rows)
+    rng.shuffle(rows_of_chunks)
+    return [batch_of(chunk_rows) for chunk_rows in rows_of_chunks]
 
 
-def checked_by_trackers(share: list[Any], cuts: Cuts) -> list[tuple[int, int, bool]]:
-    """What trackers tell of the ends of pieces."""
-    segments, told = Segments(share), []
-    for flow, number, saved, last, datagrams in pieces(segments, cuts):
-        tracker = Tracker(ports=(), lint=False, locate=segments.place)
-        if saved is not None:
-            tracker.resume(saved)
-        for datagram in datagrams:
-            list(tracker.feed(datagram))
-        if not last:
-            told.append((flow, number, tracker.save() == cuts[flow][number].saved))
-    return told
+def checked_by_trackers(share: list[Any], boundaries: ChunkBoundaries) -> list[tuple[int, int, bool]]:
+    """The results of trackers at the ends of chunks."""
+    segments, checks = Segments(share), []
+    for chunk in chunks(segments, boundaries):
+        tracker = Tracker(ports=(), lint=False, place=segments.locate)
+        if chunk.checkpoint is not None:
+            tracker.resume(chunk.checkpoint)
+        for segment in chunk.segments:
+            list(tracker.feed(segment))
+        if not chunk.is_last:
+            matches = tracker.save() == boundaries[chunk.flow][chunk.number].checkpoint
+            checks.append((chunk.flow, chunk.number, matches))
+    return checks
 
 
 @given(st.lists(long_flows(), min_size=1, max_size=2), st.sampled_from([1, 2000]), SIZES, st.randoms())
-def test_pieces_are_checked_as_by_trackers_and_give_every_column(captured, piece_size, sizes, rng):
+def test_chunks_are_checked_as_by_trackers_and_give_every_column(captured, chunk_size, sizes, rng):
     share, end = [], 0
     for flow, files in enumerate(captured):
-        (batches,), ended = dealt(files, flows=1, tasks=1, rng=rng)
-        place = batches[0].schema.get_field_index("flow") if batches else 0
-        numbered = (b.set_column(place, "flow", pa.array([flow] * b.num_rows, pa.int64())) for b in batches)
+        (batches,), ended = shuffled_shares(files, flows=1, tasks=1, rng=rng)
+        column = batches[0].schema.get_field_index("flow") if batches else 0
+        numbered = (b.set_column(column, "flow", pa.array([flow] * b.num_rows, pa.int64())) for b in batches)
         share += numbered
         end = max(end, ended)
-    cuts: dict[int, list[Cut]] = defaultdict(list)
-    for flow, cut in find_cuts(heads(share), piece_size):
-        cuts[flow].append(cut)
+    boundaries = candidates(share, chunk_size)
     with ExitStack() as stack:
         for name, size in sizes.items():
             stack.enter_context(mock.patch.object(row_buffer, name, size))
-        told = list(check_pieces(share, cuts))
-    assert told == checked_by_trackers(share, cuts)
-    assert_same(share, end, cuts, **sizes)
+        checks = list(check_chunks(share, boundaries))
+    assert checks == checked_by_trackers(share, boundaries)
+    assert_same(share, end, boundaries, **sizes)
 
 
 @given(long_flows(), st.sampled_from([1, 2000, 8000]), st.sampled_from([1, 1 << 30]), st.randoms())
-def test_pieces_of_a_flow_give_the_rows_of_the_whole(files, piece_size, flows, rng):
-    (share,), end = dealt(files, flows=flows, tasks=1, rng=rng)
-    cuts = planned(share, piece_size)
-    parts = piecewise(share, cuts, rng)
-    assert len(parts) == 1 + sum(map(len, cuts.values()))
-    found = [batch for part in parts for batch in packet_batches([part], end_ns=end, cuts=cuts)]
-    assert rows_of(found) == single(files)
+def test_chunks_of_a_flow_give_the_rows_of_the_whole(files, chunk_size, flows, rng):
+    (share,), end = shuffled_shares(files, flows=flows, tasks=1, rng=rng)
+    boundaries = planned(share, chunk_size)
+    shares = chunk_batches(share, boundaries, rng)
+    assert len(shares) == 1 + sum(map(len, boundaries.values()))
+    decoded = [
+        batch for chunk in shares for batch in packet_batches([chunk], end_ns=end, boundaries=boundaries)
+    ]
+    assert rows_of(decoded) == single(files)
 
 
-def test_a_flow_in_order_is_cut_about_every_so_many_bytes():
+def test_a_flow_in_order_is_divided_about_every_so_many_bytes():
     talk = c.TcpConversation().handshake().send(EC).send(EC, by_client=False)
     for _ in range(100):
         talk.send(PACKETS[3]).send(ACK, by_client=False)
     files = [c.pcapng_bytes(talk.close().frames)]
-    (share,), _ = dealt(files, flows=1, tasks=1, rng=random.Random(1))
-    cuts = planned(share, 20_000)
-    assert len(cuts[0]) == sum(map(len, talk.sent.values())) // 20_000 - 1
+    (share,), _ = shuffled_shares(files, flows=1, tasks=1, rng=random.Random(1))
+    boundaries = planned(share, 20_000)
+    assert len(boundaries[0]) == sum(map(len, talk.sent.values())) // 20_000 - 1
 
 
 def test_no_connection_begins_beside_the_tracker_once_a_time_is_wild():
@@ -427,7 +450,7 @@ def test_flows_in_order_go_to_no_tracker():
     for talk in talks:
         talk.handshake().send(EC).send(PACKETS[3]).send(ACK, by_client=False).wait(10**9).send(ACK).close()
     files = [c.pcapng_bytes(c.merged(*(talk.frames for talk in talks)))]
-    (share,), end = dealt(files, flows=1 << 30, tasks=1, rng=random.Random(1))
+    (share,), end = shuffled_shares(files, flows=1 << 30, tasks=1, rng=random.Random(1))
     decoder = FlowDecoder(BatchMaker([BY_NAME["kind"]], Filter(()), 100, None), end_ns=end)
     assert sum(batch.num_rows for batch in decoder.batches(share)) == 30 * 4
     assert decoder.handed == 0

@@ -1,6 +1,6 @@
 """A real cluster for the tests: a master and two workers as processes on this machine.
 
-What the executors know of the library is what is shipped to them as a zip file, as on any cluster.
+The executors import the library from the zip file shipped to them, as on any cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ START_SECONDS = 60
 
 @pytest.hookimpl(tryfirst=True)  # xdist looks at the marks in a hook of this name
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where tests are shared among processes (``--dist loadgroup``), one has the cluster for all."""
+    """Run all tests of the cluster in one process where tests are distributed (``--dist loadgroup``)."""
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
             if "cluster" in getattr(item, "fixturenames", ()):
@@ -41,8 +41,8 @@ class Cluster:
 
     Attributes:
         master: its address for Spark, ``spark://...``.
-        package: the zip file with the library, to be shipped.
-        folder: where its processes write.
+        package: the zip file with the library, for ``--py-files``.
+        folder: the working folder of its processes.
     """
 
     master: str
@@ -58,7 +58,7 @@ def free_port() -> int:
 
 
 def package(folder: Path) -> Path:
-    """The library as a zip file for ``--py-files``."""
+    """Return the library as a zip file for ``--py-files``, with all subpackages."""
     path = folder / "msmqwire.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("msmqwire", "spark_udfs"):
@@ -95,8 +95,8 @@ def wait_for_workers(status: str, processes: list[subprocess.Popen[bytes]], fold
         if any(process.poll() is not None for process in processes):
             break
         try:
-            with urllib.request.urlopen(status, timeout=5) as answer:
-                if json.load(answer)["aliveworkers"] == WORKERS:
+            with urllib.request.urlopen(status, timeout=5) as response:
+                if json.load(response)["aliveworkers"] == WORKERS:
                     return
         except OSError:
             pass
@@ -140,7 +140,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def settings(cluster: Cluster) -> dict[str, str]:
-    """What a driver of the cluster is configured with."""
+    """The configuration of a driver of the cluster."""
     return {
         "spark.master": cluster.master,
         "spark.submit.pyFiles": str(cluster.package),
@@ -160,7 +160,7 @@ def settings(cluster: Cluster) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def spark(cluster: Cluster) -> Iterator[Any]:
-    """A session on the cluster that knows the data source and the functions."""
+    """A session on the cluster with the data source and the functions."""
     from pyspark.sql import SparkSession
 
     import spark_udfs

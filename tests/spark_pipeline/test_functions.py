@@ -19,24 +19,24 @@ RAW = [MESSAGE, h.establish_connection(), h.ping(), MESSAGE[:100], b"", None]
 
 
 def test_parse_gives_the_columns_of_a_capture():
-    found = f.parse_raw(pa.array(RAW)).to_pylist()
-    assert found[5] is None
+    rows = f.parse_raw(pa.array(RAW)).to_pylist()
+    assert rows[5] is None
     kinds = ["UserMessage", "EstablishConnection", "Ping", "Malformed", "Malformed"]
-    assert [row["kind"] for row in found[:5]] == kinds
-    assert [row["size"] for row in found[:5]] == [len(raw) for raw in RAW[:5]]
+    assert [row["kind"] for row in rows[:5]] == kinds
+    assert [row["size"] for row in rows[:5]] == [len(raw) for raw in RAW[:5]]
     fields = msmqwire.parse(MESSAGE)
-    assert found[0]["label"] == "label"
-    assert found[0]["body"] == BODY.encode()
-    assert found[0]["message_id"] == fields.UserHeader.MessageID
-    assert found[0]["user_sequence"] == fields.SessionHeader.UserMsgSequenceNumber
-    assert found[0]["error"] is None
+    assert rows[0]["label"] == "label"
+    assert rows[0]["body"] == BODY.encode()
+    assert rows[0]["message_id"] == fields.UserHeader.MessageID
+    assert rows[0]["user_sequence"] == fields.SessionHeader.UserMsgSequenceNumber
+    assert rows[0]["error"] is None
     with pytest.raises(msmqwire.MalformedPacket) as raised:
         msmqwire.parse(MESSAGE[:100])
     error = raised.value
-    assert (found[3]["error"], found[3]["error_path"], found[3]["error_offset"]) == (
+    assert (rows[3]["error"], rows[3]["error_path"], rows[3]["error_offset"]) == (
         error.why, error.path, error.offset,
     )  # fmt: skip
-    assert found[3]["label"] is None
+    assert rows[3]["label"] is None
 
 
 def test_the_struct_has_all_columns_but_those_of_a_capture():
@@ -48,12 +48,12 @@ def test_the_struct_has_all_columns_but_those_of_a_capture():
 def test_parse_of_another_protocol():
     raw = pa.array([h.ping(cookie=7), h.remote_read_message(), MESSAGE, h.ping(), h.ping(), h.ping()])
     protocols = pa.array(["ping", "remote_read", None, None, "session", "smtp"])
-    found = f.parse_raw(raw, protocols).to_pylist()
-    assert [row["kind"] for row in found] == [
+    rows = f.parse_raw(raw, protocols).to_pylist()
+    assert [row["kind"] for row in rows] == [
         "Ping", "RemoteReadMessage", "UserMessage", "Ping", "Malformed", "Malformed",
     ]  # fmt: skip
-    assert found[0]["ping_cookie"] == 7
-    assert found[5]["error"] == "'smtp' is none of session, ping, remote_read"
+    assert rows[0]["ping_cookie"] == 7
+    assert rows[5]["error"] == "'smtp' is none of session, ping, remote_read"
 
 
 def test_kinds():
@@ -62,32 +62,32 @@ def test_kinds():
 
 
 def test_pings():
-    found = f.ping_raw(pa.array([h.ping(cookie=9), h.ping()[:-1], None])).to_pylist()
-    assert found[0] == {
+    rows = f.ping_raw(pa.array([h.ping(cookie=9), h.ping()[:-1], None])).to_pylist()
+    assert rows[0] == {
         "ping_cookie": 9, "ping_refused": False, "qm_guid": "557358d1-9150-9595-4997-b6e611ea26c6",
         "error": None, "error_path": None, "error_offset": None,
     }  # fmt: skip
-    assert found[1]["ping_cookie"] is None
-    assert found[1]["error_offset"] == 23
-    assert found[2] is None
+    assert rows[1]["ping_cookie"] is None
+    assert rows[1]["error_offset"] == 23
+    assert rows[2] is None
 
 
 FINDINGS = [lint(raw, protocol="ping" if raw == h.ping() else "session") for raw in RAW[:5]]
 
 
 def test_findings():
-    found = f.lint_raw(pa.array(RAW)).to_pylist()
-    assert found == [*([one.to_json() for one in findings] for findings in FINDINGS), None]
-    assert found[0]
-    assert not found[2]
-    assert found[3]
+    results = f.lint_raw(pa.array(RAW)).to_pylist()
+    assert results == [*([finding.to_json() for finding in findings] for findings in FINDINGS), None]
+    assert results[0]
+    assert not results[2]
+    assert results[3]
 
 
 def test_body_texts():
     bodies = [BODY.encode(), "wide".encode("utf-16-le"), b"\xff\xfe\x00\xd8", b"\x07\0\0\0", None, b""]
     types = [0, 8, 8, 3, 3, None]
-    found = f.body_text(pa.array(bodies), pa.array(types, pa.int64())).to_pylist()
-    assert found == ["hé", "wide", "\ufeff\ufffd", "7", None, ""]
+    texts = f.body_text(pa.array(bodies), pa.array(types, pa.int64())).to_pylist()
+    assert texts == ["hé", "wide", "\ufeff\ufffd", "7", None, ""]
 
 
 def test_format_names():
@@ -99,8 +99,8 @@ def test_format_names():
         "nonsense",
         None,
     ]
-    found = f.format_name(pa.array(names)).to_pylist()
-    direct, private, multiple, multicast, wrong, nothing = found
+    parts = f.format_name(pa.array(names)).to_pylist()
+    direct, private, multiple, multicast, wrong, nothing = parts
     assert {name: value for name, value in direct.items() if value is not None} == {
         "kind": "direct", "protocol": "OS", "address": "host", "host": "host", "queue": "orders",
         "private": True, "journal": True, "canonical": "DIRECT=OS:host\\PRIVATE$\\orders;JOURNAL",
@@ -123,10 +123,9 @@ def test_from_sql(spark):
         " msmq_parse(raw, 'ping').kind AS other, p.sent_time IS NOT NULL AS sent"
         " FROM (SELECT raw, msmq_parse(raw) AS p FROM packets)"
     ).collect()
-    found = [tuple(row) for row in rows]
     guid = "557358d1-9150-9595-4997-b6e611ea26c6"
     counts = [len(findings) for findings in FINDINGS]
-    assert found == [
+    assert [tuple(row) for row in rows] == [
         ("label", "UserMessage", "UserMessage", "hé", counts[0], None, "Malformed", True),
         (None, "EstablishConnection", "EstablishConnection", None, counts[1], None, "Malformed", False),
         (None, "Ping", "Ping", None, counts[2], guid, "Ping", False),

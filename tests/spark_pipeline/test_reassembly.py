@@ -1,4 +1,4 @@
-"""Reassembly on a cluster: the packets of one reader, whatever is split, rotated or cut where."""
+"""Reassembly on a cluster: the packets of one reader, however files and connections are divided."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = h.user_message(session=h.session_header(), properties=h.properties_heade
 
 
 def frames() -> list[Frame]:
-    """A long connection, many short ones on ports that are used again, and pings; in bad order, with loss."""
+    """A long connection, many short ones on reused ports, and pings; with disorder and loss."""
     long = c.TcpConversation().handshake().send(EC).send(EC, by_client=False)
     for _ in range(60):
         long.send(MESSAGE).send(ACK, by_client=False)
@@ -40,23 +40,23 @@ def frames() -> list[Frame]:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Three files of one rotating capture, one of them pcap and two pcapng."""
-    folder, found = tmp_path_factory.mktemp("captures"), frames()
-    third = len(found) // 3
-    parts = [found[:third], found[third : 2 * third], found[2 * third :]]
-    for number, part in enumerate(parts):
-        data = c.pcap_bytes(part, nanoseconds=True) if number == 1 else c.pcapng_bytes(part)
+    folder, captured = tmp_path_factory.mktemp("captures"), frames()
+    third = len(captured) // 3
+    groups = [captured[:third], captured[third : 2 * third], captured[2 * third :]]
+    for number, group in enumerate(groups):
+        data = c.pcap_bytes(group, nanoseconds=True) if number == 1 else c.pcapng_bytes(group)
         (folder / f"part-{number}.pcap").write_bytes(data)
     return [str(path) for path in sorted(folder.iterdir())]
 
 
 def rows_of(batches: Iterator[Any] | list[Any]) -> list[tuple[object, ...]]:
-    """All rows in a fixed order, times in microseconds; without what numbers connections and frames."""
+    """All rows in a fixed order, times in microseconds; without the numbers of connections and frames."""
     rows: list[tuple[object, ...]] = []
     for batch in batches:
         names = [name for name in batch.schema.names if name not in ("stream", "frame", "frame_offset")]
         columns = [batch.column(name) for name in names]
-        at = names.index("time")
-        columns[at] = columns[at].cast(pa.timestamp("us", "UTC"), safe=False)
+        time = names.index("time")
+        columns[time] = columns[time].cast(pa.timestamp("us", "UTC"), safe=False)
         rows += zip(*(column.to_pylist() for column in columns), strict=True)
     return sorted(rows, key=repr)
 
@@ -64,13 +64,13 @@ def rows_of(batches: Iterator[Any] | list[Any]) -> list[tuple[object, ...]]:
 def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
     from spark_udfs.reassembly.packets import packets
 
-    found = packets(spark, files, partitions=5, split_size=40_000).toArrow()
-    assert rows_of(found.to_batches()) == rows_of(msmqwire.read_capture(files).to_batches())
-    assert found.column("frame").null_count == found.num_rows
-    is_ping = pa.compute.equal(found.column("kind"), "Ping")
+    table = packets(spark, files, partitions=5, split_size=40_000).toArrow()
+    assert rows_of(table.to_batches()) == rows_of(msmqwire.read_capture(files).to_batches())
+    assert table.column("frame").null_count == table.num_rows
+    is_ping = pa.compute.equal(table.column("kind"), "Ping")
     assert pa.compute.sum(is_ping).as_py() == 5
-    assert found.column("stream").null_count == 5
-    offsets = set(zip(*(found.column(name).to_pylist() for name in ("file", "frame_offset")), strict=True))
+    assert table.column("stream").null_count == 5
+    offsets = set(zip(*(table.column(name).to_pylist() for name in ("file", "frame_offset")), strict=True))
     for file, offset in offsets:
         head = Path(file).read_bytes()[offset : offset + 4]
         # A record of pcap begins with its time in seconds, a block of pcapng with its type.
@@ -78,30 +78,30 @@ def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
 
 
 def test_a_long_connection_is_many_tasks_with_the_same_packets(spark, files):
-    from spark_udfs.reassembly.arrange import arrange
     from spark_udfs.reassembly.packets import packets_of
+    from spark_udfs.reassembly.shuffle import load_flows
 
-    found = arrange(spark, files, piece_size=20_000)
-    (cuts,) = found.cuts.values()
-    assert len(cuts) >= 3
+    flows = load_flows(spark, files, piece_size=20_000)
+    (boundaries,) = flows.boundaries.values()
+    assert len(boundaries) >= 3
     columns = ["time", "src", "kind", "size", "label", "error", "body"]
-    rows = packets_of(found, columns=columns, body_limit=10, partitions=4).toArrow()
+    rows = packets_of(flows, columns=columns, body_limit=10, partitions=4).toArrow()
     expected = msmqwire.read_capture(files, columns=columns, body_limit=10)
     assert rows.schema.names == columns
     assert rows_of(rows.to_batches()) == rows_of(expected.to_batches())
-    pieces = found.arranged(4).groupBy("flow").agg({"piece": "max"}).collect()
-    assert sorted(row["max(piece)"] for row in pieces)[-1] == len(cuts)
+    chunks = flows.shuffled(4).groupBy("flow").agg({"chunk": "max"}).collect()
+    assert sorted(row["max(chunk)"] for row in chunks)[-1] == len(boundaries)
 
 
-def test_a_damaged_file_is_told(spark, files, tmp_path):
+def test_a_damaged_file_is_reported(spark, files, tmp_path):
     from spark_udfs.reassembly.packets import packets
 
-    cut = tmp_path / "cut.pcap"
-    cut.write_bytes(Path(files[0]).read_bytes()[:-5])
-    rows = packets(spark, [cut], columns=["file", "kind", "error"])
-    told = [tuple(row) for row in rows.collect() if row.kind == "Skipped" and row.error.startswith("byte ")]
-    assert [row[0] for row in told] == [str(cut)]
-    assert "the file ends within" in told[0][2]
+    truncated = tmp_path / "truncated.pcap"
+    truncated.write_bytes(Path(files[0]).read_bytes()[:-5])
+    rows = packets(spark, [truncated], columns=["file", "kind", "error"])
+    damage = [tuple(row) for row in rows.collect() if row.kind == "Skipped" and row.error.startswith("byte ")]
+    assert [row[0] for row in damage] == [str(truncated)]
+    assert "the file ends within" in damage[0][2]
 
 
 def test_a_column_that_there_is_not(spark, files):

@@ -1,4 +1,4 @@
-"""The table of sessions: what a row says, and that it says the same whoever makes it."""
+"""The table of sessions: its cells, and that one task and many make the same rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
-from spark_udfs.jobs.sessions import SESSION_SCHEMA, session_batches, session_rows
-from tests.property.test_spark_reassembly import captures, dealt
+from spark_udfs.jobs.sessions import session_rows
+from spark_udfs.source.session_reader import session_batches
+from spark_udfs.source.session_table import SESSION_SCHEMA
+from tests.property.test_spark_reassembly import captures, shuffled_shares
 from tests.support import captures as c
 from tests.support import handmade as h
 
@@ -71,7 +73,8 @@ def test_a_whole_session(tmp_path):
     assert row["client_payload_bytes"] == len(talk.sent[True])
     assert row["server_payload_bytes"] == len(talk.sent[False])
     segments = [frame.segment for frame in talk.frames]
-    assert row["client_segments"] == sum(one is not None and one.src[1] == 50_000 for one in segments)
+    from_client = [segment for segment in segments if segment is not None and segment.src[1] == 50_000]
+    assert row["client_segments"] == len(from_client)
     zero = ["malformed_packets", "skipped_bytes", "repeated_bytes", "conflicting_bytes", "lost_bytes"]
     assert {row[f"{side}_{name}"] for side in ("client", "server") for name in zero} == {0}
 
@@ -122,8 +125,8 @@ def test_handshakes(tmp_path):
     talks[0].send(EC).send(refused, by_client=False)
     talks[1].send(EC)
     rows = table(tmp_path, c.pcapng_bytes(c.merged(*(talk.close().frames for talk in talks))))
-    found = {row["client_port"]: row["handshake"] for row in rows}
-    assert found == {5000: "refused", 5001: "incomplete", 5002: "none seen"}
+    handshakes = {row["client_port"]: row["handshake"] for row in rows}
+    assert handshakes == {5000: "refused", 5001: "incomplete", 5002: "none seen"}
 
 
 def test_connections_on_other_ports(tmp_path):
@@ -144,30 +147,30 @@ def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=captures(), tasks=st.integers(1, 4), rng=st.randoms())
 def test_any_partitioning_gives_the_same_sessions(tmp_path, files, tasks, rng):
-    shares, end = dealt(files, flows=1 << 30, tasks=tasks, rng=rng)
+    shares, end = shuffled_shares(files, flows=1 << 30, tasks=tasks, rng=rng)
     rows = [row for share in shares for row in session_rows(share, end_ns=end)]
     assert without_names(rows) == without_names(table(tmp_path, *files))
 
 
 def without_names(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Rows in a fixed order, without what the two readers number and name in their own ways."""
+    """Rows in a fixed order, without the numbers and names that differ between the two readers."""
     kept = [name for name in SESSION_SCHEMA.names if name not in ("flow", "file")]
     return sorted(repr([row.get(name) for name in kept]) for row in rows)
 
 
 def test_on_a_cluster(spark, tmp_path):
     from spark_udfs.jobs.sessions import sessions_of
-    from spark_udfs.reassembly.arrange import arrange
+    from spark_udfs.reassembly.shuffle import load_flows
 
     talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(9)]
     frames = c.merged(*(talk.send(EXPRESS).close().frames for talk in talks))
     frames = c.disorder(frames, random.Random(3), reorder=0.1, drop=0.02, duplicate=0.1)
     half = len(frames) // 2
-    one = table(tmp_path, c.pcapng_bytes(frames[:half]), c.pcapng_bytes(frames[half:]))
-    rows = sessions_of(arrange(spark, tmp_path, piece_size=None), partitions=4).collect()
+    expected = table(tmp_path, c.pcapng_bytes(frames[:half]), c.pcapng_bytes(frames[half:]))
+    rows = sessions_of(load_flows(spark, tmp_path, piece_size=None), partitions=4).collect()
     assert len(rows) == 9
-    found = sorted((row.asDict() for row in rows), key=lambda row: row["client_port"])
-    for row, same in zip(found, sorted(one, key=lambda row: row["client_port"]), strict=True):
+    rows = sorted((row.asDict() for row in rows), key=lambda row: row["client_port"])
+    for row, same in zip(rows, sorted(expected, key=lambda row: row["client_port"]), strict=True):
         assert {name: row[name] for name in row if name not in ("first", "last")} == {
             name: same[name] for name in same if name not in ("first", "last")
         }
@@ -176,17 +179,17 @@ def test_on_a_cluster(spark, tmp_path):
 def test_the_data_source_gives_the_same_table(spark, tmp_path):
     """All columns, and some of them."""
     talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(3)]
-    one = c.pcapng_bytes(c.merged(*(talk.send(EXPRESS).close().frames for talk in talks)))
-    wanted = table(tmp_path, one)
+    data = c.pcapng_bytes(c.merged(*(talk.send(EXPRESS).close().frames for talk in talks)))
+    expected = table(tmp_path, data)
     read = spark.read.format("msmq").option("read", "sessions")
-    found = read.load(f"{tmp_path}/*")
-    assert found.columns == SESSION_SCHEMA.names
-    names = [name for name in found.columns if name not in ("first", "last")]
+    sessions = read.load(f"{tmp_path}/*")
+    assert sessions.columns == SESSION_SCHEMA.names
+    names = [name for name in sessions.columns if name not in ("first", "last")]
 
-    def told(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    def comparable(rows: Iterable[Any]) -> list[dict[str, Any]]:
         picked = ({name: row[name] for name in names} for row in rows)
         return sorted(picked, key=lambda row: row["client_port"])
 
-    assert told(found.collect()) == told(wanted)
+    assert comparable(sessions.collect()) == comparable(expected)
     some = read.schema("ended string, client_port int").load(f"{tmp_path}/*")
     assert sorted(map(tuple, some.collect())) == [("fin", 5000), ("fin", 5001), ("fin", 5002)]

@@ -29,7 +29,7 @@ def session(port: int, messages: int = 12, *, close: bool = True, **options: Any
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture of three connections in three files, one of them compressed; a packet goes over each edge."""
+    """A capture of three connections in three files, one compressed; packets cross the ends of files."""
     folder = tmp_path_factory.mktemp("captures")
     frames = c.merged(*(session(50_000 + n, 30, start_ns=c.START_NS + n * 100_000).frames for n in range(3)))
     frames = c.disorder(frames, random.Random(1), reorder=0.1)
@@ -45,8 +45,8 @@ def expected(paths: Any, *names: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
 
 
-def collected(frame: Any) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
+def collected(table: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in table.collect()), key=repr)
 
 
 NAMES = ("kind", "src_port", "dst_port", "label", "size", "body", "error")
@@ -54,37 +54,37 @@ NAMES = ("kind", "src_port", "dst_port", "label", "size", "body", "error")
 
 @pytest.mark.parametrize("split", ["0", "4k", "128m"])
 def test_the_packets_of_rotating_files(spark: Any, folder: Path, split: str) -> None:
-    found = spark.read.format("msmq").option("splitSize", split).load(f"{folder}/*")
-    wanted = expected(sorted(folder.iterdir()), *NAMES)
-    assert collected(found.select(*NAMES)) == wanted
-    assert sum(row[0] == "UserMessage" for row in wanted) == 90
-    assert found.rdd.getNumPartitions() == {"0": 3, "128m": 1}.get(split, found.rdd.getNumPartitions())
-    assert split != "4k" or found.rdd.getNumPartitions() > 10
+    table = spark.read.format("msmq").option("splitSize", split).load(f"{folder}/*")
+    rows = expected(sorted(folder.iterdir()), *NAMES)
+    assert collected(table.select(*NAMES)) == rows
+    assert sum(row[0] == "UserMessage" for row in rows) == 90
+    assert table.rdd.getNumPartitions() == {"0": 3, "128m": 1}.get(split, table.rdd.getNumPartitions())
+    assert split != "4k" or table.rdd.getNumPartitions() > 10
 
 
 def test_executors_use_what_was_shipped(spark: Any, cluster: Any) -> None:
-    def places(_: Any) -> list[str]:
+    def module_files(_: Any) -> list[str]:
         import msmqwire
         import spark_udfs
 
         return [msmqwire.__file__, spark_udfs.__file__]
 
-    found = set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(places).collect())
-    assert {place for place in found if f"/{cluster.package.name}/" not in place} == set()
+    modules = set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(module_files).collect())
+    assert {path for path in modules if f"/{cluster.package.name}/" not in path} == set()
 
 
 def test_files_in_the_order_given_and_columns(spark: Any, folder: Path) -> None:
     """Several paths, one of them a pattern; the option has the columns, raw too."""
     read = spark.read.format("msmq").option("columns", "file,frame,kind,raw")
-    found = read.load([f"{folder}/a-1.*", f"{folder}/a-[23].*"])
-    assert found.columns == ["file", "frame", "kind", "raw"]
-    assert collected(found) == expected(sorted(folder.iterdir()), *found.columns)
-    assert collected(read.load(f"{folder}/a-1.pcap,{folder}/a-2.*,{folder}/a-3.*")) == collected(found)
+    table = read.load([f"{folder}/a-1.*", f"{folder}/a-[23].*"])
+    assert table.columns == ["file", "frame", "kind", "raw"]
+    assert collected(table) == expected(sorted(folder.iterdir()), *table.columns)
+    assert collected(read.load(f"{folder}/a-1.pcap,{folder}/a-2.*,{folder}/a-3.*")) == collected(table)
 
 
 def test_what_is_not_known_of_a_split_file(spark: Any, folder: Path) -> None:
-    found = spark.read.format("msmq").option("splitSize", "4k").load(f"{folder}/*")
-    rows = found.select("file", "frame", "stream", "src_port", "dst_port").collect()
+    table = spark.read.format("msmq").option("splitSize", "4k").load(f"{folder}/*")
+    rows = table.select("file", "frame", "stream", "src_port", "dst_port").collect()
     packed = {row.file.endswith(".gz") for row in rows if row.frame is not None}
     assert packed == {True}
     assert {row.frame for row in rows if not row.file.endswith(".gz")} == {None}
@@ -93,39 +93,39 @@ def test_what_is_not_known_of_a_split_file(spark: Any, folder: Path) -> None:
 
 
 def test_a_schema_of_some_columns_and_filters(spark: Any, folder: Path) -> None:
-    found = spark.read.format("msmq").schema("label string, kind string, time timestamp").load(f"{folder}/*")
-    wanted = found.where("kind = 'UserMessage' and label in ('50000/3', '50001/4')")
-    assert sorted(row.label for row in wanted.collect()) == ["50000/3", "50001/4"]
-    times = sorted(row.time for row in found.select("time").collect())
+    table = spark.read.format("msmq").schema("label string, kind string, time timestamp").load(f"{folder}/*")
+    matching = table.where("kind = 'UserMessage' and label in ('50000/3', '50001/4')")
+    assert sorted(row.label for row in matching.collect()) == ["50000/3", "50001/4"]
+    times = sorted(row.time for row in table.select("time").collect())
     assert len(times) == 99
     middle = times[len(times) // 2]
-    found = spark.read.format("msmq").options(pushdown="true", columns="time").load(f"{folder}/*")
-    assert found.where(found.time == middle).count() == times.count(middle)
-    assert found.where(found.time > middle).count() == sum(time > middle for time in times)
-    assert found.where(found.time <= middle).count() == sum(time <= middle for time in times)
+    table = spark.read.format("msmq").options(pushdown="true", columns="time").load(f"{folder}/*")
+    assert table.where(table.time == middle).count() == times.count(middle)
+    assert table.where(table.time > middle).count() == sum(time > middle for time in times)
+    assert table.where(table.time <= middle).count() == sum(time <= middle for time in times)
 
 
 @pytest.mark.parametrize("read", ["packets", "segments"])
 def test_segments_and_filters_that_are_not_left_to_spark(spark: Any, folder: Path, read: str) -> None:
-    found = spark.read.format("msmq").options(read=read, pushdown="true").load(f"{folder}/*")
+    table = spark.read.format("msmq").options(read=read, pushdown="true").load(f"{folder}/*")
     where = "src = '10.0.0.2' and src_port = 1801 and dst_port in (50000, 50002) and transport = 'tcp'"
-    wanted = found.where(where)
-    plan = wanted._jdf.queryExecution().optimizedPlan().toString()
+    filtered = table.where(where)
+    plan = filtered._jdf.queryExecution().optimizedPlan().toString()
     assert "isnotnull(src" in plan  # left to Spark
     assert not any(value in plan for value in ("10.0.0.2", "1801", "50000", "tcp"))
-    rows = wanted.select("src", "dst_port").collect()
+    rows = filtered.select("src", "dst_port").collect()
     assert {tuple(row) for row in rows} == {("10.0.0.2", 50_000), ("10.0.0.2", 50_002)}
     everything = spark.read.format("msmq").option("read", read).load(f"{folder}/*").collect()
     assert len(rows) == sum(row.src == "10.0.0.2" and row.dst_port != 50_001 for row in everything)
 
 
 def test_two_filters_on_the_same_frame(spark: Any, folder: Path) -> None:
-    """What one query asks for does not change another."""
-    found = spark.read.format("msmq").load(f"{folder}/*")
+    """A query does not change another."""
+    table = spark.read.format("msmq").load(f"{folder}/*")
     messages, handshakes = (
-        found.where(found.kind == kind) for kind in ("UserMessage", "EstablishConnection")
+        table.where(table.kind == kind) for kind in ("UserMessage", "EstablishConnection")
     )
-    assert (messages.union(handshakes).count(), messages.count(), found.count()) == (96, 90, 99)
+    assert (messages.union(handshakes).count(), messages.count(), table.count()) == (96, 90, 99)
 
 
 def test_segments_do_not_depend_on_splits(spark: Any, folder: Path) -> None:
@@ -137,7 +137,7 @@ def test_segments_do_not_depend_on_splits(spark: Any, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good packet, a malformed one, bytes that are skipped and a good one, in a file that breaks off."""
+    """A good packet, a malformed one, skipped bytes and a good one, in a truncated file."""
     ack = h.session_ack()
     talk = c.TcpConversation().handshake().send(ack + h.base_header(0x400001) + b"junk" + ack).close()
     path = tmp_path_factory.mktemp("bad") / "bad.pcap"
@@ -147,19 +147,19 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_permissive(spark: Any, bad: Path) -> None:
     read = spark.read.format("msmq").option("columnNameOfCorruptRecord", "corrupt")
-    found = read.schema("kind string, size bigint, error string, corrupt binary").load(str(bad))
-    rows = [tuple(row) for row in found.collect()]
+    table = read.schema("kind string, size bigint, error string, corrupt binary").load(str(bad))
+    rows = [tuple(row) for row in table.collect()]
     assert [row[:2] for row in rows] == [
         ("SessionAck", 36), ("Malformed", 16), ("Skipped", 4), ("SessionAck", 36), ("Skipped", None),
     ]  # fmt: skip
     assert [row[3] for row in rows] == [None, h.base_header(0x400001), None, None, None]
     assert rows[4][2].endswith("the file ends within a record")
-    assert found.where("kind = 'SessionAck'").count() == 2
+    assert table.where("kind = 'SessionAck'").count() == 2
 
 
 def test_drop_malformed(spark: Any, bad: Path) -> None:
-    found = spark.read.format("msmq").option("MODE", "dropMalformed").load(str(bad))
-    assert [row.kind for row in found.collect()] == ["SessionAck", "SessionAck"]
+    table = spark.read.format("msmq").option("MODE", "dropMalformed").load(str(bad))
+    assert [row.kind for row in table.collect()] == ["SessionAck", "SessionAck"]
 
 
 @pytest.mark.parametrize("columns", ["label", "kind"])
@@ -197,8 +197,8 @@ def test_a_column_that_cannot_be(spark: Any, folder: Path) -> None:
 
 
 def test_a_body_limit_and_a_file_that_is_not_there(spark: Any, folder: Path) -> None:
-    found = spark.read.format("msmq").option("bodyLimit", "10").load(f"{folder}/*")
-    sizes = {(len(row.body), row.body_size >= 200) for row in found.where("body is not null").collect()}
+    table = spark.read.format("msmq").option("bodyLimit", "10").load(f"{folder}/*")
+    sizes = {(len(row.body), row.body_size >= 200) for row in table.where("body is not null").collect()}
     assert sizes == {(10, True)}
     with pytest.raises(Exception, match="no such file"):
         spark.read.format("msmq").load(f"{folder}/none-*").collect()

@@ -29,7 +29,7 @@ SECONDS = 120
 
 
 def capture(sessions: int = 3, messages: int = 30) -> list[c.Frame]:
-    """Sessions that end properly, so that nothing is left for the end of the capture."""
+    """Sessions that end properly, so that nothing remains for the end of the capture."""
     talks = []
     for number in range(sessions):
         talk = c.TcpConversation((c.CLIENT, 50_000 + number), start_ns=c.START_NS + number * 70_000, mss=400)
@@ -53,19 +53,18 @@ def reader(folder: Path, **options: str) -> MsmqStreamReader:
 
 
 def batch(stream: MsmqStreamReader, start: Any, end: Any) -> list[tuple[Any, ...]]:
-    parts = stream.partitions(start, end)
     return [
         tuple(row[name] for name in NAMES)
-        for part in parts
-        for found in stream.read(part)
-        for row in found.to_pylist()
+        for partition in stream.partitions(start, end)
+        for rows in stream.read(partition)
+        for row in rows.to_pylist()
     ]
 
 
 @pytest.mark.parametrize("split", ["0", "5k"])
 @pytest.mark.parametrize("seed", range(4))
 def test_batches_at_any_time(tmp_path: Path, seed: int, split: str) -> None:
-    """Whatever has been written when a batch is planned, and however often it is restarted."""
+    """However much has been written when a batch is planned, and however often it is restarted."""
     rng = random.Random(seed)
     frames = capture()
     cut = sorted(rng.sample(range(len(frames)), 2))
@@ -98,7 +97,7 @@ def test_a_file_that_disappears(tmp_path: Path) -> None:
     start = stream.latestOffset(stream.initialOffset())
     assert [entry["end"] for entry in start["files"].values()] == [len(data)] * 2
     (tmp_path / "1.cap").unlink()
-    later = stream.latestOffset(start)  # it had been read, and left behind by the writer
+    later = stream.latestOffset(start)  # it had been read, and the writer had moved on
     assert list(later["files"]) == [str(tmp_path / "2.cap")]
     (tmp_path / "2.cap").write_bytes(data[:-1])
     with pytest.raises(CaptureGone, match=r"2\.cap has become shorter"):
@@ -111,7 +110,7 @@ def test_a_file_that_disappears(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
-def test_what_is_cut_off_for_good_and_what_is_damaged_is_told_once(tmp_path: Path) -> None:
+def test_a_truncated_file_and_a_damaged_file_are_reported_once(tmp_path: Path) -> None:
     data = c.pcap_bytes(capture(1))
     (tmp_path / "1.cap").write_bytes(data[:-3])
     stream = reader(tmp_path)
@@ -218,7 +217,7 @@ def test_a_driver_that_is_killed_and_started_again(tmp_path: Path) -> None:
 
 
 def committed_files(sink: Path) -> list[str]:
-    """The files that the log of the sink names: others are left from writing that was killed."""
+    """The files that the log of the sink names: others are left from killed drivers."""
     log = sink / "_spark_metadata"
     names = set()
     for entry in log.iterdir():

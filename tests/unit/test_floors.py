@@ -40,6 +40,16 @@ SIDEWAYS = {
     ("cli", "fuzz"),
 }
 
+# The rooms of spark_udfs, in the same manner. `source` is the base: its schema, options and flow numbers
+# serve every room. The package itself gathers `functions` and `reassembly`; the jobs start from it.
+SPARK_FLOORS = (
+    {"java", "source"},
+    {"functions", "reassembly"},
+    {"spark_udfs"},
+    {"jobs"},
+)
+SPARK_FLOOR = {room: number for number, rooms in enumerate(SPARK_FLOORS) for room in rooms}
+
 # The package itself hands out what its parts have, and `python -m msmqwire` starts the command line.
 EXEMPT = {Path("msmqwire/__init__.py"), Path("msmqwire/__main__.py")}
 
@@ -115,11 +125,40 @@ def offences(source: str, path: Path) -> list[str]:
     return found
 
 
+def room_of(module: str) -> str:
+    """The room of a dotted module name of spark_udfs; the package itself for a name that it hands out."""
+    _, _, rest = module.partition(".")
+    room = rest.partition(".")[0]
+    return room if room in SPARK_FLOOR else "spark_udfs"
+
+
+def spark_offences(source: str, path: Path) -> list[str]:
+    """What the module of spark_udfs at this path, relative to the root, must not import."""
+    room = room_of(".".join(path.with_suffix("").parts))
+    return [
+        f"{path}:{line}: {room} (floor {SPARK_FLOOR[room]}) imports {name} (floor {SPARK_FLOOR[used]})"
+        for line, name in imports(source, path)
+        if name.partition(".")[0] == "spark_udfs"
+        and (used := room_of(name)) != room
+        and SPARK_FLOOR[used] >= SPARK_FLOOR[room]
+    ]
+
+
 @pytest.mark.parametrize("path", [path for path in MODULES if path not in EXEMPT], ids=str)
 def test_imports_go_down(path: Path) -> None:
     part = part_of(".".join(path.with_suffix("").parts))
     assert part in FLOOR, f"give {part} a floor in FLOORS"
     assert not offences((ROOT / path).read_text(encoding="utf-8"), path)
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.parts[0] == "spark_udfs"], ids=str)
+def test_imports_among_the_rooms_of_spark_udfs_go_down(path: Path) -> None:
+    assert not spark_offences((ROOT / path).read_text(encoding="utf-8"), path)
+
+
+def test_each_room_of_spark_udfs_has_a_floor() -> None:
+    rooms = {path.with_suffix("").parts[1] for path in MODULES if path.parts[0] == "spark_udfs"}
+    assert rooms - {"__init__"} == SPARK_FLOOR.keys() - {"spark_udfs"}
 
 
 def test_sideways_stays_on_its_floor_and_has_no_circle() -> None:
@@ -182,6 +221,27 @@ def test_rooms_of_the_queue_manager(path: Path) -> None:
 )
 def test_the_rule_itself(path: str, source: str, allowed: bool) -> None:
     assert (offences(source, Path("msmqwire", path)) == []) is allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "allowed"),
+    [
+        ("source/parts.py", "from .schema import TIME", True),
+        ("source/parts.py", "from spark_udfs.reassembly import packets", False),
+        ("source/parts.py", "def f():\n    from spark_udfs.jobs.sessions import main", False),
+        ("source/parts.py", "import spark_udfs", False),
+        ("functions.py", "from spark_udfs.source.schema import TIME", True),
+        ("functions.py", "from spark_udfs.reassembly.packets import packets", False),
+        ("reassembly/packets.py", "from spark_udfs.source.schema import TIME", True),
+        ("reassembly/packets.py", "if TYPE_CHECKING:\n    from spark_udfs import jobs", False),
+        ("__init__.py", "from spark_udfs.reassembly.packets import packets", True),
+        ("__init__.py", "from spark_udfs.jobs import decode", False),
+        ("jobs/decode.py", "from spark_udfs import register", True),
+        ("jobs/decode.py", "from spark_udfs.reassembly.packets import packets", True),
+    ],
+)
+def test_the_rule_of_the_rooms_itself(path: str, source: str, allowed: bool) -> None:
+    assert (spark_offences(source, Path("spark_udfs", path)) == []) is allowed
 
 
 def test_importing_msmqwire_is_light() -> None:

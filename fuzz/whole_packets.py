@@ -7,8 +7,9 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from fuzz.drawing import stands_alone, values
+from fuzz.drawing import values
 from fuzz.leaves import TEXT, Fixed
+from fuzz.references import stands_alone
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.headers.base import SIGNATURE, VERSION
 from msmqwire.packets import (
@@ -33,8 +34,6 @@ SELF_CONTAINED: Final[Mapping[str, Header]] = {
     key: schema for key, schema in SCHEMAS.items() if stands_alone(schema)
 }
 """The schemas that can be read by themselves, by key."""
-
-# -- packets ----------------------------------------------------------------------------------------
 
 _BASE: Final = {"BaseHeader.VersionNumber": VERSION, "BaseHeader.Signature": SIGNATURE}
 _MESSAGE: Final = {**_BASE, "BaseHeader.Flags.IN": 0}
@@ -89,7 +88,7 @@ def pings() -> st.SearchStrategy[Record]:
 
 
 def remote_read_messages() -> st.SearchStrategy[Record]:
-    """Messages as a remote reader gets them."""
+    """Messages as a remote reader receives them."""
     return packet(REMOTE_READ_MESSAGE)
 
 

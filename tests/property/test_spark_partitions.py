@@ -1,4 +1,4 @@
-"""What the tasks of a load make of their parts is together what one reader makes of the captures."""
+"""The rows of all partitions of a load are those of one reader of the captures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
-from spark_udfs.source.parts import Part, parts, windows_of
+from spark_udfs.source.partitions import CapturePartition, plan_partitions, plan_windows
 from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.source.segment_reader import segment_batches
 from tests.support import captures as c
@@ -27,13 +27,13 @@ from tests.support import handmade as h
 
 NAMES = tuple(packet_schema(raw=True).names)
 SCHEMA = arrow_fields(spark_schema(packet_schema(raw=True)))
-UNKNOWN = ("frame", "stream")  # of a capture that is read in parts
+UNKNOWN = ("frame", "stream")  # of a capture that is read in several partitions
 ALL = 1 << 40
 SEGMENT = ["file_index", "time_ns", "src", "src_port", "dst", "dst_port", "seq", "ack", "flags", "payload"]
 
 
 def traffic(rng: random.Random, connections: int, messages: int) -> list[c.Frame]:
-    """Sessions that run beside each other, a ping in fragments among them."""
+    """Concurrent sessions, with a fragmented ping among them."""
     talks = []
     for number in range(connections):
         start = c.START_NS + rng.randrange(40) * c.STEP_NS
@@ -63,7 +63,7 @@ def traffic(rng: random.Random, connections: int, messages: int) -> list[c.Frame
 
 @st.composite
 def captures(draw: st.DrawFn) -> list[bytes]:
-    """The files of a capture that rotates; the last may be cut, or any of them damaged."""
+    """The files of a rotating capture; the last one may be truncated."""
     rng = random.Random(draw(st.integers(0, 2**32)))
     frames = traffic(rng, draw(st.integers(1, 3)), 12)
     cuts = sorted(draw(st.lists(st.integers(0, len(frames)), max_size=3)))
@@ -87,18 +87,19 @@ def rows_of(tables: Any) -> list[dict[str, Any]]:
     return [row for batch in tables for row in batch.to_pylist()]
 
 
-def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[Part]:
-    return parts(windows_of(paths, split_size, search=False), split_size, overlap)
+def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[CapturePartition]:
+    return plan_partitions(plan_windows(paths, split_size, search=False), split_size, overlap)
 
 
 def packets(paths: Sequence[str], split_size: int, overlap: int) -> list[dict[str, Any]]:
     """The rows of all tasks, one after the other."""
     reader = PacketReader(Options(tuple(paths)), NAMES, SCHEMA)
-    return [row for part in planned(paths, split_size, overlap) for row in rows_of(reader.read(part))]
+    partitions = planned(paths, split_size, overlap)
+    return [row for partition in partitions for row in rows_of(reader.read(partition))]
 
 
 def alone(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of one reader of all files, as Spark has them, and one for each file that breaks off."""
+    """The rows of one reader of all files, as Spark has them, and one for each truncated file."""
     dissection = dissect(paths, lint=False)
     rows = rows_of(
         batch.cast(
@@ -106,9 +107,9 @@ def alone(paths: Sequence[str]) -> list[dict[str, Any]]:
         )
         for batch in batches(dissection, list(COLUMNS), batch_rows=100)
     )
-    none = dict.fromkeys(NAMES)
+    empty_row = dict.fromkeys(NAMES)
     return rows + [
-        none | {"file": error.file, "kind": "Skipped", "error": f"byte {error.offset}: {error.why}"}
+        empty_row | {"file": error.file, "kind": "Skipped", "error": f"byte {error.offset}: {error.why}"}
         for error in dissection.errors
     ]
 
@@ -120,7 +121,7 @@ def compared(rows: Sequence[dict[str, Any]], names: Sequence[str] = UNKNOWN) -> 
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
 @settings(max_examples=60)
 @given(captures(), st.integers(0, 6000))
-def test_packets_of_all_parts(files: list[bytes], split_size: int) -> None:
+def test_packets_of_all_partitions(files: list[bytes], split_size: int) -> None:
     with TemporaryDirectory() as folder:
         paths = written(folder, files)
         assert compared(packets(paths, split_size, ALL)) == compared(alone(paths))
@@ -130,10 +131,10 @@ def test_the_windows_of_a_file_are_alike_in_size_and_know_where_warm_ups_start()
     frames = [c.Frame(c.START_NS + n, bytes(984)) for n in range(100)]  # records of 1000 bytes
     with TemporaryDirectory() as folder:
         paths = written(folder, [c.pcap_bytes(frames)])
-        (windows,) = windows_of(paths, 60_000, search=False, overlap=8000)
+        (windows,) = plan_windows(paths, 60_000, search=False, overlap=8000)
         assert [window.end - window.start for window in windows] == [50_024, 50_000]
-        _, second = parts([windows], 60_000, 8000)
-        assert [(window.start, window.end) for window in second.before()] == [
+        _, second = plan_partitions([windows], 60_000, 8000)
+        assert [(window.start, window.end) for window in second.warm_up_windows()] == [
             (42_024, 48_024),
             (48_024, 50_024),
         ]
@@ -142,7 +143,7 @@ def test_the_windows_of_a_file_are_alike_in_size_and_know_where_warm_ups_start()
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
 @settings(max_examples=20)
 @given(captures())
-def test_a_single_part_knows_frames_and_streams_too(files: list[bytes]) -> None:
+def test_a_single_partition_knows_frames_and_streams_too(files: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
         paths = written(folder, files)
         assert len(planned(paths, ALL, ALL)) == 1
@@ -152,7 +153,7 @@ def test_a_single_part_knows_frames_and_streams_too(files: list[bytes]) -> None:
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
 @settings(max_examples=60)
 @given(captures(), st.integers(0, 6000))
-def test_segments_of_all_parts(files: list[bytes], split_size: int) -> None:
+def test_segments_of_all_partitions(files: list[bytes], split_size: int) -> None:
     with TemporaryDirectory() as folder:
         paths = written(folder, files)
         decoder, expected = IpDecoder(), list[tuple[Any, ...]]()
@@ -165,17 +166,17 @@ def test_segments_of_all_parts(files: list[bytes], split_size: int) -> None:
                     ]
             except CaptureError as error:
                 expected.append((index, *[None] * 5, 0, 0, 0, error.why.encode()))
-        found = [
+        rows = [
             tuple(row.values())
-            for part in planned(paths, split_size, ALL)
-            for batch in segment_batches(part)
+            for partition in planned(paths, split_size, ALL)
+            for batch in segment_batches(partition)
             for row in batch.select(SEGMENT).to_pylist()
         ]
-        assert found == expected
+        assert rows == expected
 
 
-def test_a_packet_whose_segments_stand_on_both_sides_of_a_cut_in_the_wrong_order() -> None:
-    """The first segment comes after the cut, the second before it."""
+def test_a_packet_whose_segments_stand_on_both_sides_of_a_split_in_the_wrong_order() -> None:
+    """The first segment comes after the split, the second before it."""
     talk = c.TcpConversation().handshake().send(h.establish_connection())
     talk.mss = 500
     talk.send(h.user_message(properties=h.properties_header(body=bytes(700))), acknowledged=False)

@@ -1,0 +1,121 @@
+"""The queries that `spark` measures, in the process that runs Spark.
+
+    python benchmarks/spark_queries.py CORES SMALL CAPTURE...
+
+Prints a JSON object: the seconds of the start and of the first queries over the small capture, the fixed
+seconds of each query over it once all is warm, and for each capture and query the fastest run; the seconds of
+`spark_udfs.packets` over the first capture; and the peak memory. Linux only: /proc is read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.processes import MemoryWatch, cpu_seconds
+
+SPLIT: Final = 512 << 20
+"""The default of the data source."""
+FEW: Final = ("kind", "destination", "size", "body_size")
+QUERIES: Final = ("aggregated", "all columns")
+
+
+class Run(NamedTuple):
+    """One run of a query.
+
+    Attributes:
+        seconds: elapsed.
+        rows: counted; 0 when the query counts none.
+        python: CPU seconds of the Python processes that Spark started.
+        jvm: CPU seconds of the JVM.
+    """
+
+    seconds: float
+    rows: int
+    python: float
+    jvm: float
+
+
+def runs_over(path: Path) -> int:
+    """Return how often to read a capture, for the fastest run: three times below 1 GB, once above 2 GB."""
+    return max(1, min(3, round(2e9 / path.stat().st_size)))
+
+
+def fastest(query: Callable[[str], int], path: str, runs: int = 1) -> Run:
+    """Return the fastest of several runs of a query over a capture."""
+    measured = []
+    for _ in range(runs):
+        before, start = cpu_seconds(), time.perf_counter()
+        rows = query(path)
+        seconds, after = time.perf_counter() - start, cpu_seconds()
+        python, jvm = (after[kind] - before[kind] for kind in ("python", "java"))
+        measured.append(Run(seconds, rows, python, jvm))
+    return min(measured)
+
+
+def measure(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
+    """Start Spark, run the queries and return what the module prints."""
+    memory = MemoryWatch()
+    memory.start()
+    start = time.perf_counter()
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    import spark_udfs
+
+    spark = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", str(cores))
+        .getOrCreate()
+    )
+    spark_udfs.register(spark)
+    spark.sparkContext.setLogLevel("ERROR")
+    fields = spark.read.format("msmq").load(small).schema.fields
+    all_fields = StructType([field for field in fields if field.name != "raw"])
+    few_fields = StructType([field for field in fields if field.name in FEW])
+
+    def loaded(path: str, schema: Any) -> Any:
+        return spark.read.format("msmq").option("splitSize", str(SPLIT)).schema(schema).load(path)
+
+    def aggregated(path: str) -> int:
+        rows = (
+            loaded(path, few_fields)
+            .groupBy("kind", "destination")
+            .agg(F.count("*").alias("packets"), F.sum("size"), F.sum("body_size"))
+            .collect()
+        )
+        return sum(row["packets"] for row in rows)
+
+    def all_columns(path: str) -> int:
+        loaded(path, all_fields).write.format("noop").mode("overwrite").save()
+        return 0
+
+    def exact(path: str) -> int:
+        rows = spark_udfs.packets(spark, path, columns=FEW).groupBy("kind").count().collect()
+        return sum(row["count"] for row in rows)
+
+    spark.range(1).count()
+    start_up = time.perf_counter() - start
+    queries = aggregated, all_columns
+    result = {
+        "started": start_up,
+        "first": sum(fastest(query, small).seconds for query in queries),
+        "fixed": [fastest(query, small, 3).seconds for query in queries],
+        "runs": [[fastest(query, path, runs_over(Path(path))) for query in queries] for path in paths],
+        "exact": fastest(exact, paths[0]),
+    }
+    memory.stop()
+    spark.stop()
+    return {**result, "memory": memory.peak}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]), sys.argv[2], sys.argv[3:])))
