@@ -22,7 +22,17 @@ from tests.support.peer_desk import (
     serves,
     until,
 )
-from tests.support.raw_peer import GUID, OTHER, PEER, Got, Listener, Message, Session, answer, parameters
+from tests.support.raw_peer import (
+    GUID,
+    OTHER,
+    PEER,
+    Listener,
+    Message,
+    ReceivedPacket,
+    Session,
+    answer,
+    parameters,
+)
 from tests.support.running import InThread, attach
 
 INBOX = r"OS:peer\private$\inbox"
@@ -44,12 +54,12 @@ def transactional(*given: bytes, **properties: object) -> list[dict[str, object]
     return [message(body, delivery="transactional", **properties) for body in given]
 
 
-def taken(peer: Session, count: int) -> list[Got]:
+def taken(peer: Session, count: int) -> list[ReceivedPacket]:
     """The next messages."""
     return [peer.until("UserMessage") for _ in range(count)]
 
 
-def order_ack(peer: Session, *of: Got) -> None:
+def order_ack(peer: Session, *of: ReceivedPacket) -> None:
     """Acknowledge transactional messages in their order; such a packet counts like any message."""
     for one in of:
         stamp, ordinal, number, _ = one.tx
@@ -77,14 +87,14 @@ def test_a_session_is_asked_for_byte_for_byte(server: InThread, listener: Listen
         fields = h.establish_connection_header(
             client=identity(server), server=h.NULL_GUID, time_stamp=request.TimeStamp, operating_system=0x0310
         )
-        assert request.data == h.establish_connection(fields)
+        assert request == h.establish_connection(fields)
         peer.send(answer(request))
         asked = peer.take()
         assert 500 <= asked.RecoverableAckTimeout <= 120_000
         fields = h.connection_parameters_header(
             recoverable_ack_timeout=asked.RecoverableAckTimeout, ack_timeout=20_000, window=64
         )
-        assert asked.data == h.connection_parameters(fields)
+        assert asked == h.connection_parameters(fields)
         peer.send(parameters(window=64, ack=20_000, recoverable=asked.RecoverableAckTimeout))
         assert taken(peer, 1)[0].body == b"1"
 

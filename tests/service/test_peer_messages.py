@@ -17,9 +17,9 @@ from tests.support.raw_peer import (
     GUID,
     PEER,
     TX_QUEUE,
-    Got,
     Listener,
     Message,
+    ReceivedPacket,
     Session,
     direct,
 )
@@ -176,7 +176,7 @@ def order(message: Message) -> bytes:
     return h.order_ack_body(ordinal=ordinal, time_stamp=stamp, number=number, previous=number - 1)
 
 
-def ordered(peer: Session, message: Message) -> Got:
+def ordered(peer: Session, message: Message) -> ReceivedPacket:
     """Take packets until a message is acknowledged in its order, and acknowledge that."""
     while (found := peer.until("OrderAck")).body != order(message):
         pass
@@ -209,7 +209,7 @@ def test_a_transactional_message_is_acknowledged_in_its_order(server: InThread) 
             ),
             flags=0,
         )  # fmt: skip
-        assert found.data == expected
+        assert found == expected
         assert peer.fence() == []
     assert in_queue(server, LEDGER) == [b"1.1"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import handmade as h
-from tests.support.raw_reading import Got, read
+from tests.support.received_packets import RECOVERABLE, ReceivedPacket, SessionHeader, packet_size
 
 PEER = "127.0.0.72"
 """Where the peer connects from and listens, unless told otherwise."""
@@ -29,7 +29,7 @@ TIME_STAMP = 0xFEDC_BA98
 PR, SERVER_CLASS_NOT_PINGED = 3, 0x0310
 
 # UserHeader.Flags and MessagePropertiesHeader.Flags
-RECOVERABLE, JN, JP = 0x20, 0x100, 0x200
+JN, JP = 0x100, 0x200
 ACK_ARRIVAL, ACK_RECEIVE, NACK_ARRIVAL, NACK_RECEIVE = 1, 2, 4, 8
 
 _numbers = itertools.count(1)
@@ -235,17 +235,15 @@ class Session:
 
     # -- receiving
 
-    def packet(self) -> bytes:
-        """The bytes of the next packet. Raises EOFError when the other side has ended the connection."""
+    def packet(self) -> ReceivedPacket:
+        """The next packet. Raises EOFError when the other side has ended the connection."""
         buffer = self._buffer
         while True:
-            if len(buffer) >= 16:
-                flags, size = struct.unpack_from("<H4xL", buffer, 2)
-                size += 16 if flags & (h.IN | h.BASE_SH) == h.BASE_SH else 0
-                if len(buffer) >= size:
-                    found = bytes(buffer[:size])
-                    del buffer[:size]
-                    return found
+            size = packet_size(buffer)
+            if size is not None and len(buffer) >= size:
+                packet = ReceivedPacket(buffer[:size])
+                del buffer[:size]
+                return packet
             try:
                 data = self.socket.recv(1 << 16)
             except (ConnectionResetError, BrokenPipeError):
@@ -254,31 +252,30 @@ class Session:
                 raise EOFError(f"ended with {len(buffer)} bytes of a packet")
             buffer += data
 
-    def take(self) -> Got:
+    def take(self) -> ReceivedPacket:
         """The next packet, counted; what it says of the counts has to be right."""
-        found = read(self.packet())
-        if found.kind in ("UserMessage", "OrderAck", "FinalAck"):
+        packet = self.packet()
+        if packet.kind in ("UserMessage", "OrderAck", "FinalAck"):
             self.received += 1
-            if found.Flags & RECOVERABLE:
-                self.recoverable_received += 1
-                self._unacknowledged += 1
-        if "AckSequenceNumber" in found.fields:
-            self._acknowledged(found)
-        return found
+            self.recoverable_received += packet.is_recoverable
+            self._unacknowledged += packet.is_recoverable
+        if packet.session_header is not None:
+            self._check_header(packet.session_header)
+        return packet
 
-    def _acknowledged(self, header: Got) -> None:
-        told = header.UserMsgSequenceNumber, header.RecoverableMsgSeqNumber
-        assert told == (self.received, self.recoverable_received), "the other side counts what it sends"
-        assert self.acked <= header.AckSequenceNumber <= self.sent
-        self.acked = header.AckSequenceNumber
-        base, flags = header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags
+    def _check_header(self, header: SessionHeader) -> None:
+        counts = header.sent, header.recoverable_sent
+        assert counts == (self.received, self.recoverable_received), "the other side counts what it sends"
+        assert self.acked <= header.ack <= self.sent
+        self.acked = header.ack
+        base, flags = header.recoverable_ack, header.recoverable_flags
         new = {base + bit for bit in range(32) if flags >> bit & 1}
         assert bool(base) == bool(new)
         assert not self.saved & new, "each is acknowledged once"
         self.saved |= new
         assert max(self.saved, default=0) <= self.recoverable_sent
 
-    def until_acknowledged(self) -> list[Got]:
+    def until_acknowledged(self) -> list[ReceivedPacket]:
         """Take packets until all that was sent is acknowledged; gives those that are no SessionAck."""
         others = []
         while self.acked < self.sent or len(self.saved) < self.recoverable_sent:
@@ -287,18 +284,18 @@ class Session:
                 others.append(found)
         return others
 
-    def until(self, kind: str) -> Got:
+    def until(self, kind: str) -> ReceivedPacket:
         """Take packets until one of a kind comes; SessionAcks between are as they should be."""
         while (found := self.take()).kind != kind:
             assert found.kind == "SessionAck", found
         return found
 
-    def fence(self) -> list[Got]:
+    def fence(self) -> list[ReceivedPacket]:
         """What the server has to say up to now: a message is sent, and all taken until it is acknowledged."""
         self.push(Message(b"fence", queue=direct(r"OS:alpha\private$\fence")))
         return self.until_acknowledged()
 
-    def ended(self) -> list[Got]:
+    def ended(self) -> list[ReceivedPacket]:
         """Wait until the other side ends the connection; gives the packets that came before that."""
         found = []
         while True:
@@ -339,7 +336,7 @@ class Listener:
         return found
 
 
-def answer(request: Got, *, guid: bytes = GUID, **wrong: Any) -> bytes:
+def answer(request: ReceivedPacket, *, guid: bytes = GUID, **wrong: Any) -> bytes:
     """The EstablishConnection response to a request, but for what is to be wrong in it."""
     told = {
         "client": request.ClientGuid,
@@ -351,7 +348,26 @@ def answer(request: Got, *, guid: bytes = GUID, **wrong: Any) -> bytes:
 
 
 __all__ = [
-    "ACK_ARRIVAL", "ACK_RECEIVE", "GUID", "JN", "JP", "NACK_ARRIVAL", "NACK_RECEIVE", "OTHER", "PEER",
-    "QUEUE", "RECOVERABLE", "TIME_STAMP", "TX_QUEUE", "Got", "Listener", "Message", "Session", "answer",
-    "direct", "establish", "new_id", "parameters", "read",
+    "ACK_ARRIVAL",
+    "ACK_RECEIVE",
+    "GUID",
+    "JN",
+    "JP",
+    "NACK_ARRIVAL",
+    "NACK_RECEIVE",
+    "OTHER",
+    "PEER",
+    "QUEUE",
+    "RECOVERABLE",
+    "TIME_STAMP",
+    "TX_QUEUE",
+    "Listener",
+    "Message",
+    "ReceivedPacket",
+    "Session",
+    "answer",
+    "direct",
+    "establish",
+    "new_id",
+    "parameters",
 ]  # fmt: skip

@@ -23,13 +23,14 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.directory_desk import Recorder
-from tests.support.queue_manager_desk import HERE, SEND, START, Desk
+from tests.support.engine_harness import OWN_ID, SEND, START_UTC, EngineHarness
 
 ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
 ENTERPRISE = UUID(int=0x60)
 SITES, GATES = (Timer.DIRECTORY_SITES_UPDATE, None), (Timer.DIRECTORY_SITE_GATES_UPDATE, None)
 LOCKED, WAITING = OutgoingQueueState.LOCKED, OutgoingQueueState.WAITING
 HTTP = "DIRECT=HTTP://there/msmq/q"
+BY_NAME = "DIRECT=OS:there\\private$\\orders"
 
 
 @pytest.fixture
@@ -43,10 +44,10 @@ def publish(recorder: Recorder, *objects: Any) -> None:
         assert created.status is DirectoryOperationResult.SUCCESS
 
 
-def started(recorder: Recorder | None = None, **made_with: Any) -> Desk:
+def started(recorder: Recorder | None = None, **made_with: Any) -> EngineHarness:
     if recorder is not None:
         recorder.log.clear()
-    return Desk(directory=recorder, **made_with)
+    return EngineHarness(directory=recorder, **made_with)
 
 
 # -- the directory --------------------------------------------------------------------------------------
@@ -56,16 +57,16 @@ def started(recorder: Recorder | None = None, **made_with: Any) -> Desk:
 def test_the_queue_manager_takes_over_what_the_directory_has(recorder: Recorder) -> None:
     publish(
         recorder,
-        QueueManager(HERE, computer_name="here", routing_server=True, queue_manager_quota=5_000_000),
+        QueueManager(OWN_ID, computer_name="here", routing_server=True, queue_manager_quota=5_000_000),
     )
-    desk = started(recorder)
+    harness = started(recorder)
     first = recorder.log[0]
-    assert first == ("read_directory", "QueueManager", [("Identifier", "EQUALS", HERE)], None)
+    assert first == ("read_directory", "QueueManager", [("Identifier", "EQUALS", OWN_ID)], None)
     for _ in range(2):
-        manager = desk.core.queue_manager
+        manager = harness.core.queue_manager
         assert (manager.routing_server, manager.queue_manager_quota) == (True, 5_000_000)
-        assert manager.identifier == HERE
-        desk.restart()  # at every start
+        assert manager.identifier == OWN_ID
+        harness.restart()  # at every start
 
 
 @pytest.mark.requirement("DMPR-3.1.3-16", "DMPR-3.1.1.1-42", "DMPR-3.1.1.1-14")
@@ -75,7 +76,7 @@ def test_the_sites_of_the_queue_manager_are_looked_up(recorder: Recorder) -> Non
         Site(ONE, "one"),
         Site(TWO, "two"),
         Site(UUID(int=0x54), "another"),
-        QueueManager(HERE, computer_name="here", site_identifier_list=[ONE, UNKNOWN, TWO]),
+        QueueManager(OWN_ID, computer_name="here", site_identifier_list=[ONE, UNKNOWN, TWO]),
     )
     manager = started(recorder).core.queue_manager
     assert [(site.identifier, site.name) for site in manager.site_collection] == [(ONE, "one"), (TWO, "two")]
@@ -150,60 +151,60 @@ def test_the_first_start_has_the_duration_of_the_text(recorder: Recorder) -> Non
     "DMPR-3.1.1.2-24",
 )
 def test_the_queues_of_the_system() -> None:
-    desk = started()
+    harness = started()
     for _ in range(2):
-        manager = desk.core.queue_manager
+        manager = harness.core.queue_manager
         system = [
             manager.system_deadletter_queue,
             manager.system_transactional_deadletter_queue,
             manager.system_journal_queue,
-            desk.find("private$\\order_queue$"),
-            desk.find("private$\\notify_queue$"),
+            harness.find_queue("order_queue$"),
+            harness.find_queue("notify_queue$"),
         ]
         assert set(manager.queues.values()) == set(system)  # none is made twice
         assert len(set(system)) == 5
         assert [queue is not None and queue.queue_type for queue in system] == [QueueType.SYSTEM] * 5
         assert [queue is not None and queue.transactional for queue in system][:3] == [False, True, False]
         for suffix, queue in zip(("DEADLETTER", "DEADXACT", "JOURNAL"), system, strict=False):
-            assert desk.open(f"MACHINE={HERE};{suffix}").queue is queue
-        desk.restart()
+            assert harness.open(f"MACHINE={OWN_ID};{suffix}").queue is queue
+        harness.restart()
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-11")
 def test_the_journal_has_the_quota_of_the_queue_manager() -> None:
-    desk = started()
-    desk.core.queue_manager.journal_quota = 5
-    desk.core.changed()
-    desk.step()
-    desk.restart()
-    journal = desk.core.queue_manager.system_journal_queue
+    harness = started()
+    harness.core.queue_manager.journal_quota = 5
+    harness.core.changed()
+    harness.run()
+    harness.restart()
+    journal = harness.core.queue_manager.system_journal_queue
     assert journal is not None
     assert journal.quota == 5
 
 
 @pytest.mark.requirement("DMPR-3.1.3-23", "DMPR-3.1.1.3-11")
 def test_a_locked_queue_waits_when_security_is_not_hardened_any_more() -> None:
-    desk = started()
-    desk.core.queue_manager.hardened_security = True
-    queue = desk.outgoing()
+    harness = started()
+    harness.core.queue_manager.hardened_security = True
+    queue = harness.outgoing(BY_NAME)
     assert queue.state is LOCKED
-    desk.core.queue_manager.hardened_security = False
-    desk.core.changed()
-    desk.step()
-    desk.restart()
-    again = desk.core.queue_manager.queues[queue.number]
+    harness.core.queue_manager.hardened_security = False
+    harness.core.changed()
+    harness.run()
+    harness.restart()
+    again = harness.core.queue_manager.queues[queue.number]
     assert getattr(again, "state", None) is WAITING
 
 
 @pytest.mark.requirement("DMPR-3.1.3-24", "DMPR-3.1.1.3-09")
 def test_outgoing_queues_are_locked_when_security_is_hardened() -> None:
-    desk = started()
-    queue, http = desk.outgoing(), desk.outgoing(HTTP)
-    desk.core.queue_manager.hardened_security = True
-    desk.core.changed()
-    desk.step()
-    desk.restart()
-    queues = desk.core.queue_manager.queues
+    harness = started()
+    queue, http = harness.outgoing(BY_NAME), harness.outgoing(HTTP)
+    harness.core.queue_manager.hardened_security = True
+    harness.core.changed()
+    harness.run()
+    harness.restart()
+    queues = harness.core.queue_manager.queues
     assert getattr(queues[queue.number], "state", None) is LOCKED
     assert getattr(queues[http.number], "state", None) is OutgoingQueueState.INACTIVE
 
@@ -231,7 +232,7 @@ class Watched(MemoryStore):
 def core_over(store: Watched) -> Core:
     numbers = iter(range(1, 1_000))
     store.core = core = Core(store, new_guid=lambda: UUID(int=next(numbers)), computer_name="here")
-    core.at(0, START)
+    core.at(0, START_UTC)
     return core
 
 
@@ -267,37 +268,37 @@ def test_what_goes_wrong_at_the_start_is_raised() -> None:
 
 @pytest.mark.requirement("DMPR-3.1.4.12-01", "DMPR-3.1.4.13-01", "DMPR-3.1.1.1-35")
 def test_offline_and_online() -> None:
-    desk = started()
-    manager, engine = desk.core.queue_manager, desk.core.engine
+    harness = started()
+    manager, engine = harness.core.queue_manager, harness.core.engine
     assert manager.connection_active is True
-    desk.core.queues.take_offline()
+    harness.core.queues.take_offline()
     assert manager.connection_active is False
     number = engine.next_connection()
     engine.accepted(number, "10.0.0.9")
-    assert Disconnect(number) in desk.step()  # nothing is received
-    desk.core.queues.bring_online()
+    assert Disconnect(number) in harness.run()  # nothing is received
+    harness.core.queues.bring_online()
     assert manager.connection_active is True
     number = engine.next_connection()
     engine.accepted(number, "10.0.0.9")
-    assert Disconnect(number) not in desk.step()
+    assert Disconnect(number) not in harness.run()
 
 
 def test_a_paused_queue_keeps_its_messages_until_it_is_resumed() -> None:
-    desk = started()
-    queue = desk.outgoing()
-    desk.core.queues.pause(queue)
-    desk.put(queue, b"1")
-    assert not [one for one in desk.advance(100_000) if isinstance(one, Resolve | Connect)]
-    desk.core.queues.resume(queue)
-    assert [one.host for one in desk.step() if isinstance(one, Resolve)] == ["there"]
+    harness = started()
+    queue = harness.outgoing(BY_NAME)
+    harness.core.queues.pause(queue)
+    harness.enqueue(queue, b"1")
+    assert not [one for one in harness.advance(100_000) if isinstance(one, Resolve | Connect)]
+    harness.core.queues.resume(queue)
+    assert [one.host for one in harness.run() if isinstance(one, Resolve)] == ["there"]
     assert len(queue.positions) == 1
 
 
 def test_a_queue_on_hold_stays_so_over_a_restart() -> None:
-    desk = started()
-    queue = desk.outgoing()
-    desk.core.queues.pause(queue)
-    desk.step()
-    desk.restart()
-    descriptor = desk.open("DIRECT=OS:there\\private$\\orders", SEND)
+    harness = started()
+    queue = harness.outgoing(BY_NAME)
+    harness.core.queues.pause(queue)
+    harness.run()
+    harness.restart()
+    descriptor = harness.open(BY_NAME, SEND)
     assert getattr(descriptor.queue, "state", None) is OutgoingQueueState.ON_HOLD
