@@ -163,14 +163,17 @@ class HandwrittenPeer:
     def answer_handshake(
         self, *, window: int = 64, after: int = 10, server: UUID | None = None, forget: bool = True
     ) -> None:
-        """Answer the EstablishConnection request after some milliseconds, and the ConnectionParameters."""
+        """Answer the EstablishConnection request after some milliseconds, and the ConnectionParameters.
+
+        The timeouts of the response are others than those of the request, which hold.
+        """
         request = self.packets[0]
         assert request.kind == "EstablishConnection"
         self.harness.advance(after)
         self.send(self.answer(request, server))
         if forget:
             self.packets.clear()
-        self.send(self.parameters(window=window))
+        self.send(self.parameters(window=window, recoverable=1_000, ack=30_000))
 
     def message(
         self,

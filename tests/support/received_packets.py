@@ -64,6 +64,11 @@ class ReceivedPacket(bytes):
         return int.from_bytes(self[2:4], "little")
 
     @property
+    def internal_flags(self) -> int:
+        """InternalHeader.Flags of a packet that has one."""
+        return int.from_bytes(self[18:20], "little")
+
+    @property
     def kind(self) -> str:
         """The name of the packet's structure in [MS-MQMQ] and [MS-MQQB]."""
         if self.base_flags & h.IN:
