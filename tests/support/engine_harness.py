@@ -42,8 +42,6 @@ START_UTC = 1_700_000_000
 """Seconds since 1970 at which a harness starts."""
 PEER_QUEUE = rf"DIRECT=TCP:{PEER_ADDRESS}\private$\orders"
 """Where messages go unless the test says otherwise."""
-ANSWERING_PEER = {PEER_ADDRESS: PEER_ID}
-"""`hosts` of a harness whose peer answers."""
 RECEIVE, PEEK, SEND = (
     QueueAccessType.RECEIVE_ACCESS,
     QueueAccessType.PEEK_ACCESS,
@@ -422,6 +420,11 @@ class EngineHarness:
         assert peer.session.state is SessionState.OPEN
         peer.take()
         return peer
+
+
+def harness_with_peer(**options: Any) -> EngineHarness:
+    """A harness whose peer answers at PEER_ADDRESS."""
+    return EngineHarness(hosts={PEER_ADDRESS: PEER_ID}, **options)
 
 
 def format_name(queue: Queue | FormatName | str) -> FormatName:

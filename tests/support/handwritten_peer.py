@@ -288,16 +288,16 @@ class HandwrittenPeer:
         body = h.order_ack_body(ordinal=ordinal, time_stamp=time_stamp, number=number, previous=number - 1)
         self.send(h.order_ack(body, destination=direct("order_queue$")))
 
-    def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000) -> None:
-        """Send a FinalAck for a message that was heard."""
+    def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000, **fields: int) -> None:
+        """Send a FinalAck for a message that was heard, with other `fields` of its body."""
         self.sent, self.recoverable_sent = self.sent + 1, self.recoverable_sent + 1
         time_stamp, ordinal, number, previous = packet.tx
-        body = h.final_ack_body(
-            ordinal=ordinal,
-            time_stamp=time_stamp,
-            number=number,
-            previous=previous,
-            source=packet.SourceQueueManager,
-            message_id=packet.MessageID,
-        )
-        self.send(h.final_ack(body, destination=direct("order_queue$"), message_class=message_class))
+        body = {
+            "ordinal": ordinal,
+            "time_stamp": time_stamp,
+            "number": number,
+            "previous": previous,
+            "message_id": packet.MessageID,
+        }
+        packed = h.final_ack_body(source=packet.SourceQueueManager, **(body | fields))
+        self.send(h.final_ack(packed, destination=direct("order_queue$"), message_class=message_class))

@@ -90,6 +90,18 @@ class ReceivedPacket(bytes):
         return not self.base_flags & h.IN and bool(self.Flags & RECOVERABLE)
 
     @property
+    def acknowledged_tx(self) -> tuple[int, int, int, int]:
+        """TimeStamp, Ordinal, number and previous number in the body of an OrderAck or FinalAck."""
+        ordinal, stamp, number, previous = struct.unpack_from("<LLLL", self.body)
+        return stamp, ordinal, number, previous
+
+    @property
+    def acknowledged_message(self) -> tuple[bytes, int]:
+        """The source and the MessageID in the body of a FinalAck."""
+        source, message_id = struct.unpack_from("<16sL", self.body, 16)
+        return source, message_id
+
+    @property
     def hops(self) -> int:
         """UserHeader.Flags: RC."""
         return int(self.Flags & RETURN_HOP_COUNT)
