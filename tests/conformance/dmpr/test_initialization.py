@@ -22,7 +22,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.store.memory import MemoryStore
-from tests.support.directory_desk import Recorder
+from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import OWN_ID, SEND, START_UTC, EngineHarness
 
 ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
@@ -34,17 +34,11 @@ BY_NAME = "DIRECT=OS:there\\private$\\orders"
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    return Recorder([])
+def recorder() -> DirectoryRecorder:
+    return DirectoryRecorder()
 
 
-def publish(recorder: Recorder, *objects: Any) -> None:
-    for each in objects:
-        created = recorder.behind.create_directory_object(each, None)
-        assert created.status is DirectoryOperationResult.SUCCESS
-
-
-def started(recorder: Recorder | None = None, **made_with: Any) -> EngineHarness:
+def started(recorder: DirectoryRecorder | None = None, **made_with: Any) -> EngineHarness:
     if recorder is not None:
         recorder.log.clear()
     return EngineHarness(directory=recorder, **made_with)
@@ -54,9 +48,8 @@ def started(recorder: Recorder | None = None, **made_with: Any) -> EngineHarness
 
 
 @pytest.mark.requirement("DMPR-3.1.3-15", "DMPR-3.1.1-03")
-def test_the_queue_manager_takes_over_what_the_directory_has(recorder: Recorder) -> None:
-    publish(
-        recorder,
+def test_the_queue_manager_takes_over_what_the_directory_has(recorder: DirectoryRecorder) -> None:
+    recorder.publish(
         QueueManager(OWN_ID, computer_name="here", routing_server=True, queue_manager_quota=5_000_000),
     )
     harness = started(recorder)
@@ -70,9 +63,8 @@ def test_the_queue_manager_takes_over_what_the_directory_has(recorder: Recorder)
 
 
 @pytest.mark.requirement("DMPR-3.1.3-16", "DMPR-3.1.1.1-42", "DMPR-3.1.1.1-14")
-def test_the_sites_of_the_queue_manager_are_looked_up(recorder: Recorder) -> None:
-    publish(
-        recorder,
+def test_the_sites_of_the_queue_manager_are_looked_up(recorder: DirectoryRecorder) -> None:
+    recorder.publish(
         Site(ONE, "one"),
         Site(TWO, "two"),
         Site(UUID(int=0x54), "another"),
@@ -85,8 +77,8 @@ def test_the_sites_of_the_queue_manager_are_looked_up(recorder: Recorder) -> Non
 
 
 @pytest.mark.requirement("DMPR-3.1.3-17")
-def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: Recorder) -> None:
-    publish(recorder, Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=True))
+def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: DirectoryRecorder) -> None:
+    recorder.publish(Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=True))
     manager = started(recorder).core.queue_manager
     assert manager.state is QueueManagerState.READY
     assert manager.site_collection == []
@@ -95,8 +87,8 @@ def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: Recor
 
 @pytest.mark.requirement("DMPR-3.1.3-18", "DMPR-3.1.1.1-47")
 @pytest.mark.parametrize("notified", [True, False])
-def test_the_enterprise_is_read(recorder: Recorder, notified: bool) -> None:
-    publish(recorder, Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=notified))
+def test_the_enterprise_is_read(recorder: DirectoryRecorder, notified: bool) -> None:
+    recorder.publish(Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=notified))
     manager = started(recorder).core.queue_manager
     assert ("read_directory", "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]) in recorder.log
     assert manager.enterprise is not None
@@ -105,20 +97,20 @@ def test_the_enterprise_is_read(recorder: Recorder, notified: bool) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.3-19", "DMPR-3.1.1.6-03")
-def test_an_enterprise_that_does_not_say_whom_to_notify(recorder: Recorder) -> None:
-    recorder.behind.create_directory_object(Enterprise(ENTERPRISE, "all"), ["Name"])
+def test_an_enterprise_that_does_not_say_whom_to_notify(recorder: DirectoryRecorder) -> None:
+    recorder.directory.create_directory_object(Enterprise(ENTERPRISE, "all"), ["Name"])
     manager = started(recorder).core.queue_manager
     assert manager.enterprise is not None
     assert manager.enterprise.non_ldap_capable_queue_manager_notification is True
 
 
 @pytest.mark.requirement("DMPR-3.1.3-18")
-def test_a_directory_without_an_enterprise(recorder: Recorder) -> None:
+def test_a_directory_without_an_enterprise(recorder: DirectoryRecorder) -> None:
     assert started(recorder).core.queue_manager.enterprise is None
 
 
 @pytest.mark.requirement("DMPR-3.1.3-20")
-def test_the_timers_of_the_directory_run(recorder: Recorder) -> None:
+def test_the_timers_of_the_directory_run(recorder: DirectoryRecorder) -> None:
     timers = started(recorder).core.context.timers
     assert timers.active(*SITES)
     assert timers.active(*GATES)
@@ -127,7 +119,9 @@ def test_the_timers_of_the_directory_run(recorder: Recorder) -> None:
     assert not timers.active(*GATES)
 
 
-def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(recorder: Recorder) -> None:
+def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(
+    recorder: DirectoryRecorder,
+) -> None:
     recorder.status = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
     manager = started(recorder).core.queue_manager
     assert manager.state is QueueManagerState.READY
@@ -135,7 +129,7 @@ def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(
 
 
 @pytest.mark.requirement("DMPR-3.1.3-07")
-def test_the_first_start_has_the_duration_of_the_text(recorder: Recorder) -> None:
+def test_the_first_start_has_the_duration_of_the_text(recorder: DirectoryRecorder) -> None:
     assert started(recorder).core.queue_manager.initialization_retry_timer_duration == 120
 
 

@@ -11,14 +11,13 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import (
-    DirectoryOperationResult,
     OutgoingQueueState,
     QueueAccessType,
     QueueShareMode,
     QueueType,
     RemoteReadState,
 )
-from tests.support.directory_desk import Recorder
+from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import OWN_ID, PEEK, RECEIVE, SEND, EngineHarness, format_name
 from tests.support.queue_contents import completed_reads
 
@@ -48,13 +47,11 @@ def queue(harness: EngineHarness) -> Queue:
 @pytest.fixture
 def integrated() -> EngineHarness:
     """A queue manager with a directory that has a public queue elsewhere."""
-    recorder = Recorder([])
+    recorder = DirectoryRecorder()
     there = QueueManager(THERE, computer_name="there")
     public = Queue(ORDERS, pathname="there\\orders", base_priority=9)
     public.queue_type = QueueType.PUBLIC
-    for each in (there, public):
-        created = recorder.behind.create_directory_object(each, None)
-        assert created.status is DirectoryOperationResult.SUCCESS
+    recorder.publish(there, public)
     return EngineHarness(directory=recorder)
 
 

@@ -22,7 +22,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.rules.lookup import queue_type
 from msmqwire.qm.rules.read_results import PENDING
-from tests.support.directory_desk import Recorder
+from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness
 from tests.support.queue_contents import bodies, body_of, completed_reads
 
@@ -36,20 +36,16 @@ def harness() -> EngineHarness:
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    return Recorder([])
+def recorder() -> DirectoryRecorder:
+    return DirectoryRecorder()
 
 
 @pytest.fixture
-def integrated(recorder: Recorder) -> EngineHarness:
+def integrated(recorder: DirectoryRecorder) -> EngineHarness:
     """A queue manager with a directory."""
     harness = EngineHarness(directory=recorder)
     recorder.log.clear()
     return harness
-
-
-def asked(recorder: Recorder) -> list[str]:
-    return [entry[0] for entry in recorder.log]
 
 
 # -- Set Queue Defaults ---------------------------------------------------------------------------------
@@ -223,9 +219,9 @@ def test_numbers_of_private_queues_are_unique(harness: EngineHarness) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-10", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-19")
-def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Recorder) -> None:
+def test_a_public_queue_is_published(integrated: EngineHarness, recorder: DirectoryRecorder) -> None:
     queue = integrated.queue("orders", public=True, label="Orders")
-    assert asked(recorder) == ["create_directory_object", "read_directory"]
+    assert recorder.operations() == ["create_directory_object", "read_directory"]
     published = recorder.log[0][1]
     assert published is queue
     assert recorder.log[1][1:] == (
@@ -233,7 +229,9 @@ def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Record
         [("Identifier", "EQUALS", queue.identifier)],
         ["FullPath", "DirectoryPath"],
     )
-    there = recorder.behind.read_directory("Queue", [("Identifier", "EQUALS", queue.identifier)], None).found
+    there = recorder.directory.read_directory(
+        "Queue", [("Identifier", "EQUALS", queue.identifier)], None
+    ).found
     assert isinstance(there, Queue)
     assert (queue.full_path, queue.directory_path) == (there.full_path, there.directory_path)
     assert there.label == "Orders"
@@ -241,7 +239,7 @@ def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Record
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-11")
 def test_a_public_queue_that_the_directory_does_not_take(
-    integrated: EngineHarness, recorder: Recorder
+    integrated: EngineHarness, recorder: DirectoryRecorder
 ) -> None:
     recorder.status = OFFLINE
     assert integrated.core.queues.create(integrated.queue_template("orders", public=True)) == (OFFLINE, None)
@@ -253,7 +251,9 @@ def test_a_public_queue_that_the_directory_does_not_take(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-12", "DMPR-3.1.7.1.3-01")
 @pytest.mark.parametrize("name, skip", [("orders", True), ("private$\\orders", False), ("private$\\o", True)])
-def test_no_directory_is_asked(integrated: EngineHarness, recorder: Recorder, name: str, skip: bool) -> None:
+def test_no_directory_is_asked(
+    integrated: EngineHarness, recorder: DirectoryRecorder, name: str, skip: bool
+) -> None:
     status, queue = integrated.core.queues.create(
         integrated.queue_template(name, public="\\" not in name), skip_directory=skip
     )
@@ -317,16 +317,18 @@ def test_descriptors_of_a_deleted_queue_have_none(harness: EngineHarness) -> Non
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-04")
-def test_a_queue_is_gone_before_the_directory_is_asked(integrated: EngineHarness, recorder: Recorder) -> None:
+def test_a_queue_is_gone_before_the_directory_is_asked(
+    integrated: EngineHarness, recorder: DirectoryRecorder
+) -> None:
     queue = integrated.queue("orders", public=True)
     there: list[bool] = []
-    behind = recorder.behind.delete_directory_object
+    behind = recorder.directory.delete_directory_object
 
     def look(deleted: Queue) -> DirectoryOperationResult:
         there.append(deleted in integrated.core.queue_manager.queues.values())
         return behind(deleted)
 
-    recorder.behind.delete_directory_object = look  # type: ignore[method-assign]
+    recorder.directory.delete_directory_object = look  # type: ignore[method-assign]
     assert integrated.core.queues.delete(queue) is DirectoryOperationResult.SUCCESS
     assert there == [False]
 
@@ -341,16 +343,16 @@ def test_a_queue_is_gone_before_the_directory_is_asked(integrated: EngineHarness
     ],
 )
 def test_a_public_queue_is_deleted_in_the_directory(
-    integrated: EngineHarness, recorder: Recorder, name: str, skip: bool, events: list[str]
+    integrated: EngineHarness, recorder: DirectoryRecorder, name: str, skip: bool, events: list[str]
 ) -> None:
     queue = integrated.queue(name, public="\\" not in name)
     recorder.log.clear()
     integrated.core.queues.delete(queue, skip_directory=skip)
-    assert asked(recorder) == events
+    assert recorder.operations() == events
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-06", "DMPR-3.1.7.1.4-01")
-def test_what_the_directory_answers_is_told(integrated: EngineHarness, recorder: Recorder) -> None:
+def test_what_the_directory_answers_is_told(integrated: EngineHarness, recorder: DirectoryRecorder) -> None:
     queue = integrated.queue("orders", public=True)
     recorder.status = OFFLINE
     assert integrated.core.queues.delete(queue) is OFFLINE
