@@ -22,21 +22,6 @@ AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 
 
 @pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
-@pytest.fixture
-def open_queue(harness: EngineHarness, queue: Queue) -> OpenQueueDescriptor:
-    return harness.open(queue)
-
-
-@pytest.fixture
 def watcher(harness: EngineHarness) -> EventRecorder:
     return harness.record_events()
 

@@ -15,12 +15,6 @@ from msmqwire.qm.rules.directory_events import ChangeOperation
 from tests.support.directory_recorder import ONLINE, RecordedDirectoryEvents, guid, public_queue
 from tests.support.engine_harness import OWN_ID, PEER_ID
 
-
-@pytest.fixture
-def recorded() -> RecordedDirectoryEvents:
-    return RecordedDirectoryEvents()
-
-
 # -- Create, Delete, Write ------------------------------------------------------------------------------
 
 

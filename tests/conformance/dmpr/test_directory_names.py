@@ -25,12 +25,6 @@ from msmqwire.qm.rules.directory_events import DirectoryEvents
 from tests.support.directory_recorder import LISTED, RecordedDirectoryEvents, guid, public_queue
 from tests.support.engine_harness import OWN_ID, PEER_ID
 
-
-@pytest.fixture
-def recorded() -> RecordedDirectoryEvents:
-    return RecordedDirectoryEvents()
-
-
 # -- Get Queue Path ---------------------------------------------------------------------------------------
 
 

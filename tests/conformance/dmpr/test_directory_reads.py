@@ -15,12 +15,6 @@ from msmqwire.qm.model.message import NULL_GUID
 from tests.support.directory_recorder import RecordedDirectoryEvents, guid, public_queue
 from tests.support.engine_harness import PEER_ID
 
-
-@pytest.fixture
-def recorded() -> RecordedDirectoryEvents:
-    return RecordedDirectoryEvents()
-
-
 # -- Read -------------------------------------------------------------------------------------------------
 
 

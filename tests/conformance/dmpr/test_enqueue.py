@@ -29,16 +29,6 @@ AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 LOW = (1 << 56) - 1
 
 
-@pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
 # -- quotas ---------------------------------------------------------------------------------------------
 
 

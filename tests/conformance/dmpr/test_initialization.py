@@ -33,11 +33,6 @@ HTTP = "DIRECT=HTTP://there/msmq/q"
 BY_NAME = "DIRECT=OS:there\\private$\\orders"
 
 
-@pytest.fixture
-def recorder() -> DirectoryRecorder:
-    return DirectoryRecorder()
-
-
 def started(recorder: DirectoryRecorder | None = None, **made_with: Any) -> EngineHarness:
     if recorder is not None:
         recorder.log.clear()

@@ -42,16 +42,6 @@ from tests.support.queue_contents import bodies, body_of
 TABLES = ROOT / "docs" / "conformance"
 
 
-@pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
 # -- codes and common types -----------------------------------------------------------------------------
 
 

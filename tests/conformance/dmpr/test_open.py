@@ -40,11 +40,6 @@ def harness() -> EngineHarness:
 
 
 @pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
-@pytest.fixture
 def integrated() -> EngineHarness:
     """A queue manager with a directory that has a public queue elsewhere."""
     recorder = DirectoryRecorder()

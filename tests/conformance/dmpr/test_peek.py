@@ -30,21 +30,6 @@ BACKWARD = SeekDirection.BACKWARD
 
 
 @pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
-@pytest.fixture
-def open_queue(harness: EngineHarness, queue: Queue) -> OpenQueueDescriptor:
-    return harness.open(queue)
-
-
-@pytest.fixture
 def cursor(harness: EngineHarness, open_queue: OpenQueueDescriptor) -> Cursor:
     found = harness.core.queues.open_cursor(open_queue)
     assert found is not None

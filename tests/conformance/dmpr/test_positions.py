@@ -29,21 +29,6 @@ IO_TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT
 LOCKED, AVAILABLE = PositionState.LOCKED, PositionState.AVAILABLE
 
 
-@pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
-@pytest.fixture
-def open_queue(harness: EngineHarness, queue: Queue) -> OpenQueueDescriptor:
-    return harness.open(queue)
-
-
 # -- Message Position Available and Deleted -------------------------------------------------------------
 
 

@@ -31,16 +31,6 @@ QUEUE_DELETED = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
 
 
 @pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def recorder() -> DirectoryRecorder:
-    return DirectoryRecorder()
-
-
-@pytest.fixture
 def integrated(recorder: DirectoryRecorder) -> EngineHarness:
     """A queue manager with a directory."""
     harness = EngineHarness(directory=recorder)

@@ -26,16 +26,6 @@ ABORTREQDONE = "TXUSER_ENLISTMENT_MTAG_ABORTREQDONE"
 STRANGE = UUID(int=0xBAD)
 
 
-@pytest.fixture
-def harness() -> EngineHarness:
-    return EngineHarness()
-
-
-@pytest.fixture
-def queue(harness: EngineHarness) -> Queue:
-    return harness.queue()
-
-
 def replies(harness: EngineHarness) -> list[tuple[UUID, str]]:
     return [(one.transaction, one.tag) for one in harness.run() if isinstance(one, TransactionReply)]
 
