@@ -165,37 +165,41 @@ def harness_with_queues() -> EngineHarness:
     return harness
 
 
-def opened(harness: EngineHarness, how: str) -> HandwrittenPeer:
-    if how == "ring":
+def opened(harness: EngineHarness, opening: str) -> HandwrittenPeer:
+    if opening == "accept_connection":
         return harness.accept_connection()
-    if how == "rung":
+    if opening == "accept_session":
         return harness.accept_session()
     peer = harness.request_session(count=3)
     harness.send(count=2, recoverable=True)
     harness.send(count=2, transactional=True)
-    if how == "dialled":
+    if opening == "open_session":
         peer.answer_handshake()
     return peer
 
 
-HOW = st.sampled_from(["ring", "rung", "dial", "dialled", "dialled"])
+OPENINGS = st.sampled_from(
+    ["accept_connection", "accept_session", "request_session", "open_session", "open_session"]
+)
 
 
-@given(HOW, st.lists(st.binary(max_size=700), max_size=6))
-def test_any_bytes(how: str, pieces: list[bytes]) -> None:
+@given(OPENINGS, st.lists(st.binary(max_size=700), max_size=6))
+def test_any_bytes(opening: str, chunks: list[bytes]) -> None:
     harness = harness_with_queues()
-    peer = opened(harness, how)
-    for piece in pieces:
-        peer.send(piece)
+    peer = opened(harness, opening)
+    for chunk in chunks:
+        peer.send(chunk)
         bounded(harness)
     harness.advance(700_000)
     bounded(harness)
 
 
-@given(HOW, st.lists(whole(), max_size=8), st.data())
-def test_any_packets_in_any_order_and_any_pieces(how: str, packets: list[bytes], data: st.DataObject) -> None:
+@given(OPENINGS, st.lists(whole(), max_size=8), st.data())
+def test_any_packets_in_any_order_and_any_pieces(
+    opening: str, packets: list[bytes], data: st.DataObject
+) -> None:
     harness = harness_with_queues()
-    peer = opened(harness, how)
+    peer = opened(harness, opening)
     stream = b"".join(packets)
     while stream:
         size = data.draw(st.integers(1, len(stream)))
@@ -211,7 +215,7 @@ ACTIONS = st.one_of(
     st.tuples(st.just("acknowledge"), st.none()),
     st.tuples(st.just("advance"), st.sampled_from([1, 499, 500, 5_000, 20_000, 61_000, 400_000])),
     st.tuples(st.just("drop"), st.none()),
-    st.tuples(st.just("open"), HOW),
+    st.tuples(st.just("open"), OPENINGS),
     st.tuples(st.just("send"), st.sampled_from(["express", "recoverable", "transactional"])),
     st.tuples(st.just("pause"), st.booleans()),
     st.tuples(st.just("datagram"), st.binary(max_size=30) | st.builds(h.ping, cookie=NUMBERS, flags=COUNTS)),
@@ -221,7 +225,7 @@ ACTIONS = st.one_of(
 @given(st.lists(ACTIONS, max_size=30))
 def test_any_story(story: list[tuple[str, Any]]) -> None:
     harness = harness_with_queues()
-    peer = opened(harness, "dialled")
+    peer = opened(harness, "open_session")
     for what, value in story:
         match what:
             case "packet":
@@ -235,16 +239,16 @@ def test_any_story(story: list[tuple[str, Any]]) -> None:
             case "drop":
                 peer.disconnect()
             case "open":
-                if value.startswith("dial"):
+                if value in ("request_session", "open_session"):
                     if not harness.engine.connecting._resolving:
                         continue
                     harness.resolve(PEER_ADDRESS)
                     peer = harness.connect()
-                    if value == "dialled":
+                    if value == "open_session":
                         peer.answer_handshake()
                 else:
                     peer = harness.accept_connection()
-                    if value == "rung":
+                    if value == "accept_session":
                         peer.send(peer.establish(), peer.parameters())
             case "send":
                 harness.send(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import handmade as h
-from tests.support.peer_desk import LEDGER, alpha, at, identity, in_queue, serves
+from tests.support.peer_server import LEDGER, alpha, at, identity, in_queue, serves
 from tests.support.raw_peer import (
     ACK_ARRIVAL,
     ACK_RECEIVE,
@@ -126,7 +126,7 @@ def test_a_header_may_ride_on_a_message_that_it_counts(server: InThread, recover
         first, second = (Message(body, recoverable=recoverable) for body in (b"1", b"2"))
         peer.push(first)
         peer.count(second)
-        peer.send(second.bytes(session=peer.header()))
+        peer.send(second.bytes(session=peer.acknowledging_header()))
         assert peer.until_acknowledged() == []
         assert peer.fence() == []
     assert in_queue(server) == [b"1", b"2"]

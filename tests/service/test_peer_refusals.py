@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import handmade as h
-from tests.support.peer_desk import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
+from tests.support.peer_server import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
 from tests.support.raw_peer import (
     GUID,
     NACK_ARRIVAL,

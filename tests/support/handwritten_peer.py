@@ -13,6 +13,7 @@ from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.received_packets import ReceivedPacket, SessionHeader, cut
+from tests.support.session_counts import SessionCounts
 
 if TYPE_CHECKING:
     from tests.support.engine_harness import EngineHarness
@@ -28,7 +29,7 @@ def direct(queue: str = "orders", address: str = "10.0.0.1") -> tuple[int, bytes
     return 7, h.direct_name(f"TCP:{address}\\private$\\{queue}")
 
 
-class HandwrittenPeer:
+class HandwrittenPeer(SessionCounts):
     """The other end of one connection.
 
     Attributes:
@@ -36,25 +37,20 @@ class HandwrittenPeer:
         answers: whether it answers the packets that establish a session by itself.
         packets: what it has heard and the test has not taken yet.
         all_packets: everything that it has heard.
-        session_acks: the headers of all SessionAcks that it has heard.
+        acks: the headers of all SessionAcks that it has heard.
         closed: whether the connection has ended.
-        sent, recoverable_sent: messages sent by this end.
-        received, recoverable_received: messages heard.
-        window: WindowSize of the SessionHeaders of this end.
     """
 
     def __init__(
         self, harness: EngineHarness, connection: int, identifier: UUID, *, answers: bool = False
     ) -> None:
+        super().__init__()
         self.harness, self.connection = harness, connection
         self.identifier, self.answers = identifier, answers
         self.packets: list[ReceivedPacket] = []
         self.all_packets: list[ReceivedPacket] = []
-        self.session_acks: list[SessionHeader] = []
+        self.acks: list[SessionHeader] = []
         self.closed = False
-        self.sent = self.recoverable_sent = self.received = self.recoverable_received = 0
-        self.recoverable_acked = 0
-        self.window = 64
         self._session = harness.engine._connections.get(connection)
         harness.peers[connection] = self
 
@@ -76,16 +72,14 @@ class HandwrittenPeer:
         for packet in cut(data):
             self.packets.append(packet)
             self.all_packets.append(packet)
+            self.count_received(packet)
             if packet.base_flags & h.IN:
                 self._hear_internal(packet)
-            else:
-                self.received = (self.received + 1) % 0x10000
-                self.recoverable_received = (self.recoverable_received + packet.is_recoverable) % 0x10000
 
     def _hear_internal(self, packet: ReceivedPacket) -> None:
         if packet.kind == "SessionAck":
             assert packet.session_header is not None
-            self.session_acks.append(packet.session_header)
+            self.acks.append(packet.session_header)
         elif self.answers:
             self.packets.pop()
             if packet.kind == "EstablishConnection":
@@ -225,8 +219,7 @@ class HandwrittenPeer:
             )
         recoverable = recoverable or bool(transaction)
         if count:
-            self.sent = (self.sent + 1) % 0x10000
-            self.recoverable_sent = (self.recoverable_sent + recoverable) % 0x10000
+            self.count_sent(recoverable=recoverable)
         session_header = self.acknowledging_header() if session else b""
         return h.user_message(
             user=h.user_header(
@@ -255,40 +248,24 @@ class HandwrittenPeer:
         self.send(self.message(body, **fields))
         return int(fields["message_id"])
 
-    def header(self, **fields: int) -> bytes:
-        """A SessionHeader with the counts of this end; it acknowledges nothing unless told to."""
-        counts = {"sent": self.sent, "recoverable_sent": self.recoverable_sent, "window": self.window}
-        return h.session_header(**(counts | fields))
-
-    def acknowledging_header(self, **fields: int) -> bytes:
-        """A SessionHeader that acknowledges all that was heard, recoverable messages as stored."""
-        new = (self.recoverable_received - self.recoverable_acked) % 0x10000
-        acknowledged = {
-            "ack": self.received,
-            "recoverable_ack": (self.recoverable_acked + 1) % 0x10000 if new else 0,
-            "recoverable_flags": (1 << min(new, 32)) - 1,
-        }
-        self.recoverable_acked = self.recoverable_received
-        return self.header(**(acknowledged | fields))
-
     def ack(self, **fields: int) -> bytes:
         """A SessionAck with `header`."""
         return h.session_ack(self.header(**fields))
 
     def acknowledge(self, **fields: int) -> None:
         """Send a SessionAck for all that was heard."""
-        self.send(h.session_ack(self.acknowledging_header(**fields)))
+        self.send(*self.session_acks(**fields))
 
     def send_order_ack(self, sequence: tuple[int, int], number: int) -> None:
         """Send an OrderAck; the sequence as (TimeStamp, Ordinal)."""
-        self.sent += 1
+        self.count_sent(recoverable=False)
         time_stamp, ordinal = sequence
         body = h.order_ack_body(ordinal=ordinal, time_stamp=time_stamp, number=number, previous=number - 1)
         self.send(h.order_ack(body, destination=direct("order_queue$")))
 
     def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000, **fields: int) -> None:
         """Send a FinalAck for a message that was heard, with other `fields` of its body."""
-        self.sent, self.recoverable_sent = self.sent + 1, self.recoverable_sent + 1
+        self.count_sent(recoverable=True)
         time_stamp, ordinal, number, previous = packet.tx
         body = {
             "ordinal": ordinal,

@@ -46,7 +46,7 @@ class HarnessNetwork:
         self.delay, self.now = delay, 0
         self.harnesses: dict[str, EngineHarness] = {}
         self.log: list[Carried] = []
-        self.loses: Callable[[str, str, ReceivedPacket], bool] = lambda sender, receiver, packet: False
+        self.loses: Callable[[str, str, ReceivedPacket], bool] = lambda *_: False
         self._addresses: dict[str, str] = {}
         self._links: dict[tuple[str, int], tuple[str, int]] = {}
         self._travelling: list[tuple[int, Callable[[], None]]] = []

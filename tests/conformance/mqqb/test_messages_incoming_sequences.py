@@ -194,7 +194,7 @@ def test_an_order_acknowledgement_follows_in_half_a_second():
     (ack,) = [packet for packet in peer.packets if packet.kind == "OrderAck"]
     assert ack.MessageClass == 0x00FF
     assert ack.body == handmade.order_ack_body(ordinal=6, number=1, previous=0)
-    assert peer.session_acks[-1][:3] == (2, 1, 0b11)  # and it is acknowledged like any recoverable message
+    assert peer.acks[-1][:3] == (2, 1, 0b11)  # and it is acknowledged like any recoverable message
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.6-02", "MQQB-3.1.1.6.2-04", "MQQB-3.1.1.6.2-06", "MQQB-3.1.2.7-02")

@@ -330,7 +330,7 @@ def test_order_and_final_acknowledgements_are_counted_and_acknowledged():
     peer.acknowledge()  # its counts are right
     assert not peer.closed
     harness.advance(500)
-    assert peer.session_acks[-1][:3] == (2, 1, 1)
+    assert peer.acks[-1][:3] == (2, 1, 1)
 
 
 # --- final acknowledgements ---

@@ -171,7 +171,7 @@ def test_a_duplicate_is_counted_and_acknowledged(recoverable):
     peer.acknowledge()  # whose counts are checked: MQQB-3.1.5.5.5-01
     assert session_of(peer).state is SessionState.OPEN
     harness.advance(10_000)
-    assert peer.session_acks[-1][:3] == ((3, 1, 0b111) if recoverable else (3, 0, 0))
+    assert peer.acks[-1][:3] == ((3, 1, 0b111) if recoverable else (3, 0, 0))
 
 
 # --- 3.1.5.8.2 ---
@@ -321,7 +321,7 @@ def test_a_rejected_message_is_counted_and_acknowledged():
     peer.send_message(b"good", recoverable=True)
     peer.send_message(destination=direct("none"), tx=(1, 0))
     harness.advance(500)
-    assert peer.session_acks[-1][:3] == (3, 1, 0b111)
+    assert peer.acks[-1][:3] == (3, 1, 0b111)
     peer.acknowledge()
     assert session_of(peer).state is SessionState.OPEN
 

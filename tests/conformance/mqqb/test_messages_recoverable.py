@@ -35,7 +35,7 @@ def test_more_recoverable_messages_than_flags_are_acknowledged_at_once():
     assert session.last_acked_recoverable == 32
     assert (session.unacked_received_count, session.recoverable_ack_flags) == (1, 1)
     harness.advance(500)
-    assert peer.session_acks[-1][:3] == (33, 33, 1)
+    assert peer.acks[-1][:3] == (33, 33, 1)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.7-02")
@@ -47,7 +47,7 @@ def test_the_acknowledgement_tells_what_was_sent():
     far = harness.called[0]
     for _ in range(33):
         far.send_message(recoverable=True)
-    ack, base, flags, sent, saved, window, _ = far.session_acks[-1]
+    ack, base, flags, sent, saved, window, _ = far.acks[-1]
     assert (ack, base, flags, sent, saved, window) == (32, 1, 0xFFFFFFFF, 2, 1, 64)
 
 
@@ -65,4 +65,4 @@ def test_the_first_recoverable_message_hastens_the_acknowledgement():
     assert peer.kinds() == []
     harness.advance(1)
     assert peer.kinds() == ["SessionAck"]
-    assert peer.session_acks[-1][:3] == (3, 1, 0b11)
+    assert peer.acks[-1][:3] == (3, 1, 0b11)

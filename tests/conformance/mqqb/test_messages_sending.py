@@ -377,7 +377,7 @@ def test_what_the_header_of_a_message_says(recoverable):
     assert peer.kinds() == []
     peer.send_message()
     harness.advance(1)
-    assert peer.session_acks[-1][:5] == (4, 0, 0, 3, 1 + recoverable)
+    assert peer.acks[-1][:5] == (4, 0, 0, 3, 1 + recoverable)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.11-02")
