@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import DIRECT, OTHER, OWN, THERE, UTC, Desk, Peer, kind
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, START_UTC, EngineHarness
+from tests.support.handwritten_peer import HandwrittenPeer
 
 COUNTS = st.sampled_from([0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF]) | st.integers(
     0, 0xFFFF
 )
 FLAGS = st.sampled_from([0, 1, 3, 0x8000_0000, 0xFFFF_FFFF]) | st.integers(0, 0xFFFF_FFFF)
 NUMBERS = st.sampled_from([0, 1, 2, 3, 0x7FFF_FFFF, 0xFFFF_FFFF]) | st.integers(0, 0xFFFF_FFFF)
-GUIDS = st.sampled_from([OWN, OTHER, UUID(int=0), UUID(int=2**128 - 1)]).map(lambda one: one.bytes_le)
+GUIDS = st.sampled_from([OWN_ID, PEER_ID, UUID(int=0), UUID(int=2**128 - 1)]).map(lambda one: one.bytes_le)
 HISTORY = 20
 LIMIT = 0x0040_0010
 """Bytes of the largest packet, with its SessionHeader."""
@@ -59,10 +60,10 @@ def transactions() -> st.SearchStrategy[bytes]:
 
 def destinations() -> st.SearchStrategy[tuple[int, bytes]]:
     texts = [
-        r"OS:alpha\private$\orders", r"OS:alpha\private$\tx", r"TCP:10.0.0.1\private$\orders",
-        r"OS:alpha\private$\none",
-        r"OS:other\private$\orders", "", "OS:", "\\", "HTTP://alpha/msmq/private$/orders",
-        r"OS:alpha\SYSTEM$;DEADXACT",
+        r"OS:here\private$\orders", r"OS:here\private$\tx", r"TCP:10.0.0.1\private$\orders",
+        r"OS:here\private$\none",
+        r"OS:other\private$\orders", "", "OS:", "\\", "HTTP://here/msmq/private$/orders",
+        r"OS:here\SYSTEM$;DEADXACT",
         "OS:" + "x" * 300, "OS:\ud800".encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"),
     ]  # fmt: skip
     direct = st.sampled_from(texts).map(lambda text: (7, h.direct_name(text)))
@@ -77,10 +78,10 @@ def destinations() -> st.SearchStrategy[tuple[int, bytes]]:
 
 
 def messages() -> st.SearchStrategy[bytes]:
-    admin = st.sampled_from([(0, b""), (2, h.private_id(7)), (3, h.private_name(OTHER.bytes_le, 9))])
+    admin = st.sampled_from([(0, b""), (2, h.private_id(7)), (3, h.private_name(PEER_ID.bytes_le, 9))])
     user = st.builds(
         h.user_header, source=GUIDS, address=GUIDS, time_to_be_received=NUMBERS,
-        sent_time=st.just(UTC) | NUMBERS,
+        sent_time=st.just(START_UTC) | NUMBERS,
         message_id=st.integers(0, 40) | NUMBERS, flags=FLAGS.map(lambda flags: flags & 0x3FF | h.MP),
         destination=destinations(), admin=admin,
     )  # fmt: skip
@@ -100,7 +101,7 @@ def messages() -> st.SearchStrategy[bytes]:
 
 def acknowledgements() -> st.SearchStrategy[bytes]:
     small = st.integers(0, 3) | NUMBERS
-    stamps = st.just(UTC) | small
+    stamps = st.just(START_UTC) | small
     orders = st.builds(h.order_ack_body, ordinal=small, time_stamp=stamps, number=small, previous=small)
     finals = st.builds(
         h.final_ack_body,
@@ -133,10 +134,10 @@ def damaged() -> st.SearchStrategy[bytes]:
     return st.builds(damage, whole(), st.integers(0, 2000), st.integers(0, 255), st.integers(0, 400))
 
 
-def bounded(desk: Desk) -> None:
+def bounded(harness: EngineHarness) -> None:
     """What must hold after every step."""
-    engine = desk.engine
-    assert len(engine.sessions) <= len(desk.peers) + len(engine.transfers)
+    engine = harness.engine
+    assert len(engine.sessions) <= len(harness.peers) + len(engine.transfers)
     assert len(engine.history) <= HISTORY
     for session in engine.sessions.values():
         assert isinstance(session.state, SessionState)
@@ -153,54 +154,58 @@ def bounded(desk: Desk) -> None:
                 MessageState.WAITING_FOR_SESSION_ACK,
                 MessageState.WAITING_FOR_ORDER_ACK,
             )
-    timers = desk.core.context.timers
+    timers = harness.core.context.timers
     assert len(timers._heap) <= 64 + 5 * len(timers._armed)
 
 
-def desk_with_queues() -> Desk:
-    desk = Desk(remove_duplicate_size=HISTORY)
-    desk.queue()
-    desk.queue("tx", transactional=True)
-    return desk
+def harness_with_queues() -> EngineHarness:
+    harness = EngineHarness(remove_duplicate_size=HISTORY)
+    harness.queue()
+    harness.queue("tx", transactional=True)
+    return harness
 
 
-def opened(desk: Desk, how: str) -> Peer:
-    if how == "ring":
-        return desk.ring()
-    if how == "rung":
-        return desk.rung()
-    peer = desk.dial(count=3)
-    desk.send(count=2, recoverable=True)
-    desk.send(count=2, transactional=True)
-    if how == "dialled":
-        peer.accept()
+def opened(harness: EngineHarness, opening: str) -> HandwrittenPeer:
+    if opening == "accept_connection":
+        return harness.accept_connection()
+    if opening == "accept_session":
+        return harness.accept_session()
+    peer = harness.request_session(count=3)
+    harness.send(count=2, recoverable=True)
+    harness.send(count=2, transactional=True)
+    if opening == "open_session":
+        peer.answer_handshake()
     return peer
 
 
-HOW = st.sampled_from(["ring", "rung", "dial", "dialled", "dialled"])
+OPENINGS = st.sampled_from(
+    ["accept_connection", "accept_session", "request_session", "open_session", "open_session"]
+)
 
 
-@given(HOW, st.lists(st.binary(max_size=700), max_size=6))
-def test_any_bytes(how: str, pieces: list[bytes]) -> None:
-    desk = desk_with_queues()
-    peer = opened(desk, how)
-    for piece in pieces:
-        peer.send(piece)
-        bounded(desk)
-    desk.advance(700_000)
-    bounded(desk)
+@given(OPENINGS, st.lists(st.binary(max_size=700), max_size=6))
+def test_any_bytes(opening: str, chunks: list[bytes]) -> None:
+    harness = harness_with_queues()
+    peer = opened(harness, opening)
+    for chunk in chunks:
+        peer.send(chunk)
+        bounded(harness)
+    harness.advance(700_000)
+    bounded(harness)
 
 
-@given(HOW, st.lists(whole(), max_size=8), st.data())
-def test_any_packets_in_any_order_and_any_pieces(how: str, packets: list[bytes], data: st.DataObject) -> None:
-    desk = desk_with_queues()
-    peer = opened(desk, how)
+@given(OPENINGS, st.lists(whole(), max_size=8), st.data())
+def test_any_packets_in_any_order_and_any_pieces(
+    opening: str, packets: list[bytes], data: st.DataObject
+) -> None:
+    harness = harness_with_queues()
+    peer = opened(harness, opening)
     stream = b"".join(packets)
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         peer.send(stream[:size])
         stream = stream[size:]
-        bounded(desk)
+        bounded(harness)
 
 
 ACTIONS = st.one_of(
@@ -210,7 +215,7 @@ ACTIONS = st.one_of(
     st.tuples(st.just("acknowledge"), st.none()),
     st.tuples(st.just("advance"), st.sampled_from([1, 499, 500, 5_000, 20_000, 61_000, 400_000])),
     st.tuples(st.just("drop"), st.none()),
-    st.tuples(st.just("open"), HOW),
+    st.tuples(st.just("open"), OPENINGS),
     st.tuples(st.just("send"), st.sampled_from(["express", "recoverable", "transactional"])),
     st.tuples(st.just("pause"), st.booleans()),
     st.tuples(st.just("datagram"), st.binary(max_size=30) | st.builds(h.ping, cookie=NUMBERS, flags=COUNTS)),
@@ -219,8 +224,8 @@ ACTIONS = st.one_of(
 
 @given(st.lists(ACTIONS, max_size=30))
 def test_any_story(story: list[tuple[str, Any]]) -> None:
-    desk = desk_with_queues()
-    peer = opened(desk, "dialled")
+    harness = harness_with_queues()
+    peer = opened(harness, "open_session")
     for what, value in story:
         match what:
             case "packet":
@@ -230,33 +235,37 @@ def test_any_story(story: list[tuple[str, Any]]) -> None:
             case "acknowledge":
                 peer.acknowledge()
             case "advance":
-                desk.advance(value)
+                harness.advance(value)
             case "drop":
-                peer.drop()
+                peer.disconnect()
             case "open":
-                if value.startswith("dial"):
-                    if not desk.engine.connecting._resolving:
+                if value in ("request_session", "open_session"):
+                    if not harness.engine.connecting._resolving:
                         continue
-                    desk.resolve(THERE)
-                    peer = desk.connect()
-                    if value == "dialled":
-                        peer.accept()
+                    harness.resolve(PEER_ADDRESS)
+                    peer = harness.connect()
+                    if value == "open_session":
+                        peer.answer_handshake()
                 else:
-                    peer = desk.ring()
-                    if value == "rung":
+                    peer = harness.accept_connection()
+                    if value == "accept_session":
                         peer.send(peer.establish(), peer.parameters())
             case "send":
-                desk.send(DIRECT, recoverable=value == "recoverable", transactional=value == "transactional")
+                harness.send(
+                    to=PEER_QUEUE, recoverable=value == "recoverable", transactional=value == "transactional"
+                )
             case "pause":
-                action: Callable[..., None] = desk.core.queues.pause if value else desk.core.queues.resume
-                action(desk.outgoing())
-                desk.take()
+                action: Callable[..., None] = (
+                    harness.core.queues.pause if value else harness.core.queues.resume
+                )
+                action(harness.outgoing())
+                harness.run()
             case "datagram":
                 for request in (True, False):
-                    desk.engine.datagram(value, THERE, 3527, request=request)
-                desk.take()
-        bounded(desk)
-    desk.restart()
+                    harness.engine.datagram(value, PEER_ADDRESS, 3527, request=request)
+                harness.run()
+        bounded(harness)
+    harness.restarted()
 
 
 # -- floods, and counts that wrap --------------------------------------------------------------------------
@@ -264,12 +273,12 @@ def test_any_story(story: list[tuple[str, Any]]) -> None:
 
 def test_a_session_of_more_messages_than_its_counts_can_hold() -> None:
     """131,200 messages each way over one session: counts wrap twice, and both sides stay together."""
-    desk = Desk(remove_duplicate_size=100)
-    desk.queue()
-    peer = desk.dialled()
+    harness = EngineHarness(remove_duplicate_size=100)
+    harness.queue()
+    peer = harness.open_session()
     peer.acknowledge()
     session, template = peer.session, peer.message(recoverable=True, count=False)
-    engine = desk.engine
+    engine = harness.engine
     rounds = 4_100
     for number in range(rounds):
         batch = []
@@ -279,52 +288,51 @@ def test_a_session_of_more_messages_than_its_counts_can_hold() -> None:
             batch.append(template)  # a duplicate each: counted all the same
         engine.received(peer.connection, b"".join(batch))
         if number % 64 == 0:
-            desk.send(count=16, recoverable=True)
-        desk.take()
+            harness.send(count=16, recoverable=True)
+        harness.run()
         peer.acknowledge()
         assert session.state is SessionState.OPEN, number
         peer.packets.clear()
-        desk.log.clear()
-        desk._read = 0
+        harness.forget_effects()
     total = 32 * rounds % 0x10000
     assert (session.message_received_count, session.recoverable_message_received_count) == (total, total)
-    assert len(desk.transfer().table) == 0
+    assert len(harness.transfer().table) == 0
     assert session.unsaved == session.in_flight == type(session.in_flight)()
 
 
 @pytest.mark.parametrize("start", range(0xFFFF - 34, 0x10000))
 def test_sending_over_the_wrap(start: int) -> None:
-    desk = Desk()
-    peer = desk.dialled()
+    harness = EngineHarness()
+    peer = harness.open_session()
     peer.acknowledge()
     session = peer.session
-    session.message_sent_count = peer.got = start
-    session.recoverable_message_sent_count = peer.recoverable_got = peer._acked = start
-    desk.send(count=40, recoverable=True)
-    assert [kind(packet) for packet in peer.take()] == ["UM"] * 41
+    session.message_sent_count = peer.received = start
+    session.recoverable_message_sent_count = peer.recoverable_received = peer.recoverable_acked = start
+    harness.send(count=40, recoverable=True)
+    assert [packet.kind for packet in peer.take()] == ["UserMessage"] * 41
     base = (start + 1) % 0x10000
     peer.send(peer.ack(ack=(start + 32) % 0x10000, recoverable_ack=base, recoverable_flags=0xFFFF_FFFF))
-    assert len(desk.transfer().table) == 8
+    assert len(harness.transfer().table) == 8
     assert session.unacked_message_count == 8
     peer.send(
         peer.ack(ack=(start + 40) % 0x10000, recoverable_ack=(base + 32) % 0x10000, recoverable_flags=0xFF)
     )
-    assert len(desk.transfer().table) == 0
+    assert len(harness.transfer().table) == 0
     assert session.state is SessionState.OPEN
 
 
 @pytest.mark.parametrize("start", [0xFFDF, 0xFFE0, 0xFFFE, 0xFFFF])
 def test_receiving_over_the_wrap(start: int) -> None:
-    desk = Desk()
-    desk.queue()
-    peer = desk.rung()
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.accept_session()
     session = peer.session
     session.message_received_count = peer.sent = start
     session.recoverable_message_received_count = session.last_acked_recoverable = peer.recoverable_sent = (
         start
     )
     peer.send(*(peer.message(recoverable=True) for _ in range(20)))
-    desk.advance(2_000)
+    harness.advance(2_000)
     (ack,) = peer.take()
     expected = h.session_header(
         ack=(start + 20) % 0x10000, recoverable_ack=(start + 1) % 0x10000, recoverable_flags=(1 << 20) - 1
@@ -336,16 +344,16 @@ def test_receiving_over_the_wrap(start: int) -> None:
 
 @pytest.mark.parametrize("size", [0x0040_0001, 0x7FFF_FFFF, 0xFFFF_FFFF, 0, 15])
 def test_a_size_that_can_not_be_is_refused_before_it_is_awaited(size: int) -> None:
-    desk = desk_with_queues()
-    peer = desk.rung()
+    harness = harness_with_queues()
+    peer = harness.accept_session()
     peer.send(h.base_header(size)[:12])
     assert peer.closed
-    assert desk.engine.sessions == {}
+    assert harness.engine.sessions == {}
 
 
 def test_the_largest_packet_is_awaited_and_no_more_is_kept() -> None:
-    desk = desk_with_queues()
-    peer = desk.rung()
+    harness = harness_with_queues()
+    peer = harness.accept_session()
     peer.send(h.base_header(0x0040_0000))
     for _ in range(63):
         peer.send(bytes(65_536))
@@ -356,22 +364,22 @@ def test_the_largest_packet_is_awaited_and_no_more_is_kept() -> None:
 
 
 def test_many_silent_connections_go_away() -> None:
-    desk = desk_with_queues()
+    harness = harness_with_queues()
     for _ in range(500):
-        desk.ring()
-    assert len(desk.engine.sessions) == 500
-    desk.advance(60_000)
-    assert desk.engine.sessions == {}
-    assert desk.engine.session_table.by_connection == {}
-    assert not [one for one in desk.core.context.timers._armed if one[0] is Timer.SESSION_INITIALIZATION]
+        harness.accept_connection()
+    assert len(harness.engine.sessions) == 500
+    harness.advance(60_000)
+    assert harness.engine.sessions == {}
+    assert harness.engine.session_table.by_connection == {}
+    assert not [one for one in harness.core.context.timers._armed if one[0] is Timer.SESSION_INITIALIZATION]
 
 
 @pytest.mark.parametrize("window", [0, 1, 0xFFFF])
 def test_a_window_of_the_peer_never_stops_or_floods_the_session(window: int) -> None:
-    desk = Desk()
-    peer = desk.dial(count=70)
-    peer.accept(window=window)
+    harness = EngineHarness()
+    peer = harness.request_session(count=70)
+    peer.answer_handshake(window=window)
     assert len(peer.take()) == (64 if window == 0xFFFF else 1)
     for _ in range(200):
-        peer.send(peer.ack(ack=peer.got, window=max(window, 1)))
-    assert len(desk.transfer().table) == 0
+        peer.send(peer.ack(ack=peer.received, window=max(window, 1)))
+    assert len(harness.transfer().table) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import handmade as h
-from tests.support.peer_desk import (
+from tests.support.peer_server import (
     alpha,
     at,
     bodies,
@@ -17,12 +17,22 @@ from tests.support.peer_desk import (
     message,
     outgoing,
     recoverable,
-    rung,
     send,
+    sending_session,
     serves,
     until,
 )
-from tests.support.raw_peer import GUID, OTHER, PEER, Got, Listener, Message, Session, answer, parameters
+from tests.support.raw_peer import (
+    GUID,
+    OTHER,
+    PEER,
+    Listener,
+    Message,
+    ReceivedPacket,
+    Session,
+    answer,
+    parameters,
+)
 from tests.support.running import InThread, attach
 
 INBOX = r"OS:peer\private$\inbox"
@@ -44,12 +54,12 @@ def transactional(*given: bytes, **properties: object) -> list[dict[str, object]
     return [message(body, delivery="transactional", **properties) for body in given]
 
 
-def taken(peer: Session, count: int) -> list[Got]:
+def taken(peer: Session, count: int) -> list[ReceivedPacket]:
     """The next messages."""
     return [peer.until("UserMessage") for _ in range(count)]
 
 
-def order_ack(peer: Session, *of: Got) -> None:
+def order_ack(peer: Session, *of: ReceivedPacket) -> None:
     """Acknowledge transactional messages in their order; such a packet counts like any message."""
     for one in of:
         stamp, ordinal, number, _ = one.tx
@@ -77,14 +87,14 @@ def test_a_session_is_asked_for_byte_for_byte(server: InThread, listener: Listen
         fields = h.establish_connection_header(
             client=identity(server), server=h.NULL_GUID, time_stamp=request.TimeStamp, operating_system=0x0310
         )
-        assert request.data == h.establish_connection(fields)
+        assert request == h.establish_connection(fields)
         peer.send(answer(request))
         asked = peer.take()
         assert 500 <= asked.RecoverableAckTimeout <= 120_000
         fields = h.connection_parameters_header(
             recoverable_ack_timeout=asked.RecoverableAckTimeout, ack_timeout=20_000, window=64
         )
-        assert asked.data == h.connection_parameters(fields)
+        assert asked == h.connection_parameters(fields)
         peer.send(parameters(window=64, ack=20_000, recoverable=asked.RecoverableAckTimeout))
         assert taken(peer, 1)[0].body == b"1"
 
@@ -93,7 +103,7 @@ def test_a_session_is_asked_for_byte_for_byte(server: InThread, listener: Listen
 @pytest.mark.parametrize("delivery", ["express", "recoverable"])
 def test_a_message_comes_as_it_was_sent(server: InThread, listener: Listener, delivery: str) -> None:
     given = message(b"body", delivery=delivery, label="label", priority=5, application=7, journal=True)
-    with rung(listener, server, given) as peer:
+    with sending_session(listener, server, given) as peer:
         (found,) = taken(peer, 1)
         assert (found.SourceQueueManager, found.QueueManagerAddress) == (identity(server), h.NULL_GUID)
         assert (found.Flags >> 10 & 7, found.DestinationQueue) == (7, INBOX)
@@ -109,7 +119,7 @@ def test_a_message_comes_as_it_was_sent(server: InThread, listener: Listener, de
 @pytest.mark.parametrize("delivery", ["express", "recoverable"])
 def test_what_was_not_acknowledged_is_sent_again(server: InThread, listener: Listener, delivery: str) -> None:
     given = [message(body, delivery=delivery) for body in (b"1", b"2")]
-    with rung(listener, server, *given) as peer:
+    with sending_session(listener, server, *given) as peer:
         first = taken(peer, 2)
     with listener.accept() as peer:
         again = taken(peer, 2)
@@ -124,7 +134,9 @@ def test_what_was_not_acknowledged_is_sent_again(server: InThread, listener: Lis
 def test_what_was_acknowledged_is_never_sent_again(
     server: InThread, listener: Listener, delivery: str
 ) -> None:
-    with rung(listener, server, message(b"1", delivery=delivery), message(b"2", delivery=delivery)) as peer:
+    with sending_session(
+        listener, server, message(b"1", delivery=delivery), message(b"2", delivery=delivery)
+    ) as peer:
         taken(peer, 2)
         peer.acknowledge()
         assert peer.fence() == []
@@ -138,7 +150,7 @@ def test_what_was_acknowledged_is_never_sent_again(
 
 @pytest.mark.requirement("MQQB-3.1.5.5.3-02", "MQMQ-2.2.20.4-09")
 def test_only_what_is_not_saved_is_sent_again(server: InThread, listener: Listener) -> None:
-    with rung(listener, server, *recoverable(b"1", b"2", b"3", b"4")) as peer:
+    with sending_session(listener, server, *recoverable(b"1", b"2", b"3", b"4")) as peer:
         taken(peer, 4)
         peer.acknowledge(recoverable_ack=1, recoverable_flags=0b0101)
         assert peer.fence() == []
@@ -166,7 +178,7 @@ def test_no_more_is_sent_than_the_window_allows(server: InThread, listener: List
 
 @pytest.mark.requirement("MQQB-3.1.5.5-04", "MQMQ-2.2.20.4-15")
 def test_a_session_acknowledgement_may_shrink_the_window(server: InThread, listener: Listener) -> None:
-    with rung(listener, server, *recoverable(b"0")) as peer:
+    with sending_session(listener, server, *recoverable(b"0")) as peer:
         taken(peer, 1)
         peer.acknowledge(window=1)
         send(server, *recoverable(b"1", b"2"))
@@ -177,11 +189,11 @@ def test_a_session_acknowledgement_may_shrink_the_window(server: InThread, liste
 
 
 def test_messages_go_both_ways_over_one_session(server: InThread, listener: Listener) -> None:
-    with rung(listener, server, *recoverable(b"out")) as peer:
+    with sending_session(listener, server, *recoverable(b"out")) as peer:
         (found,) = taken(peer, 1)
         back = Message(b"back", recoverable=True)
         peer.count(back)
-        peer.send(back.bytes(session=peer.header()))
+        peer.send(back.bytes(session=peer.acknowledging_header()))
         assert peer.until_acknowledged() == []
         until_gone(server)
     assert (found.body, in_queue(server)) == (b"out", [b"back"])
@@ -194,7 +206,7 @@ def test_messages_go_both_ways_over_one_session(server: InThread, listener: List
 def test_a_transactional_message_is_kept_until_its_order_acknowledgement(
     server: InThread, listener: Listener
 ) -> None:
-    with rung(listener, server, *transactional(b"1", b"2")) as peer:
+    with sending_session(listener, server, *transactional(b"1", b"2")) as peer:
         first = taken(peer, 2)
         assert [one.tx[2:] for one in first] == [(1, 0), (2, 1)]
         assert [(one.PR, one.Flags & 0x60) for one in first] == [(0, 0x20)] * 2
@@ -220,7 +232,7 @@ def test_a_transactional_message_is_kept_until_its_order_acknowledgement(
 
 @pytest.mark.requirement("MQQB-3.1.5.6-11")
 def test_order_acknowledgements_of_others_end_nothing(server: InThread, listener: Listener) -> None:
-    with rung(listener, server, *transactional(b"1")) as peer:
+    with sending_session(listener, server, *transactional(b"1")) as peer:
         (found,) = taken(peer, 1)
         peer.acknowledge()
         stamp, ordinal, *_ = found.tx
@@ -242,7 +254,7 @@ def test_order_acknowledgements_of_others_end_nothing(server: InThread, listener
 def test_the_final_acknowledgement_tells_what_becomes_of_it(
     server: InThread, listener: Listener, message_class: int, ends_in: str
 ) -> None:
-    with rung(listener, server, *transactional(b"1", journal=True, dead_letter=True)) as peer:
+    with sending_session(listener, server, *transactional(b"1", journal=True, dead_letter=True)) as peer:
         (found,) = taken(peer, 1)
         peer.acknowledge()
         order_ack(peer, found)
@@ -322,7 +334,7 @@ def test_an_open_session_takes_messages_only(server: InThread, listener: Listene
         "EC": h.establish_connection(), "CP": parameters(),
         "no kind": h.connection_parameters(internal=7), "signature": b"\x10\x00\x03\x00ROIL" + bytes(8),
     }  # fmt: skip
-    with rung(listener, server, *recoverable(b"1")) as peer:
+    with sending_session(listener, server, *recoverable(b"1")) as peer:
         taken(peer, 1)
         peer.send(packets[what])
         assert peer.ended() == []
@@ -350,7 +362,7 @@ def test_who_does_not_answer_is_tried_again(tmp_path: Path, listener: Listener) 
 
 
 def test_what_is_in_the_queue_to_the_peer_can_be_seen(server: InThread, listener: Listener) -> None:
-    with rung(listener, server, *recoverable(b"1", b"2")) as peer:
+    with sending_session(listener, server, *recoverable(b"1", b"2")) as peer:
         taken(peer, 2)
         with attach(server.data) as local:
             found = local.call("peek", queue=rf"DIRECT={INBOX}", count=10)["messages"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import handmade as h
 from tests.support.paths import VECTORS
-from tests.support.peer_desk import ORDERS, alpha, at, identity, in_queue, serves, sessions, until
+from tests.support.peer_server import ORDERS, alpha, at, identity, in_queue, serves, sessions, until
 from tests.support.raw_peer import (
     GUID,
     OTHER,

@@ -13,14 +13,14 @@ import pytest
 
 from msmqwire.qm.runtime.transport import Limits, TcpNetwork
 from tests.support import handmade as h
-from tests.support.peer_desk import (
+from tests.support.peer_server import (
     ORDERS,
     alpha,
     at,
-    desk_options,
     in_queue,
     recoverable,
     send,
+    server_options,
     serves,
     sessions,
     until,
@@ -158,7 +158,7 @@ def test_who_does_not_acknowledge_gets_no_more_than_the_window(tmp_path: Path) -
     """Answers wait in the queue manager, which has a quota for them."""
     quota = 200_000
     message = Message(bytes(20_000), age=9, time_to_reach_queue=1, wants=NACK_ARRIVAL, admin=ADMIN)
-    with served(replace(desk_options(tmp_path / "alpha"), quota=quota)) as server:
+    with served(replace(server_options(tmp_path / "alpha"), quota=quota)) as server:
         with Session.opened(at(server), window=2) as peer:
             peer.sent = 500
             with suppress(ConnectionError):
@@ -177,7 +177,7 @@ def test_who_does_not_acknowledge_gets_no_more_than_the_window(tmp_path: Path) -
 @pytest.mark.requirement("MQQB-3.1.5.8.8-06")
 def test_a_full_queue_manager_takes_no_more_and_says_nothing(tmp_path: Path) -> None:
     body = bytes(10_000)
-    with served(replace(desk_options(tmp_path / "alpha"), quota=105_000)) as server:
+    with served(replace(server_options(tmp_path / "alpha"), quota=105_000)) as server:
         messages = [Message(body, recoverable=True, wants=NACK_ARRIVAL, admin=ADMIN) for _ in range(20)]
         with Session.opened(at(server)) as peer:
             peer.send(*(one.bytes() for one in messages))

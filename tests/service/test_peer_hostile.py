@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import handmade as h
-from tests.support.peer_desk import LEDGER, ORDERS, alpha, at, in_queue, serves, sessions, until
+from tests.support.peer_server import LEDGER, ORDERS, alpha, at, in_queue, serves, sessions, until
 from tests.support.raw_peer import TX_QUEUE, Message, Session, direct, establish, parameters
 from tests.support.running import InThread
 
@@ -245,7 +245,7 @@ def test_the_message_that_wrong_counts_ride_on_is_delivered(server: InThread, wr
     before = in_queue(server).count(b"rides")
     with Session.opened(at(server)) as peer:
         peer.count(message)
-        peer.send(message.bytes(session=peer.header(**wrong)))
+        peer.send(message.bytes(session=peer.acknowledging_header(**wrong)))
         assert peer.ended() == []
     assert in_queue(server).count(b"rides") == before + 1
 
@@ -255,7 +255,7 @@ def test_a_window_of_nothing_on_a_message_ends_the_session(server: InThread) -> 
     message = Message(b"no window", recoverable=True)
     with Session.opened(at(server)) as peer:
         peer.count(message)
-        peer.send(message.bytes(session=peer.header(window=0)))
+        peer.send(message.bytes(session=peer.acknowledging_header(window=0)))
         assert peer.ended() == []
 
 

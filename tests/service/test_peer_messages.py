@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.support import handmade as h
-from tests.support.peer_desk import LEDGER, alpha, at, identity, in_queue, serves
+from tests.support.peer_server import LEDGER, alpha, at, identity, in_queue, serves
 from tests.support.raw_peer import (
     ACK_ARRIVAL,
     ACK_RECEIVE,
     GUID,
     PEER,
     TX_QUEUE,
-    Got,
     Listener,
     Message,
+    ReceivedPacket,
     Session,
     direct,
 )
@@ -126,7 +126,7 @@ def test_a_header_may_ride_on_a_message_that_it_counts(server: InThread, recover
         first, second = (Message(body, recoverable=recoverable) for body in (b"1", b"2"))
         peer.push(first)
         peer.count(second)
-        peer.send(second.bytes(session=peer.header()))
+        peer.send(second.bytes(session=peer.acknowledging_header()))
         assert peer.until_acknowledged() == []
         assert peer.fence() == []
     assert in_queue(server) == [b"1", b"2"]
@@ -176,7 +176,7 @@ def order(message: Message) -> bytes:
     return h.order_ack_body(ordinal=ordinal, time_stamp=stamp, number=number, previous=number - 1)
 
 
-def ordered(peer: Session, message: Message) -> Got:
+def ordered(peer: Session, message: Message) -> ReceivedPacket:
     """Take packets until a message is acknowledged in its order, and acknowledge that."""
     while (found := peer.until("OrderAck")).body != order(message):
         pass
@@ -209,7 +209,7 @@ def test_a_transactional_message_is_acknowledged_in_its_order(server: InThread) 
             ),
             flags=0,
         )  # fmt: skip
-        assert found.data == expected
+        assert found == expected
         assert peer.fence() == []
     assert in_queue(server, LEDGER) == [b"1.1"]
 

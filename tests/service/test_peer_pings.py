@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import VECTORS
-from tests.support.peer_desk import SERVER, alpha, at, desk_options, identity, recoverable, send, serves
+from tests.support.peer_server import SERVER, alpha, at, identity, recoverable, send, server_options, serves
 from tests.support.raw_peer import GUID, PATIENCE_S, PEER, Listener, Session, establish
 from tests.support.running import InThread, served
 
@@ -124,7 +124,7 @@ def test_a_server_that_does_not_answer_pings(tmp_path: Path) -> None:
 @contextmanager
 def pinging(data: Path, listener: Listener, port: int) -> Iterator[InThread]:
     """A server that pings before it connects."""
-    made = desk_options(data, listener, ping=True, ping_response_ms=30_000)
+    made = server_options(data, listener, ping=True, ping_response_ms=30_000)
     with served(replace(made, ways=replace(made.ways, ping_port=port))) as found:
         yield found
 

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import handmade as h
-from tests.support.peer_desk import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
+from tests.support.peer_server import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
 from tests.support.raw_peer import (
     GUID,
     NACK_ARRIVAL,
     OTHER,
     QUEUE,
     TX_QUEUE,
-    Got,
     Message,
+    ReceivedPacket,
     Session,
     direct,
     new_id,
@@ -47,7 +47,7 @@ def honest_peers_are_served(server: InThread) -> Iterator[None]:
     serves(server)
 
 
-def refused(server: InThread, message: Message) -> list[Got]:
+def refused(server: InThread, message: Message) -> list[ReceivedPacket]:
     """What comes of a message that no queue gets, in a session that goes on."""
     before = [in_queue(server, queue) for queue in (ORDERS, LEDGER)]
     with Session.opened(at(server)) as peer:
@@ -63,7 +63,7 @@ def refused(server: InThread, message: Message) -> list[Got]:
     return found
 
 
-def of_kind(found: list[Got], kind: str) -> list[Got]:
+def of_kind(found: list[ReceivedPacket], kind: str) -> list[ReceivedPacket]:
     """The packets of a kind."""
     return [one for one in found if one.kind == kind]
 
@@ -73,14 +73,14 @@ def asked(body: bytes = b"refused", **more: object) -> Message:
     return Message(body, wants=NACK_ARRIVAL, admin=ADMIN, **more)  # type: ignore[arg-type]
 
 
-def is_report(found: Got, message: Message, message_class: int) -> bool:
+def is_report(found: ReceivedPacket, message: Message, message_class: int) -> bool:
     """Whether a packet is the negative administration acknowledgement of a message, with its body."""
     told = found.kind, found.MessageClass, found.CorrelationID, found.body
     identifier = message.source + message.message_id.to_bytes(4, "little")
     return told == ("UserMessage", message_class, identifier, message.body)
 
 
-def is_final(found: Got, message: Message, message_class: int) -> bool:
+def is_final(found: ReceivedPacket, message: Message, message_class: int) -> bool:
     """Whether a packet is the negative FinalAck of a message."""
     assert message.tx is not None
     stamp, ordinal, number, previous = message.tx

@@ -270,10 +270,10 @@ class TcpConversation:
     def segment(
         self, by_client: bool, payload: bytes = b"", flags: int = ACK, *, seq: int | None = None
     ) -> TcpConversation:
-        """One segment at the present place of the sender, or anywhere."""
-        place = self._seq[by_client] if seq is None else seq & 0xFFFFFFFF
+        """Send a segment at the present position of the sender, or at `seq`."""
+        position = self._seq[by_client] if seq is None else seq & 0xFFFFFFFF
         ends = self._ends[by_client], self._ends[not by_client]
-        segment = Segment(*ends, place, self._seq[not by_client], flags, payload)
+        segment = Segment(*ends, position, self._seq[not by_client], flags, payload)
         self.frames.append(Frame(self.time_ns, self.link(segment.packet()), segment))
         self.time_ns += self.step_ns
         if seq is None:
@@ -339,12 +339,12 @@ def disorder(
 ) -> list[Frame]:
     """The frames as a bad network or capture would show them, one seed one result.
 
-    Each probability is per frame: ``reorder`` moves it back by up to ``reach`` places, ``duplicate`` sends
-    it again within ``reach`` places, ``resegment`` cuts its payload in pieces, ``overlap`` lets a copy
-    follow that joins it with the next segment of its direction, with other boundaries, ``drop`` loses it
-    (only segments with data). ``keep_control`` leaves SYN, FIN and RST in their places.
-    Without ``behind_acks`` nothing is moved behind the frame that acknowledges it: a capture may show that,
-    but some readers take it for loss. The times are dealt out anew.
+    Each probability is per frame: ``reorder`` moves it back by up to ``reach`` positions, ``duplicate``
+    sends it again within ``reach`` positions, ``resegment`` cuts its payload into several segments,
+    ``overlap`` lets a copy follow that joins it with the next segment of its direction, with other
+    boundaries, ``drop`` loses it (only segments with data). ``keep_control`` leaves SYN, FIN and RST in
+    order. Without ``behind_acks`` nothing is moved behind the frame that acknowledges it: a capture may
+    show that, but some readers take it for loss. The times are spread evenly.
     """
     times, order = [], list[tuple[float, Frame]]()
     source = list(frames)
@@ -353,11 +353,13 @@ def disorder(
         flags = RST if frame.segment is None else frame.segment.flags
         return not keep_control or not flags & (SYN | FIN | RST)
 
-    def put(frame: Frame, place: float) -> None:
+    def put(frame: Frame, position: float) -> None:
         if movable(frame) and rng.random() < reorder:
-            moved = place + rng.randint(1, reach) + 0.5
-            place = moved if behind_acks else min(moved, _acknowledged(frame, source, int(place)) - 0.25)
-        order.append((place, frame))
+            moved = position + rng.randint(1, reach) + 0.5
+            if not behind_acks:
+                moved = min(moved, _acknowledged(frame, source, int(position)) - 0.25)
+            position = moved
+        order.append((position, frame))
 
     for number, frame in enumerate(source):
         times.append(frame.time_ns)
@@ -406,9 +408,9 @@ def _framed(segment: Segment, frame: Frame, link: Link) -> Frame:
 
 
 def _following(segment: Segment, frames: Sequence[Frame]) -> Segment | None:
-    place = (segment.seq + len(segment.payload)) & 0xFFFFFFFF
+    position = (segment.seq + len(segment.payload)) & 0xFFFFFFFF
     for frame in frames[:16]:
         other = frame.segment
         if other and other.src == segment.src and other.dst == segment.dst and other.payload:
-            return other if other.seq == place and not other.flags & (SYN | FIN | RST) else None
+            return other if other.seq == position and not other.flags & (SYN | FIN | RST) else None
     return None

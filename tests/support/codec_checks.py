@@ -1,4 +1,4 @@
-"""What the conformance tests of the codec say again and again: a field here, a bit there, a refusal there."""
+"""Checks that the conformance tests of the codec share: fields, bits and refusals."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ requirement = pytest.mark.requirement
 
 def proving(*values: Any, ids: str | tuple[str, ...] = (), name: str | None = None) -> Any:
     """One row of a parametrization, with the requirements that it proves."""
-    wanted = (ids,) if isinstance(ids, str) else ids
-    return pytest.param(*values, marks=requirement(*wanted) if wanted else (), id=name or str(values[0]))
+    requirements = (ids,) if isinstance(ids, str) else ids
+    return pytest.param(
+        *values, marks=requirement(*requirements) if requirements else (), id=name or str(values[0])
+    )
 
 
 def nested(value: Any) -> Any:
@@ -38,7 +40,7 @@ def flat(value: Any, path: str = "") -> dict[str, Any]:
         parts = {f"{path}[{i}]": part for i, part in enumerate(value)}
     else:
         return {path: value}
-    return {leaf: found for name, part in parts.items() for leaf, found in flat(part, name).items()}
+    return {leaf: item for name, part in parts.items() for leaf, item in flat(part, name).items()}
 
 
 def at(value: Any, path: str) -> Any:
@@ -55,7 +57,7 @@ def changed(value: dict[str, Any], path: str, to: Any) -> dict[str, Any]:
 
 
 def assert_same(schema: Header, data: bytes) -> Any:
-    """Bytes to fields to the same bytes, by the record, by its parts and by JSON. The record."""
+    """Check that bytes are built again from their record, its parts and its JSON; return the record."""
     record = schema.parse(data)
     assert schema.build(record) == data
     assert schema.build(nested(record)) == data

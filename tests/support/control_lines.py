@@ -1,4 +1,4 @@
-"""The control channel from outside: lines written and read, as a program of any other language would."""
+"""The control channel as a program in another language sees it: lines written and read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Lines:
     """One connection to the control channel of the server of a folder.
 
     Attributes:
-        token: what the folder says is to be told over TCP; empty at a Unix socket.
+        token: the token of the folder, needed over TCP; empty with a Unix socket.
     """
 
     def __init__(self, data: Path) -> None:
         address = DataFolder(data).control()
-        assert address is not None, "no server has written down where it is"
+        assert address is not None, "no server has written its address"
         self.token = address.token
         if address.path:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -40,14 +40,14 @@ class Lines:
         self.socket.sendall(data)
 
     def read(self) -> dict[str, Any]:
-        """The next answer."""
+        """Read the next answer."""
         line = self._file.readline()
         assert line.endswith(b"\n"), "the server has ended the connection"
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     def line(self) -> dict[str, Any] | None:
-        """The next answer; None at the end of the connection."""
+        """Read the next answer; None at the end of the connection."""
         line = self._file.readline()
         return json.loads(line) if line else None
 
@@ -57,7 +57,7 @@ class Lines:
         return self.read()
 
     def error(self, request: object) -> dict[str, Any]:
-        """The error that a request is answered with."""
+        """Send a request that fails; return the error."""
         answer = self.ask(request)
         assert set(answer) == {"id", "error"}, answer
         error: dict[str, Any] = answer["error"]
@@ -67,7 +67,7 @@ class Lines:
         return error
 
     def is_ended(self) -> bool:
-        """Wait for what comes next: whether that is the end of the connection."""
+        """Wait for the next line; return whether the connection ended instead."""
         try:
             return self._file.readline() == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""Stations at the ends of a network that tell what they are told: simulated ones, and with real sockets."""
+"""Stations that record what a network reports to them: over a simulated network and over real sockets."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from msmqwire.qm.store.memory import MemoryStore
 NAMES: Final = ("alpha", "beta", "gamma")
 PATIENCE_S: Final = 120.0
 PATIENCE_MS: Final = 600_000
-"""The same in virtual time."""
+"""Milliseconds of patience in virtual time."""
 FENCE: Final = 1_000_000
 UNKNOWN: Final = "nowhere.invalid"
 
 
 class Recorder:
-    """What stands in the place of the engine: all that it is told, in order.
+    """Records, in place of an engine, everything that a network reports.
 
     Attributes:
-        told: name of the event and its arguments.
+        told: the name of each event and its arguments, in order.
     """
 
     def __init__(self) -> None:
@@ -65,32 +65,32 @@ class Recorder:
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
         self.told.append(("datagram", data, address, port, request))
 
-    # -- what tests ask for -------------------------------------------------------------------------------
+    # -- queries by tests -------------------------------------------------------------------------------
 
     def all(self, event: str) -> list[tuple[Any, ...]]:
         """The arguments of each event of a kind."""
-        return [one[1:] for one in self.told if one[0] == event]
+        return [entry[1:] for entry in self.told if entry[0] == event]
 
     def of(self, connection: int) -> list[str]:
-        """What was told of a connection, bytes in a row as one."""
+        """The events of a connection; consecutive chunks of bytes count as one."""
         names: list[str] = []
         for event, number, *_ in self.told:
-            of_it = event not in ("resolved", "datagram") and number == connection
-            if of_it and not (event == "received" and names[-1:] == ["received"]):
+            concerns = event not in ("resolved", "datagram") and number == connection
+            if concerns and not (event == "received" and names[-1:] == ["received"]):
                 names.append(event)
         return names
 
     def having(self, data: bytes) -> list[int]:
-        """The connections over which this and nothing else has come."""
+        """The connections over which exactly these bytes have come."""
         return [number for number, _ in self.all("accepted") if self.data(number) == data]
 
     def data(self, connection: int) -> bytes:
-        """All bytes of a connection."""
+        """All bytes received over a connection."""
         return b"".join(data for number, data in self.all("received") if number == connection)
 
 
 class Core:
-    """As much of a core as carriers and the simulated network want of one."""
+    """As much of a core as an engine driver and the simulated network need."""
 
     deadline = None
 
@@ -106,16 +106,16 @@ class Core:
         return Changes(), effects
 
     def committed(self) -> None:
-        """Nothing to know."""
+        """Nothing depends on it."""
 
 
 class Station(Protocol):
     """One computer.
 
     Attributes:
-        name, address: of it.
-        engine: what it was told.
-        ping_port: where requests go.
+        name, address: of the computer.
+        engine: what was reported to it.
+        ping_port: to which requests for pings go.
     """
 
     name: str
@@ -126,11 +126,11 @@ class Station(Protocol):
         """Carry out effects."""
 
     def die(self) -> None:
-        """Be gone, without a word."""
+        """Disappear without closing anything."""
 
 
 class Links:
-    """Three stations and what is between them."""
+    """Three stations and the network between them."""
 
     stations: Mapping[str, Any]
     ping_port: int
@@ -140,19 +140,19 @@ class Links:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Let pass what is on its way."""
+        """Let everything in transit arrive."""
         raise NotImplementedError
 
     def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
-        """Have several stations carry out effects at the same time."""
+        """Make several stations carry out effects at the same time."""
         raise NotImplementedError
 
     def connect(self, first: Any, second: Any) -> tuple[int, int]:
-        """A connection from one to the other; gives its number at each of them."""
+        """Connect one station to another; return the number of the connection at each."""
         number, seen = first.engine.next_connection(), len(second.engine.all("accepted"))
         first.perform(Connect(number, second.address, second.name))
         self.until(lambda: len(second.engine.all("accepted")) > seen, "a connection is accepted")
-        self.until(lambda: (number,) in first.engine.all("connected"), "a connection is told")
+        self.until(lambda: (number,) in first.engine.all("connected"), "a connection is reported")
         return number, second.engine.all("accepted")[seen][0]
 
 
@@ -160,7 +160,7 @@ class Links:
 
 
 class SimStation(Node):
-    """A node that has a recorder."""
+    """A node with a recorder."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world.environment, name, world.ledger, world.contents, world.network, world.workload)
@@ -207,7 +207,7 @@ class SimLinks(Links):
 
 
 class TcpStation:
-    """A carrier and its sockets, with a recorder in the place of the queue manager."""
+    """An engine driver and its sockets, with a recorder in place of the queue manager."""
 
     def __init__(
         self, name: str, address: str, loop: asyncio.AbstractEventLoop, ways: AddressOverrides
@@ -215,26 +215,26 @@ class TcpStation:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
         self.engine = self.core.engine
-        self.carrier = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
-        self.network = TcpNetwork(self.carrier, ways=ways, limits=Limits(connect_s=60.0))
-        self.carrier.network = self.network
+        self.driver = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
+        self.network = TcpNetwork(self.driver, ways=ways, limits=Limits(connect_s=60.0))
+        self.driver.network = self.network
 
     def order(self, *effects: Effect) -> None:
-        """Have effects carried out at the end of this turn."""
-        self.carrier.call(self.core.effects.extend, effects)
+        """Queue effects for the end of this turn of the loop."""
+        self.driver.call(self.core.effects.extend, effects)
 
     def perform(self, *effects: Effect) -> None:
         async def act() -> None:
             self.order(*effects)
-            await self.carrier.durable()
+            await self.driver.durable()
 
         self._loop.run_until_complete(act())
 
     def die(self) -> None:
         async def act() -> None:
             self.network.stop_listening()
-            for one in list(self.network.connections.values()):
-                transport = one._transport
+            for connection in list(self.network.connections.values()):
+                transport = connection._transport
                 assert transport is not None
                 transport.abort()
 
@@ -272,10 +272,10 @@ class TcpLinks(Links):
         self.stations = {**self.stations, name: station}
         port = await station.network.listen(address, 0)
         hosts[name] = address, port
-        found = await station.network.answer_pings(address, self.ping_port)
+        port = await station.network.answer_pings(address, self.ping_port)
         if not self.ping_port:
-            self.ping_port = found
-            station.network._ways = AddressOverrides(hosts=hosts, ping_port=found)
+            self.ping_port = port
+            station.network._ways = AddressOverrides(hosts=hosts, ping_port=port)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         async def wait() -> None:
@@ -287,25 +287,25 @@ class TcpLinks(Links):
         self.loop.run_until_complete(wait())
 
     def settle(self) -> None:
-        """Bytes there and back between all of them: what was on its way before comes before that."""
-        alive = [one for one in self.stations.values() if one.network._servers]
+        """Send bytes both ways between all stations: what was in transit arrives before them."""
+        alive = [station for station in self.stations.values() if station.network._servers]
         for first, second in permutations(alive, 2):
             self._fences += 1
             number, text = FENCE + self._fences, b"fence %d" % self._fences
             first.perform(Connect(number, second.address, second.name))
-            self.until(lambda f=first, n=number: f.engine.of(n), "the way of a fence is told")
+            self.until(lambda f=first, n=number: f.engine.of(n), "the connection of a fence is reported")
             first.perform(Send(number, text))
             self.until(lambda s=second, t=text: s.engine.having(t), "a fence comes")
             second.perform(Send(second.engine.having(text)[0], text))
             self.until(lambda f=first, n=number, t=text: f.engine.data(n) == t, "a fence comes back")
-        self.until(lambda: not any(one.network._tasks for one in self.stations.values()), "attempts end")
+        self.until(lambda: not any(s.network._tasks for s in self.stations.values()), "attempts end")
 
     def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
         async def act() -> None:
             for station, effects in work:
                 station.order(*effects)
             for station, _ in work:
-                await station.carrier.durable()
+                await station.driver.durable()
 
         self.loop.run_until_complete(act())
 
@@ -314,7 +314,7 @@ class TcpLinks(Links):
             await station.network.close()
 
     def close(self) -> None:
-        """End all of it."""
+        """Close the network and the loop."""
         self.loop.run_until_complete(self._end())
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
@@ -322,7 +322,7 @@ class TcpLinks(Links):
 
 
 class Deaf:
-    """Listens to nothing: what these stations send are no packets."""
+    """A listener that ignores what it hears: these stations do not send packets."""
 
     def __init__(self, *args: object) -> None:
         pass
@@ -333,14 +333,14 @@ class Deaf:
 
 @contextmanager
 def simulated(seed: int = 1) -> Iterator[Links]:
-    """Links of a simulation."""
+    """Links over a simulated network."""
     with patch("msmqwire.qm.sim.network.PacketObserver", Deaf):
         yield SimLinks(seed)
 
 
 @contextmanager
 def sockets() -> Iterator[Links]:
-    """Links of TCP and UDP."""
+    """Links over TCP and UDP."""
     links = TcpLinks()
     with contextlib.closing(links):
         yield links

@@ -172,7 +172,7 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def make(name: str, changes: Mapping[str, Any] | None = None) -> Record:
-    """A clean packet with some fields changed, by path; what depends on others is computed."""
+    """Build a clean packet with some fields changed by path; dependent fields are computed."""
     kind, fields = CLEAN[name]
     fields = deepcopy(fields)
     for path, value in (changes or {}).items():
@@ -190,26 +190,26 @@ def brief(findings: list[Finding]) -> list[tuple[str, str, str, int]]:
 
 
 def broken(name: str, changes: dict[str, Any], *expected: tuple[str, str, str, int]) -> Any:
-    """A case: a clean packet, what breaks it, and all that lint then finds; it proves the first id."""
+    """Return a case: a clean packet, the changes that break it, and all findings; it proves their ids."""
     ids = [id for id, *_ in expected if not id.startswith("ATTACK")]
     title = f"{ids[0]} {name} {', '.join(changes)}"
     return pytest.param(name, changes, list(expected), marks=pytest.mark.requirement(*ids), id=title)
 
 
 def check_broken(name: str, changes: dict[str, Any], expected: list[tuple[str, str, str, int]]) -> None:
-    """The clean packet has no finding, the broken one those and no others, and so have its bytes."""
+    """Check that a clean packet has no findings, and the broken one and its bytes just those expected."""
     assert lint_packet(make(name)) == []
     packet = make(name, changes)
-    found = lint_packet(packet)
-    assert brief(found) == expected
-    assert all(finding.message for finding in found)
+    findings = lint_packet(packet)
+    assert brief(findings) == expected
+    assert all(finding.message for finding in findings)
     read = parsed(packet)
     if read is not None and read == packet:
-        assert lint_packet(read, packet.to_bytes()) == found
+        assert lint_packet(read, packet.to_bytes()) == findings
 
 
 def parsed(packet: Record) -> Record | None:
-    """The packet that its bytes are read as; None when they are malformed."""
+    """Parse the bytes of a packet; return None if they are malformed."""
     protocols: dict[str, Any] = {"Ping": "ping", "RemoteReadMessage": "remote_read"}
     try:
         return msmqwire.parse(packet.to_bytes(), protocol=protocols.get(packet.schema.name, "session"))

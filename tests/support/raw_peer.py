@@ -1,8 +1,8 @@
 r"""A queue manager written by hand: sockets, bytes and `struct`, and nothing of the library.
 
-It follows the texts of [MS-MQQB] and [MS-MQMQ] and keeps its own counts, so that what a server says of them
-is judged by somebody else. `Session` is one connection of it, in either role; `Listener` takes connections.
-Whatever a test wants to be wrong it sends with `Session.send`.
+It follows [MS-MQQB] and [MS-MQMQ] and keeps its own counts, an independent check of those of a server.
+`Session` is one of its connections, in either role; `Listener` accepts connections. A test sends deliberate
+errors with `Session.send`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import handmade as h
-from tests.support.raw_reading import Got, read
+from tests.support.received_packets import RECOVERABLE, ReceivedPacket, SessionHeader, packet_size
+from tests.support.session_counts import SessionCounts
 
 PEER = "127.0.0.72"
-"""Where the peer connects from and listens, unless told otherwise."""
+"""Default address from which the peer connects, and on which it listens."""
 PATIENCE_S = 120.0
 GUID = uuid.UUID("5f9a1f6e-31c5-4f0c-9d1d-0a7b8f2c6d01").bytes_le
 OTHER = uuid.UUID("c0ffee00-31c5-4f0c-9d1d-0a7b8f2c6d02").bytes_le
@@ -29,14 +30,14 @@ TIME_STAMP = 0xFEDC_BA98
 PR, SERVER_CLASS_NOT_PINGED = 3, 0x0310
 
 # UserHeader.Flags and MessagePropertiesHeader.Flags
-RECOVERABLE, JN, JP = 0x20, 0x100, 0x200
+JN, JP = 0x100, 0x200
 ACK_ARRIVAL, ACK_RECEIVE, NACK_ARRIVAL, NACK_RECEIVE = 1, 2, 4, 8
 
 _numbers = itertools.count(1)
 
 
 def new_id() -> int:
-    """A MessageID that no other message of this run has."""
+    """Return a MessageID that no other message of this run has."""
     return next(_numbers)
 
 
@@ -44,14 +45,14 @@ def new_id() -> int:
 
 
 def direct(name: str) -> tuple[int, bytes]:
-    """A queue by a direct format name, without ``DIRECT=``: DQ, AQ or RQ 7."""
+    """DQ, AQ or RQ with a direct format name, given without ``DIRECT=``."""
     return 7, h.direct_name(name)
 
 
 def establish(server: bytes = h.NULL_GUID, *, client: bytes = GUID, cs: bool = False, **more: Any) -> bytes:
     """EstablishConnection."""
-    told = {"time_stamp": TIME_STAMP, "operating_system": SERVER_CLASS_NOT_PINGED, **more}
-    header = h.establish_connection_header(client=client, server=server, **told)
+    fields = {"time_stamp": TIME_STAMP, "operating_system": SERVER_CLASS_NOT_PINGED, **more}
+    header = h.establish_connection_header(client=client, server=server, **fields)
     return h.establish_connection(header, internal=0x12 if cs else 2)
 
 
@@ -65,9 +66,9 @@ def parameters(*, window: int = 64, ack: int = 45_000, recoverable: int = 1_480,
 
 @dataclass(frozen=True)
 class Message:
-    """A message that the peer sends; `bytes` makes its UserMessage packet.
+    """A message that the peer sends; `bytes` returns its UserMessage packet.
 
-    `tx` is the place in a transactional sequence: TimeStamp, Ordinal, TxSequenceNumber and
+    `tx` is the position in a transactional sequence: TimeStamp, Ordinal, TxSequenceNumber and
     PreviousTxSequenceNumber.
     """
 
@@ -89,7 +90,7 @@ class Message:
 
     @property
     def saved(self) -> bool:
-        """Whether it counts as recoverable: a transactional one does."""
+        """Whether the message counts as recoverable, as transactional ones do."""
         return self.recoverable or self.tx is not None
 
     def user(self) -> bytes:
@@ -105,7 +106,7 @@ class Message:
         )
 
     def transaction(self) -> bytes:
-        """Its TransactionHeader, or nothing."""
+        """Its TransactionHeader; empty outside a transaction."""
         if self.tx is None:
             return b""
         stamp, ordinal, number, previous = self.tx
@@ -114,7 +115,7 @@ class Message:
         )
 
     def bytes(self, *, session: bytes = b"") -> bytes:
-        """The packet, with a SessionHeader if one is given."""
+        """The packet, with a SessionHeader unless that is empty."""
         return h.user_message(
             user=self.user(),
             transaction=self.transaction(),
@@ -128,44 +129,40 @@ class Message:
 # -- connections ----------------------------------------------------------------------------------------
 
 
-class Session:
-    """One connection of the peer with its counts, as [MS-MQMQ] 2.2.20.4 has them.
+class Session(SessionCounts):
+    """One connection of the peer with its counts.
 
     Attributes:
-        sent, recoverable_sent: messages that the peer has sent.
-        received, recoverable_received: messages that have come.
-        window: WindowSize that the peer tells.
-        acked: AckSequenceNumber that came last.
-        saved: recoverable sequence numbers that the other side has said to be saved.
+        acked: the last AckSequenceNumber received.
+        saved: recoverable sequence numbers that the other side has acknowledged as stored.
     """
 
     def __init__(self, sock: socket.socket) -> None:
+        super().__init__()
         sock.settimeout(PATIENCE_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
         self._buffer = bytearray()
-        self.sent = self.recoverable_sent = self.received = self.recoverable_received = 0
-        self.window, self.acked = 64, 0
+        self.acked = 0
         self.saved: set[int] = set()
-        self._unacknowledged = 0  # recoverable ones that came since the last SessionAck of the peer
 
     @classmethod
     def connect(cls, at: tuple[str, int], *, address: str = PEER) -> Session:
-        """A connection to a server."""
+        """Connect to a server."""
         return cls(socket.create_connection(at, PATIENCE_S, (address, 0)))
 
     @classmethod
     def opened(
         cls, at: tuple[str, int], *, address: str = PEER, client: bytes = GUID, **more: Any
     ) -> Session:
-        """An open session, asked for by the peer; `more` goes into its ConnectionParameters."""
-        found = cls.connect(at, address=address)
-        found.send(establish(client=client))
-        assert (answer := found.take()).kind == "EstablishConnection"
+        """Open a session; `more` are fields of the ConnectionParameters of the peer."""
+        session = cls.connect(at, address=address)
+        session.send(establish(client=client))
+        assert (answer := session.take()).kind == "EstablishConnection"
         assert not answer.CS
-        found.send(parameters(**more))
-        assert found.take().kind == "ConnectionParameters"
-        return found
+        session.send(parameters(**more))
+        assert session.take().kind == "ConnectionParameters"
+        return session
 
     def __enter__(self) -> Session:
         return self
@@ -178,7 +175,7 @@ class Session:
         self.socket.close()
 
     def finish(self) -> None:
-        """Send no more, and take in whatever comes until the other side has ended the connection as well."""
+        """Stop sending, and discard what comes until the other side ends the connection as well."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
             while self.socket.recv(1 << 16):
@@ -186,66 +183,44 @@ class Session:
         except TimeoutError:
             raise
         except OSError:
-            return  # it is reset, or has been before
+            return  # reset now or before
 
     def reset(self) -> None:
-        """End the connection by a RST."""
+        """End the connection with a RST."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
     # -- sending
 
     def send(self, *packets: bytes) -> None:
-        """Send bytes; they count as nothing."""
+        """Send bytes without counting them."""
         self.socket.sendall(b"".join(packets))
 
     def push(self, *messages: Message) -> None:
-        """Send messages, and count them."""
-        self.send(*(one.bytes() for one in messages))
+        """Send messages and count them."""
+        self.send(*(message.bytes() for message in messages))
         self.count(*messages)
 
     def count(self, *messages: Message) -> None:
-        """Messages have been sent."""
-        self.sent += len(messages)
-        self.recoverable_sent += sum(one.saved for one in messages)
-
-    def header(self, **wrong: int) -> bytes:
-        """A SessionHeader that acknowledges what has come, but for what is to be wrong in it.
-
-        It has room for 32 recoverable messages.
-        """
-        first = self.recoverable_received - self._unacknowledged + 1
-        count = min(self._unacknowledged, 32)
-        self._unacknowledged -= count
-        told = {
-            "ack": self.received,
-            "recoverable_ack": first if count else 0,
-            "recoverable_flags": (1 << count) - 1,
-            "sent": self.sent,
-            "recoverable_sent": self.recoverable_sent,
-            "window": self.window,
-        }
-        return h.session_header(**{**told, **wrong})
+        """Count messages as sent."""
+        for message in messages:
+            self.count_sent(recoverable=message.saved)
 
     def acknowledge(self, **wrong: int) -> None:
-        """Send a SessionAck, or several if one does not have room for all that has come."""
-        self.send(h.session_ack(self.header(**wrong)))
-        while self._unacknowledged:
-            self.send(h.session_ack(self.header(**wrong)))
+        """Acknowledge all messages received, with as many SessionAcks as that takes."""
+        self.send(*self.session_acks(**wrong))
 
     # -- receiving
 
-    def packet(self) -> bytes:
-        """The bytes of the next packet. Raises EOFError when the other side has ended the connection."""
+    def packet(self) -> ReceivedPacket:
+        """Read the next packet. Raises EOFError when the other side has ended the connection."""
         buffer = self._buffer
         while True:
-            if len(buffer) >= 16:
-                flags, size = struct.unpack_from("<H4xL", buffer, 2)
-                size += 16 if flags & (h.IN | h.BASE_SH) == h.BASE_SH else 0
-                if len(buffer) >= size:
-                    found = bytes(buffer[:size])
-                    del buffer[:size]
-                    return found
+            size = packet_size(buffer)
+            if size is not None and len(buffer) >= size:
+                packet = ReceivedPacket(buffer[:size])
+                del buffer[:size]
+                return packet
             try:
                 data = self.socket.recv(1 << 16)
             except (ConnectionResetError, BrokenPipeError):
@@ -254,62 +229,58 @@ class Session:
                 raise EOFError(f"ended with {len(buffer)} bytes of a packet")
             buffer += data
 
-    def take(self) -> Got:
-        """The next packet, counted; what it says of the counts has to be right."""
-        found = read(self.packet())
-        if found.kind in ("UserMessage", "OrderAck", "FinalAck"):
-            self.received += 1
-            if found.Flags & RECOVERABLE:
-                self.recoverable_received += 1
-                self._unacknowledged += 1
-        if "AckSequenceNumber" in found.fields:
-            self._acknowledged(found)
-        return found
+    def take(self) -> ReceivedPacket:
+        """Read and count the next packet; assert that its counts are right."""
+        packet = self.packet()
+        self.count_received(packet)
+        if packet.session_header is not None:
+            self._check_header(packet.session_header)
+        return packet
 
-    def _acknowledged(self, header: Got) -> None:
-        told = header.UserMsgSequenceNumber, header.RecoverableMsgSeqNumber
-        assert told == (self.received, self.recoverable_received), "the other side counts what it sends"
-        assert self.acked <= header.AckSequenceNumber <= self.sent
-        self.acked = header.AckSequenceNumber
-        base, flags = header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags
+    def _check_header(self, header: SessionHeader) -> None:
+        counts = header.sent, header.recoverable_sent
+        assert counts == (self.received, self.recoverable_received), "the other side counts what it sends"
+        assert self.acked <= header.ack <= self.sent
+        self.acked = header.ack
+        base, flags = header.recoverable_ack, header.recoverable_flags
         new = {base + bit for bit in range(32) if flags >> bit & 1}
         assert bool(base) == bool(new)
         assert not self.saved & new, "each is acknowledged once"
         self.saved |= new
         assert max(self.saved, default=0) <= self.recoverable_sent
 
-    def until_acknowledged(self) -> list[Got]:
-        """Take packets until all that was sent is acknowledged; gives those that are no SessionAck."""
+    def until_acknowledged(self) -> list[ReceivedPacket]:
+        """Take packets until all messages sent are acknowledged; return those other than SessionAcks."""
         others = []
         while self.acked < self.sent or len(self.saved) < self.recoverable_sent:
-            found = self.take()
-            if found.kind != "SessionAck":
-                others.append(found)
+            packet = self.take()
+            if packet.kind != "SessionAck":
+                others.append(packet)
         return others
 
-    def until(self, kind: str) -> Got:
-        """Take packets until one of a kind comes; SessionAcks between are as they should be."""
-        while (found := self.take()).kind != kind:
-            assert found.kind == "SessionAck", found
-        return found
+    def until(self, kind: str) -> ReceivedPacket:
+        """Take packets until one of a kind comes, skipping correct SessionAcks."""
+        while (packet := self.take()).kind != kind:
+            assert packet.kind == "SessionAck", packet
+        return packet
 
-    def fence(self) -> list[Got]:
-        """What the server has to say up to now: a message is sent, and all taken until it is acknowledged."""
+    def fence(self) -> list[ReceivedPacket]:
+        """Send a message and take packets until it is acknowledged; return what the server sent before."""
         self.push(Message(b"fence", queue=direct(r"OS:alpha\private$\fence")))
         return self.until_acknowledged()
 
-    def ended(self) -> list[Got]:
-        """Wait until the other side ends the connection; gives the packets that came before that."""
-        found = []
+    def ended(self) -> list[ReceivedPacket]:
+        """Wait until the other side ends the connection; return the packets that came before."""
+        packets = []
         while True:
             try:
-                found.append(self.take())
+                packets.append(self.take())
             except EOFError:
-                return found
+                return packets
 
 
 class Listener:
-    """The peer as one that is connected to."""
+    """The peer in the role of the acceptor."""
 
     def __init__(self, address: str = PEER) -> None:
         self._socket = socket.create_server((address, 0))
@@ -323,35 +294,54 @@ class Listener:
         self._socket.close()
 
     def ring(self) -> Session:
-        """The next connection, as it comes in."""
+        """Accept the next connection."""
         return Session(self._socket.accept()[0])
 
     def accept(self, *, guid: bytes = GUID, window: int = 64) -> Session:
-        """The next session, opened as the server asks for."""
-        found = self.ring()
-        request = found.take()
+        """Accept the next session, with the parameters that the server asks for."""
+        session = self.ring()
+        request = session.take()
         assert request.kind == "EstablishConnection"
-        found.send(answer(request, guid=guid))
-        asked = found.take()
+        session.send(answer(request, guid=guid))
+        asked = session.take()
         assert asked.kind == "ConnectionParameters"
-        found.window = window
-        found.send(parameters(window=window, ack=asked.AckTimeout, recoverable=asked.RecoverableAckTimeout))
-        return found
+        session.window = window
+        session.send(parameters(window=window, ack=asked.AckTimeout, recoverable=asked.RecoverableAckTimeout))
+        return session
 
 
-def answer(request: Got, *, guid: bytes = GUID, **wrong: Any) -> bytes:
-    """The EstablishConnection response to a request, but for what is to be wrong in it."""
-    told = {
+def answer(request: ReceivedPacket, *, guid: bytes = GUID, **wrong: Any) -> bytes:
+    """The EstablishConnection response to a request, apart from the fields that are to be wrong."""
+    fields = {
         "client": request.ClientGuid,
         "server": guid,
         "time_stamp": request.TimeStamp,
         "operating_system": request.OperatingSystem & 0x100 | 0x210,
     }
-    return establish(**{**told, **wrong})
+    return establish(**{**fields, **wrong})
 
 
 __all__ = [
-    "ACK_ARRIVAL", "ACK_RECEIVE", "GUID", "JN", "JP", "NACK_ARRIVAL", "NACK_RECEIVE", "OTHER", "PEER",
-    "QUEUE", "RECOVERABLE", "TIME_STAMP", "TX_QUEUE", "Got", "Listener", "Message", "Session", "answer",
-    "direct", "establish", "new_id", "parameters", "read",
+    "ACK_ARRIVAL",
+    "ACK_RECEIVE",
+    "GUID",
+    "JN",
+    "JP",
+    "NACK_ARRIVAL",
+    "NACK_RECEIVE",
+    "OTHER",
+    "PEER",
+    "QUEUE",
+    "RECOVERABLE",
+    "TIME_STAMP",
+    "TX_QUEUE",
+    "Listener",
+    "Message",
+    "ReceivedPacket",
+    "Session",
+    "answer",
+    "direct",
+    "establish",
+    "new_id",
+    "parameters",
 ]  # fmt: skip

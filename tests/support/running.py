@@ -32,23 +32,23 @@ T = TypeVar("T")
 P = ParamSpec("P")
 ADDRESS = "127.0.0.31"
 PATIENCE_S = float(os.environ.get("MSMQWIRE_PATIENCE", "120"))
-"""How long a test waits for what has to happen; the machine may have much else to do."""
+"""Seconds that a test waits for something to happen; generous for a loaded machine."""
 ORDERS = r"private$\orders"
 LEDGER = r"private$\ledger"
 READY = re.compile(r"ready (\S+) tcp=(\S+):(\d+) ping=(?:off|\S+:(\d+)) data=(.*)\n")
 
 
 def until(condition: Callable[[], T], what: str) -> T:
-    """Wait until a condition gives something true, and give that; `what` it is says a test that fails."""
+    """Wait until a condition returns something true, and return that; a failure names `what`."""
     end = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < end, f"in vain: {what}"
         time.sleep(0.02)
-    return found
+    return result
 
 
 def environment() -> dict[str, str]:
-    """Of processes that are to run this very package."""
+    """The environment of processes that run this package."""
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
@@ -57,7 +57,7 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Run:
-    """A command that has ended."""
+    """A finished command."""
 
     status: int
     out: str
@@ -65,23 +65,23 @@ class Run:
 
     @property
     def lines(self) -> list[Any]:
-        """What it printed, of a command that ended well."""
+        """The JSON lines that a successful command printed."""
         assert (self.status, self.err) == (0, ""), self
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property
     def one(self) -> Any:
-        """The only thing that it printed."""
-        (found,) = self.lines
-        return found
+        """The only line that a successful command printed."""
+        (line,) = self.lines
+        return line
 
     def error(self, status: int) -> dict[str, Any]:
-        """The one JSON object that it said on standard error, and nothing else; it ended with `status`."""
+        """The JSON object on standard error of a command that failed with `status` and printed nothing."""
         assert (self.status, self.out) == (status, ""), self
         (line,) = self.err.splitlines()
-        found: dict[str, Any] = json.loads(line)
-        assert {"error", "path", "offset"} <= set(found) <= {"error", "path", "offset", "hresult", "name"}
-        return found
+        error: dict[str, Any] = json.loads(line)
+        assert {"error", "path", "offset"} <= set(error) <= {"error", "path", "offset", "hresult", "name"}
+        return error
 
 
 def arguments(*given: str | Path) -> list[str]:
@@ -90,7 +90,7 @@ def arguments(*given: str | Path) -> list[str]:
 
 
 def command(*given: str | Path, data: bytes = b"") -> Run:
-    """Run ``msmqwire`` to its end."""
+    """Run ``msmqwire`` and wait for its end."""
     run = subprocess.run(
         arguments(*given), input=data, capture_output=True, env=environment(), timeout=PATIENCE_S, check=False
     )
@@ -98,7 +98,7 @@ def command(*given: str | Path, data: bytes = b"") -> Run:
 
 
 def called(*given: str | Path, data: bytes = b"") -> Run:
-    """The same without a process of its own, which is ten times as fast."""
+    """Run ``msmqwire`` in this process, which is ten times as fast."""
     out, err = io.StringIO(), io.StringIO()
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(out))
@@ -112,7 +112,7 @@ def called(*given: str | Path, data: bytes = b"") -> Run:
 
 
 def begun(*given: str | Path) -> subprocess.Popen[str]:
-    """Start ``msmqwire`` and leave it running."""
+    """Start ``msmqwire`` in the background."""
     return subprocess.Popen(
         arguments(*given),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -121,7 +121,7 @@ def begun(*given: str | Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> Run:
-    """Wait for the end of a command that was begun."""
+    """Wait for the end of a command in the background."""
     out, err = process.communicate(timeout=PATIENCE_S)
     return Run(process.returncode, out, err)
 
@@ -130,12 +130,12 @@ def ended(process: subprocess.Popen[str]) -> Run:
 
 
 class Process:
-    """``msmqwire serve`` as a process, ready when it is made; its logs are in a file.
+    """``msmqwire serve`` as a process, ready once constructed; its log goes to a file.
 
     Attributes:
-        data: the folder.
+        data: its data folder.
         name, address: of the computer.
-        port, ping_port: where it listens; 0 for pings that are off.
+        port, ping_port: on which it listens; ping_port is 0 with pings off.
     """
 
     def __init__(self, data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> None:
@@ -152,17 +152,17 @@ class Process:
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = READY.fullmatch(line)
-        if found is None:
+        ready = READY.fullmatch(line)
+        if ready is None:
             self.process.kill()
             self.process.wait(PATIENCE_S)
-        assert found, (line, self.log_text())
-        self.name, self.address = found[1], found[2]
-        self.port, self.ping_port = int(found[3]), int(found[4] or 0)
-        self.told_data = found[5]
+        assert ready, (line, self.log_text())
+        self.name, self.address = ready[1], ready[2]
+        self.port, self.ping_port = int(ready[3]), int(ready[4] or 0)
+        self.told_data = ready[5]
 
     def log_text(self) -> str:
-        """What it has written on standard error."""
+        """Its standard error so far."""
         self._log.seek(0)
         return self._log.read()
 
@@ -175,18 +175,18 @@ class Process:
         return [line["event"] for line in self.logs()]
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """End it in good order."""
+        """Stop the server in good order."""
         self.process.send_signal(number)
         status = self.process.wait(PATIENCE_S)
         assert status == 0, (status, self.log_text())
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server."""
         self.process.kill()
         self.process.wait(PATIENCE_S)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Kill the server if it runs, and close its files."""
         if self.process.poll() is None:
             self.kill()
         assert self.process.stdout is not None
@@ -196,14 +196,14 @@ class Process:
 
 @contextmanager
 def process(data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> Iterator[Process]:
-    """A server as a process, ended when the block ends, in good order if the block did not end it."""
-    made = Process(data, *options, address=address, name=name)
+    """Run a server as a process until the block ends; stop it in good order unless the block did."""
+    server = Process(data, *options, address=address, name=name)
     try:
-        yield made
-        if made.process.poll() is None:
-            made.stop()
+        yield server
+        if server.process.poll() is None:
+            server.stop()
     finally:
-        made.close()
+        server.close()
 
 
 # -- servers in this process ----------------------------------------------------------------------------
@@ -212,18 +212,18 @@ def process(data: Path, *options: str, address: str = ADDRESS, name: str = "alph
 def options(
     data: Path, *queues: str, address: str = ADDRESS, name: str = "alpha", **more: Any
 ) -> ServerOptions:
-    """Of a server on ports that the system chooses."""
+    """Options of a server on ports that the system chooses."""
     base = ServerOptions(data, name, listen=(address, 0), ping=(address, 0), queues=queues)
     return replace(base, **more)
 
 
 @dataclass
 class InThread:
-    """A server that runs in a thread with a loop of its own.
+    """A server in a thread with a loop of its own.
 
     Attributes:
-        server: look at it and change it by `do` and `run` only.
-        failures: what the loop was told of errors that nobody has caught.
+        server: to be used through `do` and `run` only.
+        failures: contexts of uncaught errors in the loop.
     """
 
     server: Server
@@ -252,7 +252,7 @@ class InThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
 
     def do(self, action: Callable[Concatenate[Server, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call something with the server in its thread."""
+        """Call a function with the server in its thread."""
 
         async def call() -> T:
             return action(self.server, *args, **more)
@@ -262,27 +262,27 @@ class InThread:
 
 @contextmanager
 def served(options: ServerOptions) -> Iterator[InThread]:
-    """A server in a thread, stopped in good order when the block ends.
+    """Run a server in a thread, stopped in good order when the block ends.
 
-    The test fails if something raised in the loop that nobody has caught.
+    An uncaught error in the loop fails the test.
     """
     loop = asyncio.new_event_loop()
-    found = InThread(Server(options), loop)
-    loop.set_exception_handler(lambda _, context: found.failures.append(context))
+    running = InThread(Server(options), loop)
+    loop.set_exception_handler(lambda _, context: running.failures.append(context))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        found.run(found.server.start())
-        yield found
-        found.run(found.server.stop())
+        running.run(running.server.start())
+        yield running
+        running.run(running.server.stop())
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE_S)
         loop.close()
-    assert found.failures == []
+    assert running.failures == []
 
 
-# -- what is in the queues ------------------------------------------------------------------------------
+# -- messages in queues ------------------------------------------------------------------------------
 
 
 def message(body: bytes = b"", **properties: Any) -> dict[str, Any]:
@@ -297,11 +297,11 @@ def recoverable(*bodies: bytes, **properties: Any) -> list[dict[str, Any]]:
 
 def bodies(messages: Sequence[dict[str, Any]]) -> list[bytes]:
     """The bodies of messages that were read."""
-    return [b64decode(one["body"]) for one in messages]
+    return [b64decode(message["body"]) for message in messages]
 
 
 def put(local: Local, queue: str, *given: dict[str, Any], computer: str = "alpha") -> list[str]:
-    """Send messages to a queue of this computer; gives their identifiers."""
+    """Send messages to a queue of this computer; return their identifiers."""
     answer = local.call("send", to=rf"DIRECT=OS:{computer}\{queue}", messages=list(given))
     assert "refused" not in answer, answer
     sent: list[str] = answer["sent"]
@@ -309,7 +309,7 @@ def put(local: Local, queue: str, *given: dict[str, Any], computer: str = "alpha
 
 
 def peeked(data: Path, queue: str) -> list[bytes]:
-    """The bodies of all messages of a queue that can be received."""
+    """The bodies of all available messages of a queue."""
     with attach(data) as local:
         return bodies(local.call("peek", queue=queue, count=1000)["messages"])
 
@@ -317,4 +317,4 @@ def peeked(data: Path, queue: str) -> list[bytes]:
 def listed(data: Path) -> dict[str, dict[str, Any]]:
     """The queues of a folder by name."""
     with attach(data) as local:
-        return {one["queue"]: one for one in local.call("list")["queues"]}
+        return {status["queue"]: status for status in local.call("list")["queues"]}

@@ -1,4 +1,4 @@
-"""What the tests of the client share: ways to the queues of a server, and what is in them."""
+"""Helpers of the tests of the client: connections to the queues of a server, and their contents."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ Serving = InThread | Process
 
 
 def way(server: Serving, queue: str = ORDERS, **more: Any) -> Connection:
-    """A way to a queue of a server."""
+    """Connect the client to a queue of a server."""
     return msmqwire.connect(rf"DIRECT=TCP:{server.address}\{queue}", **{"port": server.port, **more})
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a loop of its own, which is told of no error that nobody has caught."""
+    """Run a coroutine in a loop of its own; fail if an error there goes uncaught."""
     errors: list[Any] = []
 
     async def watched() -> T:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
         return await asyncio.wait_for(work, 2 * PATIENCE_S)
 
-    found = asyncio.run(watched())
+    result = asyncio.run(watched())
     assert errors == []
-    return found
+    return result
 
 
 def messages(server: Serving, queue: str = ORDERS) -> list[dict[str, Any]]:
     """All messages of a queue."""
     with attach(server.data) as local:
-        found: list[dict[str, Any]] = local.call("peek", queue=queue, count=1000)["messages"]
-    return found
+        peeked: list[dict[str, Any]] = local.call("peek", queue=queue, count=1000)["messages"]
+    return peeked
 
 
 def arrived(server: Serving, count: int, queue: str = ORDERS) -> list[bytes]:
-    """The bodies of the messages of a queue, once there are so many."""
+    """Wait until a queue has `count` messages; return the bodies of all."""
     until(lambda: len(messages(server, queue)) >= count, f"{count} messages come")
     return bodies(messages(server, queue))
 
 
 def taken(server: Serving, queue: str = ORDERS) -> None:
-    """Receive a message."""
+    """Receive a message for good."""
     with attach(server.data) as local:
-        (one,) = local.call("receive", queue=queue, count=1, wait_ms=60_000)["messages"]
-        local.call("end", done=[one["receipt"]])
+        (message,) = local.call("receive", queue=queue, count=1, wait_ms=60_000)["messages"]
+        local.call("end", done=[message["receipt"]])
 
 
 __all__ = ["LEDGER", "ORDERS", "arrived", "messages", "run", "taken", "way"]

@@ -1,12 +1,12 @@
-"""What the tests of stores share: commits as a queue makes them, all that is in a store, a later layout.
+"""Helpers of the tests of stores: commits as a queue makes them, a store's contents, a later layout.
 
-Run as a program it is the process that gets killed:
+Run as a program, this module is the process that gets killed:
 
-    python -m tests.support.stores commit FILE     commits step after step, and prints the number of each
-    python -m tests.support.stores create FOLDER   makes one store after the other
-    python -m tests.support.stores migrate FILE    brings the store to `LATER`, slowly
-    python -m tests.support.stores hold FILE       opens the store, says so and waits
-    python -m tests.support.stores open FILE       opens the store and prints what came of it
+    python -m tests.support.stores commit FILE     commits step by step, and prints the number of each
+    python -m tests.support.stores create FOLDER   creates one store after another
+    python -m tests.support.stores migrate FILE    migrates the store to `LATER`, slowly
+    python -m tests.support.stores hold FILE       opens the store, prints that and waits
+    python -m tests.support.stores open FILE       opens the store and prints the outcome
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def identifier(number: int) -> bytes:
 
 
 def step(number: int) -> Changes:
-    """The changes of one message coming in and the tenth before it going: four tables, one counter."""
+    """The changes when a message arrives and the tenth before it leaves: four tables, one counter."""
     changes = Changes()
     changes.put(Table.META, b"last", b"%d" % number)
     changes.put(Table.MESSAGE, number, b"%d" % number * 8)
@@ -50,10 +50,10 @@ def step(number: int) -> Changes:
 
 
 def after(number: int) -> Rows:
-    """All that is in a store after the steps 1 to `number`."""
+    """The contents of a store after the steps 1 to `number`."""
     merged = Changes()
-    for done in range(max(1, number - 2 * DEPTH), number + 1):
-        merged.add(step(done))
+    for earlier in range(max(1, number - 2 * DEPTH), number + 1):
+        merged.add(step(earlier))
     return {
         table: sorted((key, row) for key, row in merged.rows.get(table, {}).items() if row is not None)
         for table in Table
@@ -69,7 +69,7 @@ def everything(store: Store) -> Rows:
 
 
 def _marked(db: sqlite3.Connection) -> None:
-    """Marks each message in a step of its own, as a migration does that reads what it rewrites."""
+    """Mark each message in a statement of its own, as a migration does that reads what it rewrites."""
     for (key,) in db.execute("SELECT key FROM message ORDER BY key DESC").fetchall():
         db.execute("UPDATE message SET content = CAST(content || x'6d' AS BLOB) WHERE key = ?", (key,))
 
@@ -81,18 +81,18 @@ def _noted(db: sqlite3.Connection) -> None:
 
 NOTE = "CREATE TABLE note (key INTEGER PRIMARY KEY, content BLOB NOT NULL)"
 LATER = Layout({**LAYOUT.tables, "note": NOTE}, (*LAYOUT.migrations, _marked, _noted))
-"""Two versions on: messages bear a mark, and are then copied into a table of their own."""
+"""Two versions later: messages are marked, and then copied into a table of their own."""
 
 
 def filled(path: Path) -> None:
-    """Makes a store with the steps 1 to 30 in it."""
+    """Create a store with the steps 1 to 30."""
     with SqliteStore(path) as store:
         for number in range(1, 31):
             store.commit(step(number))
 
 
 def refused(path: Path, kind: type[StoreError], **options: Any) -> StoreError:
-    """The error of opening this file, which stays what it was, and no process stays locked out."""
+    """Return the error of opening a file; the file stays unchanged and unlocked."""
     before = path.read_bytes() if path.exists() else None
     for _ in range(2):
         with pytest.raises(MsmqError) as caught:
@@ -105,28 +105,28 @@ def refused(path: Path, kind: type[StoreError], **options: Any) -> StoreError:
     return caught.value
 
 
-def main(what: str, place: str) -> None:
-    sqlite.CHECKPOINT_PAGES = 20  # type: ignore[misc]  # so that many a kill comes amid one
-    match what:
+def main(command: str, path: str) -> None:
+    sqlite.CHECKPOINT_PAGES = 20  # type: ignore[misc]  # so that many kills hit one
+    match command:
         case "commit":
-            with SqliteStore(place) as store:
+            with SqliteStore(path) as store:
                 for number in itertools.count(last_step(store) + 1):
                     store.commit(step(number))
                     print(number, flush=True)
         case "create":
             for number in itertools.count():
-                SqliteStore(Path(place, f"{number}.db")).close()
+                SqliteStore(Path(path, f"{number}.db")).close()
                 print(number, flush=True)
         case "migrate":
             print("ready", flush=True)
-            SqliteStore(place, layout=LATER).close()
+            SqliteStore(path, layout=LATER).close()
         case "hold":
-            with SqliteStore(place):
+            with SqliteStore(path):
                 print("ready", flush=True)
                 time.sleep(600)
         case "open":
             try:
-                SqliteStore(place).close()
+                SqliteStore(path).close()
             except StoreError as exc:
                 print(type(exc).__name__, exc)
             else:

@@ -12,7 +12,8 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import TransactionReply
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.store.memory import MemoryStore
-from tests.support.queue_manager_desk import RECOVERABLE, Desk, bodies, states, taken
+from tests.support.engine_harness import RECOVERABLE, EngineHarness
+from tests.support.queue_contents import bodies, body_of, states
 
 NAMES = ("a", "b")
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
@@ -23,10 +24,10 @@ class System:
     """Two queue managers and a coordinator; requests and replies wait until they are delivered."""
 
     def __init__(self) -> None:
-        self.desks = {name: Desk() for name in NAMES}
-        for desk in self.desks.values():
-            desk.put(desk.queue(), b"old", delivery_guarantee=RECOVERABLE)
-            desk.step()
+        self.harnesses = {name: EngineHarness() for name in NAMES}
+        for harness in self.harnesses.values():
+            harness.enqueue(harness.queue(), b"old", delivery_guarantee=RECOVERABLE)
+            harness.run()
         self.store = MemoryStore()
         self._guids = 0
         self.waiting: deque[Request | tuple[UUID, str, str]] = deque()
@@ -44,14 +45,14 @@ class System:
         """A transaction that receives ``old`` from each queue manager and sends ``new`` to it."""
         identifier = self.coordinator.begin()
         for name in NAMES:
-            core = self.desks[name].core
+            core = self.harnesses[name].core
             self.coordinator.enlist(identifier, name)
             transaction = core.transactions.create(identifier)
-            queue = self.desks[name].find()
-            descriptor = self.desks[name].open(queue)
-            assert taken(core.messages.dequeue(descriptor, timeout=0, transaction=transaction)) == b"old"
-            self.desks[name].put(queue, b"new", transaction)
-            self.desks[name].step()
+            queue = self.harnesses[name].find_queue()
+            descriptor = self.harnesses[name].open(queue)
+            assert body_of(core.messages.dequeue(descriptor, timeout=0, transaction=transaction)) == b"old"
+            self.harnesses[name].enqueue(queue, b"new", transaction)
+            self.harnesses[name].run()
         return identifier
 
     def take(self) -> None:
@@ -67,11 +68,11 @@ class System:
         if not isinstance(item, Request):
             self.coordinator.replied(*item)
             return
-        desk = self.desks[item.participant]
-        carry_out(item, desk.core.transactions)
+        harness = self.harnesses[item.participant]
+        carry_out(item, harness.core.transactions)
         if not durable:
             return
-        for effect in desk.step():
+        for effect in harness.run():
             if isinstance(effect, TransactionReply):
                 self.waiting.append((effect.transaction, item.participant, effect.tag))
         if item.action in (Action.REENLISTMENT_COMMIT, Action.REENLISTMENT_ABORT):
@@ -92,29 +93,29 @@ class System:
         if name == "coordinator":
             self.waiting.clear()
             self.coordinator = self._started()
-            for participant, desk in self.desks.items():
-                desk.step()
-                self.coordinator.reenlist(participant, list(desk.core.queue_manager.transactions))
+            for participant, harness in self.harnesses.items():
+                harness.run()
+                self.coordinator.reenlist(participant, list(harness.core.queue_manager.transactions))
             return
         self.waiting = deque(item for item in self.waiting if _participant(item) != name)
         self.coordinator.lost(name)
-        self.desks[name].restart()
-        self.coordinator.reenlist(name, self.desks[name].core.transactions.in_doubt)
+        self.harnesses[name].restart()
+        self.coordinator.reenlist(name, self.harnesses[name].core.transactions.in_doubt)
 
     def bodies(self) -> list[list[bytes]]:
-        return [bodies(desk.find()) for desk in self.desks.values()]
+        return [bodies(harness.find_queue()) for harness in self.harnesses.values()]
 
     def states(self) -> list[list[PositionState]]:
-        return [states(desk.find()) for desk in self.desks.values()]
+        return [states(harness.find_queue()) for harness in self.harnesses.values()]
 
     def assert_ended(self, *, committed: bool) -> None:
         """The outcome is the same everywhere, for readers and in the stores, and the transaction is gone."""
         assert self.bodies() == [[b"new" if committed else b"old"]] * 2
         assert self.states() == [[AVAILABLE]] * 2
         assert list(self.store.rows(Table.TRANSACTION)) == []
-        for desk in self.desks.values():
-            assert desk.core.queue_manager.transactions == {}
-            desk.restart()
+        for harness in self.harnesses.values():
+            assert harness.core.queue_manager.transactions == {}
+            harness.restart()
         assert self.bodies() == [[b"new" if committed else b"old"]] * 2
         assert self.states() == [[AVAILABLE]] * 2
 
@@ -175,7 +176,7 @@ def test_a_decision_is_kept_until_all_have_committed(system: System) -> None:
 
 def test_one_that_cannot_prepare_aborts_all(system: System) -> None:
     identifier = system.begin()
-    system.desks["b"].core.transactions.abort(identifier)  # unknown to b from now on
+    system.harnesses["b"].core.transactions.abort(identifier)  # unknown to b from now on
     system.coordinator.commit(identifier)
     system.run()
     assert system.outcomes == [Outcome(identifier, False)]
@@ -217,8 +218,8 @@ def test_a_participant_that_crashes_after_it_prepared_commits_with_the_others(sy
     system.run(limit=4)  # decided, no commit delivered
     system.crash("b")
     assert system.states()[1] == [LOCKED, LOCKED]
-    desk = system.desks["b"]
-    assert desk.core.messages.dequeue(desk.open(desk.find()), timeout=0).message is None
+    harness = system.harnesses["b"]
+    assert harness.core.messages.dequeue(harness.open(harness.find_queue()), timeout=0).message is None
     system.take()
     assert Request("b", Action.REENLISTMENT_COMMIT, identifier) in system.waiting
     system.run()
@@ -292,8 +293,8 @@ def test_all_end_alike_whichever_crashes_and_whenever(
         system.crash(second)
     system.run()
     for name in NAMES:  # participants without an answer ask again
-        system.desks[name].step()
-        system.coordinator.reenlist(name, list(system.desks[name].core.queue_manager.transactions))
+        system.harnesses[name].run()
+        system.coordinator.reenlist(name, list(system.harnesses[name].core.queue_manager.transactions))
     system.run()
     committed = system.bodies()[0] == [b"new"]
     assert {outcome.committed for outcome in system.outcomes} <= {committed}
@@ -317,7 +318,7 @@ def test_a_participant_whose_answer_was_lost_is_still_prepared(system: System) -
     system.coordinator.commit(identifier)
     system.run(limit=3)  # both are prepared, the reply of a delivered
     assert system.waiting.pop() == (identifier, "b", PREPARED)
-    system.coordinator.reenlist("b", system.desks["b"].core.transactions.in_doubt)
+    system.coordinator.reenlist("b", system.harnesses["b"].core.transactions.in_doubt)
     system.run()
     assert system.outcomes == [Outcome(identifier, True)]
     system.assert_ended(committed=True)

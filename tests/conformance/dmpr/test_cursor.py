@@ -11,7 +11,8 @@ from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import CursorResult, CursorState
 from msmqwire.qm.rules import cursors
 from msmqwire.qm.rules.cursors import TRANSITIONS
-from tests.support.queue_manager_desk import Desk, bodies, taken
+from tests.support.engine_harness import EngineHarness
+from tests.support.queue_contents import bodies, body_of
 
 UNREAD, READ = CursorState.UNREAD, CursorState.READ
 WAIT_PEEK, WAIT_RECEIVE = CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE
@@ -23,20 +24,20 @@ class Table:
     """An open queue with messages and one cursor."""
 
     def __init__(self, messages: int = 0) -> None:
-        self.desk = Desk()
-        self.queue: Queue = self.desk.queue()
-        self.descriptor: OpenQueueDescriptor = self.desk.open(self.queue)
-        cursor = self.desk.core.queues.open_cursor(self.descriptor)
+        self.harness = EngineHarness()
+        self.queue: Queue = self.harness.queue()
+        self.descriptor: OpenQueueDescriptor = self.harness.open(self.queue)
+        cursor = self.harness.core.queues.open_cursor(self.descriptor)
         assert cursor is not None
         self.cursor: Cursor = cursor
         self.messages = [self.put(number) for number in range(1, messages + 1)]
 
     def put(self, number: int):
-        return self.desk.put(self.queue, b"%d" % number)
+        return self.harness.enqueue(self.queue, b"%d" % number)
 
     def receive(self) -> bytes:
         """Another reader takes the first message."""
-        return taken(self.desk.core.messages.dequeue(self.descriptor, timeout=0))
+        return body_of(self.harness.core.messages.dequeue(self.descriptor, timeout=0))
 
 
 def unread(messages: int = 0) -> Table:
@@ -164,7 +165,7 @@ def test_a_cursor_that_waits_refuses_every_read_and_goes_on_waiting(
 @pytest.mark.requirement("DMPR-3.2.1.1-17")
 def test_a_read_on_a_cursor_that_waits_leaves_its_wait_alone() -> None:
     table = Table()
-    messages = table.desk.core.messages
+    messages = table.harness.core.messages
     waiting = messages.peek(table.descriptor, cursor=table.cursor, timeout=1_000)
     refused = messages.dequeue(table.descriptor, cursor=table.cursor, timeout=1_000)
     assert refused.status == HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
@@ -182,18 +183,18 @@ def test_a_new_cursor_is_unread_and_stands_at_start() -> None:
 @pytest.mark.requirement("DMPR-3.2.7.1-02", "DMPR-3.1.7.1.1-01")
 def test_no_cursor_is_made_for_a_queue_that_is_gone() -> None:
     table = Table()
-    table.desk.core.queues.delete(table.queue)
+    table.harness.core.queues.delete(table.queue)
     before = dict(table.descriptor.cursors)
-    assert table.desk.core.queues.open_cursor(table.descriptor) is None
+    assert table.harness.core.queues.open_cursor(table.descriptor) is None
     assert table.descriptor.cursors == before
 
 
 @pytest.mark.requirement("DMPR-3.2.1.2-01", "DMPR-3.2.7.1-01")
 def test_handles_of_cursors_are_unique_in_the_queue_manager() -> None:
-    desk = Desk()
-    first, second = desk.queue(), desk.queue("private$\\others")
-    descriptors = [desk.open(first), desk.open(first), desk.open(second)]
-    made = [desk.core.queues.open_cursor(one) for one in descriptors for _ in range(3)]
+    harness = EngineHarness()
+    first, second = harness.queue(), harness.queue("others")
+    descriptors = [harness.open(first), harness.open(first), harness.open(second)]
+    made = [harness.core.queues.open_cursor(one) for one in descriptors for _ in range(3)]
     assert len({cursor.handle for cursor in made if cursor is not None}) == 9
 
 
@@ -206,7 +207,7 @@ def test_the_states_of_a_cursor() -> None:
 @pytest.mark.parametrize("state", list(MADE))
 def test_a_cursor_can_be_closed_in_every_state(state: CursorState) -> None:
     table = MADE[state]()
-    table.desk.core.queues.close_cursor(table.cursor)
+    table.harness.core.queues.close_cursor(table.cursor)
     assert table.descriptor.cursors == {}
 
 
@@ -215,9 +216,9 @@ def test_all_protocols_share_the_cursors() -> None:
     table = Table(2)
     shared = table.descriptor.cursors[table.cursor.handle]
     assert shared is table.cursor
-    messages = table.desk.core.messages
-    assert taken(messages.peek(table.descriptor, cursor=table.cursor)) == b"1"
-    assert taken(messages.peek_next(table.descriptor, shared)) == b"2"
+    messages = table.harness.core.messages
+    assert body_of(messages.peek(table.descriptor, cursor=table.cursor)) == b"1"
+    assert body_of(messages.peek_next(table.descriptor, shared)) == b"2"
 
 
 @pytest.mark.requirement("DMPR-3.2.7.2-01")
@@ -238,10 +239,10 @@ def test_a_peek_of_an_unread_cursor_goes_on_behind_its_position() -> None:
 @pytest.mark.requirement("DMPR-3.2.7.2-01")
 def test_a_peek_of_an_unread_cursor_sees_a_locked_message_that_allows_it() -> None:
     table = Table()
-    hidden = table.desk.put(table.queue, b"hidden")
-    shown = table.desk.put(table.queue, b"shown", allow_peek_when_locked=True)
+    hidden = table.harness.enqueue(table.queue, b"hidden")
+    shown = table.harness.enqueue(table.queue, b"shown", allow_peek_when_locked=True)
     for _ in range(2):
-        table.desk.core.messages.dequeue_begin(table.descriptor, timeout=0)
+        table.harness.core.messages.dequeue_begin(table.descriptor, timeout=0)
     assert cursors.get_message_for_peek(table.cursor) == (SUCCEEDED, shown)
     assert hidden.listed
 
@@ -266,9 +267,9 @@ def test_a_peek_of_a_read_cursor_gives_the_same_message_again() -> None:
 @pytest.mark.parametrize("shown", [False, True])
 def test_a_peek_of_a_read_cursor_whose_message_is_taken(shown: bool) -> None:
     table = Table()
-    position = table.desk.put(table.queue, b"1", allow_peek_when_locked=shown)
+    position = table.harness.enqueue(table.queue, b"1", allow_peek_when_locked=shown)
     assert peek(table) is SUCCEEDED
-    table.desk.core.messages.dequeue_begin(table.descriptor, timeout=0)
+    table.harness.core.messages.dequeue_begin(table.descriptor, timeout=0)
     assert cursors.get_message_for_peek(table.cursor) == (ALREADY_RECEIVED, None)
     assert table.cursor.state is READ
     assert table.cursor.position is position
@@ -319,8 +320,8 @@ def test_dequeue_moves_an_unread_cursor_and_leaves_it_unread() -> None:
 @pytest.mark.requirement("DMPR-3.2.7.4-01")
 def test_dequeue_passes_over_a_locked_message_though_it_could_be_peeked_at() -> None:
     table = Table()
-    table.desk.put(table.queue, b"1", allow_peek_when_locked=True)
-    table.desk.core.messages.dequeue_begin(table.descriptor, timeout=0)
+    table.harness.enqueue(table.queue, b"1", allow_peek_when_locked=True)
+    table.harness.core.messages.dequeue_begin(table.descriptor, timeout=0)
     free = table.put(2)
     assert cursors.get_next_message_for_dequeue(table.cursor, no_wait=True) == (SUCCEEDED, free)
 
@@ -391,7 +392,7 @@ def test_a_wait_to_peek_that_times_out_leaves_the_cursor_where_it_was() -> None:
 @pytest.mark.requirement("DMPR-3.2.1.2-03", "DMPR-3.1.1-10")
 def test_a_cursor_keeps_its_place_when_the_message_there_goes() -> None:
     table = read(3)
-    second = table.desk.core.queues.open_cursor(table.descriptor)
+    second = table.harness.core.queues.open_cursor(table.descriptor)
     assert second is not None
     assert cursors.get_message_for_peek(second) == (SUCCEEDED, table.messages[0])  # two at one position
     table.receive()
@@ -405,7 +406,7 @@ def test_a_cursor_on_an_empty_queue_that_fills_again() -> None:
     table = read()
     table.receive()
     table.put(2)
-    messages = table.desk.core.messages
-    assert taken(messages.peek_next(table.descriptor, table.cursor, timeout=0)) == b"2"
+    messages = table.harness.core.messages
+    assert body_of(messages.peek_next(table.descriptor, table.cursor, timeout=0)) == b"2"
     assert messages.peek_next(table.descriptor, table.cursor, timeout=0).status != MQ_OK
     assert table.cursor.state is UNREAD

@@ -12,34 +12,23 @@ from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
-from tests.support.directory_desk import (
-    THERE,
-    Desk,
-    assert_online,
-    guid,
-    public,
-)
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
+from tests.support.directory_recorder import RecordedDirectoryEvents, guid, public_queue
+from tests.support.engine_harness import PEER_ID
 
 # -- Read -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-01", "DMPR-3.1.7.1.20-07")
-def test_the_first_object_that_satisfies_all_expressions_is_read(desk: Desk) -> None:
+def test_the_first_object_that_satisfies_all_expressions_is_read(recorded: RecordedDirectoryEvents) -> None:
     sites = [Site(guid(n), name=f"s{n}", inter_site_replication_interval=n % 2) for n in (20, 21, 22, 23)]
-    desk.store(*sites)
-    read = desk.events.read_directory
+    recorded.directory.publish(*sites)
+    read = recorded.events.read_directory
     odd = ("InterSiteReplicationInterval", "EQUALS", 1)
     first, second = read("Site").found, read("Site", [odd]).found
     both = read("Site", [odd, ("Name", "GREATER-THAN", "s21")]).found
     assert [each and each.identifier for each in (first, second, both)] == [guid(20), guid(21), guid(23)]
     assert read("Site", [odd, ("Name", "EQUALS", "s20")]).status is Result.OBJECT_NOT_FOUND
-    assert desk.asked == ["read_directory"] * 4
+    assert recorded.directory.operations() == ["read_directory"] * 4
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-02")
@@ -54,16 +43,16 @@ def test_the_first_object_that_satisfies_all_expressions_is_read(desk: Desk) -> 
         ("GREATER-THAN-OR-EQUAL", [5, 8]),
     ],
 )
-def test_the_six_operators(desk: Desk, operator: str, costs: list[int]) -> None:
+def test_the_six_operators(recorded: RecordedDirectoryEvents, operator: str, costs: list[int]) -> None:
     for cost in (3, 5, 8):
         link = RoutingLink(
             guid(cost), actual_cost=cost, site1_identifier=guid(70), site2_identifier=guid(70 + cost)
         )
-        desk.store(link)
-    status, handle = desk.events.read_directory_begin("RoutingLink", [("ActualCost", operator, 5)])
+        recorded.directory.publish(link)
+    status, handle = recorded.events.read_directory_begin("RoutingLink", [("ActualCost", operator, 5)])
     assert status is Result.SUCCESS
     found = []
-    while isinstance(link := desk.events.read_directory_next(handle).found, RoutingLink):
+    while isinstance(link := recorded.events.read_directory_next(handle).found, RoutingLink):
         found.append(link.actual_cost)
     assert found == costs
     assert len(Operator) == 6
@@ -71,105 +60,113 @@ def test_the_six_operators(desk: Desk, operator: str, costs: list[int]) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-02")
 @pytest.mark.parametrize("bad", [("ActualCost", "LIKE", 5), ("Cost", "EQUALS", 5)])
-def test_other_operators_and_attributes_are_refused(desk: Desk, bad: tuple[str, str, object]) -> None:
-    assert desk.events.read_directory("RoutingLink", [bad]).status is Result.GENERIC_ERROR
-    assert desk.events.read_directory_begin("RoutingLink", [bad]).status is Result.GENERIC_ERROR
+def test_other_operators_and_attributes_are_refused(
+    recorded: RecordedDirectoryEvents, bad: tuple[str, str, object]
+) -> None:
+    assert recorded.events.read_directory("RoutingLink", [bad]).status is Result.GENERIC_ERROR
+    assert recorded.events.read_directory_begin("RoutingLink", [bad]).status is Result.GENERIC_ERROR
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-03")
-def test_only_the_attributes_asked_for_are_read(desk: Desk) -> None:
-    desk.store(public(label="a", quota=7))
-    whole = desk.events.read_directory("Queue").found
+def test_only_the_attributes_asked_for_are_read(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.publish(public_queue(label="a", quota=7))
+    whole = recorded.events.read_directory("Queue").found
     assert isinstance(whole, Queue)
     assert (whole.label, whole.quota, whole.pathname) == ("a", 7, "here\\orders")
-    part = desk.events.read_directory("Queue", None, ["Label"]).found
+    part = recorded.events.read_directory("Queue", None, ["Label"]).found
     assert isinstance(part, Queue)
     assert part.label == "a"
     assert (part.quota, part.pathname) == (Queue(NULL_GUID).quota, "")
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-04")
-def test_offline_queues_are_those_of_this_computer(desk: Desk) -> None:
-    desk.add(public(100, "here\\orders"))
-    second = desk.add(public(101, "here\\bills", label="b"))
-    desk.store(public(102, "there\\orders"))
-    desk.manager.directory_offline = True
-    assert desk.events.read_directory("Queue", [("Label", "EQUALS", "b")]) == (Result.SUCCESS, second)
-    assert desk.events.read_directory("Queue", [("Identifier", "EQUALS", guid(102))]) == (
+def test_offline_queues_are_those_of_this_computer(recorded: RecordedDirectoryEvents) -> None:
+    recorded.add(public_queue(100, "here\\orders"))
+    second = recorded.add(public_queue(101, "here\\bills", label="b"))
+    recorded.directory.publish(public_queue(102, "there\\orders"))
+    recorded.manager.directory_offline = True
+    assert recorded.events.read_directory("Queue", [("Label", "EQUALS", "b")]) == (Result.SUCCESS, second)
+    assert recorded.events.read_directory("Queue", [("Identifier", "EQUALS", guid(102))]) == (
         Result.OBJECT_NOT_FOUND,
         None,
     )
-    assert desk.log == []
+    assert recorded.log == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-05", "DMPR-3.1.7.1.20-06")
-def test_offline_only_the_queue_manager_here_is_known(desk: Desk) -> None:
-    desk.store(QueueManager(THERE, computer_name="there"), Site(guid(9), name="north"))
-    desk.manager.directory_offline = True
-    read = desk.events.read_directory
-    assert read("QueueManager", [("ComputerName", "EQUALS", "HERE")]) == (Result.SUCCESS, desk.manager)
-    assert read("QueueManager", [("Identifier", "EQUALS", THERE)]) == (Result.DIRECTORY_NOT_CONNECTED, None)
+def test_offline_only_the_queue_manager_here_is_known(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.publish(QueueManager(PEER_ID, computer_name="there"), Site(guid(9), name="north"))
+    recorded.manager.directory_offline = True
+    read = recorded.events.read_directory
+    assert read("QueueManager", [("ComputerName", "EQUALS", "HERE")]) == (Result.SUCCESS, recorded.manager)
+    assert read("QueueManager", [("Identifier", "EQUALS", PEER_ID)]) == (Result.DIRECTORY_NOT_CONNECTED, None)
     for kind in ("Site", "User", "Enterprise", "RoutingLink"):
         assert read(kind) == (Result.DIRECTORY_NOT_CONNECTED, None)
-    assert desk.log == []
+    assert recorded.log == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-04", "DMPR-3.1.7.1.20-05", "DMPR-3.1.7.1.20-06")
-def test_a_forced_read_asks_the_directory_all_the_same(desk: Desk) -> None:
-    desk.store(QueueManager(THERE, computer_name="there"))
-    desk.manager.directory_offline = True
-    found = desk.events.read_directory("QueueManager", [("Identifier", "EQUALS", THERE)], force=True).found
+def test_a_forced_read_asks_the_directory_all_the_same(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.publish(QueueManager(PEER_ID, computer_name="there"))
+    recorded.manager.directory_offline = True
+    found = recorded.events.read_directory(
+        "QueueManager", [("Identifier", "EQUALS", PEER_ID)], force=True
+    ).found
     assert found is not None
-    assert found.identifier == THERE
-    assert desk.asked == ["read_directory"]
+    assert found.identifier == PEER_ID
+    assert recorded.directory.operations() == ["read_directory"]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-08")
-def test_a_forced_read_does_not_make_it_offline(desk: Desk) -> None:
-    desk.directory.behind.connected = False
-    found = desk.events.read_directory("Site", force=True)
+def test_a_forced_read_does_not_make_it_offline(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.directory.connected = False
+    found = recorded.events.read_directory("Site", force=True)
     assert found == (Result.DIRECTORY_NOT_CONNECTED, None)
-    assert_online(desk)
+    recorded.assert_online()
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-07")
 @pytest.mark.parametrize(
     "status", [Result.OBJECT_NOT_FOUND, Result.ATTRIBUTE_NOT_FOUND, Result.GENERIC_ERROR]
 )
-def test_the_status_of_a_read_is_passed_on(desk: Desk, status: Result) -> None:
-    desk.directory.status = status
-    assert desk.events.read_directory("Site") == (status, None)
-    assert desk.log == [("read_directory", "Site", None, None)]
-    assert_online(desk)
+def test_the_status_of_a_read_is_passed_on(recorded: RecordedDirectoryEvents, status: Result) -> None:
+    recorded.directory.status = status
+    assert recorded.events.read_directory("Site") == (status, None)
+    assert recorded.log == [("read_directory", "Site", None, None)]
+    recorded.assert_online()
 
 
-def names_read(desk: Desk, *query: Any) -> list[str]:
-    status, handle = desk.events.read_directory_begin(*query)
+def names_read(recorded: RecordedDirectoryEvents, *query: Any) -> list[str]:
+    status, handle = recorded.events.read_directory_begin(*query)
     assert status is Result.SUCCESS
     names = []
-    while isinstance(site := desk.events.read_directory_next(handle).found, Site):
+    while isinstance(site := recorded.events.read_directory_next(handle).found, Site):
         names.append(site.name)
-    assert desk.events.read_directory_next(handle).status is Result.END_OF_DATA
-    assert desk.events.read_directory_end(handle) is Result.SUCCESS
+    assert recorded.events.read_directory_next(handle).status is Result.END_OF_DATA
+    assert recorded.events.read_directory_end(handle) is Result.SUCCESS
     return names
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.21-01", "DMPR-3.1.7.1.22-01", "DMPR-3.1.7.1.23-01")
-def test_reading_one_after_another(desk: Desk) -> None:
-    desk.store(*(Site(guid(n), name=f"s{n}", foreign_site=n > 21) for n in (20, 21, 22, 23)))
-    assert names_read(desk, "Site") == ["s20", "s21", "s22", "s23"]
+def test_reading_one_after_another(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.publish(*(Site(guid(n), name=f"s{n}", foreign_site=n > 21) for n in (20, 21, 22, 23)))
+    assert names_read(recorded, "Site") == ["s20", "s21", "s22", "s23"]
     foreign = [("ForeignSite", "EQUALS", True), ("Name", "NOT-EQUALS", "s22")]
-    assert names_read(desk, "Site", foreign) == ["s23"]
-    assert names_read(desk, "Site", [("Name", "EQUALS", "nowhere")]) == []
-    assert set(desk.asked) == {"read_directory_begin", "read_directory_next", "read_directory_end"}
+    assert names_read(recorded, "Site", foreign) == ["s23"]
+    assert names_read(recorded, "Site", [("Name", "EQUALS", "nowhere")]) == []
+    assert set(recorded.directory.operations()) == {
+        "read_directory_begin",
+        "read_directory_next",
+        "read_directory_end",
+    }
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.23-01")
-def test_the_end_of_a_read(desk: Desk) -> None:
-    handle = desk.events.read_directory_begin("Site").handle
-    assert desk.events.read_directory_end(handle) is Result.SUCCESS
-    assert desk.events.read_directory_end(handle) is Result.GENERIC_ERROR
-    assert desk.events.read_directory_next(handle).status is Result.GENERIC_ERROR
+def test_the_end_of_a_read(recorded: RecordedDirectoryEvents) -> None:
+    handle = recorded.events.read_directory_begin("Site").handle
+    assert recorded.events.read_directory_end(handle) is Result.SUCCESS
+    assert recorded.events.read_directory_end(handle) is Result.GENERIC_ERROR
+    assert recorded.events.read_directory_next(handle).status is Result.GENERIC_ERROR
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.21-02", "DMPR-3.1.7.1.22-01")
@@ -183,27 +180,29 @@ def test_the_end_of_a_read(desk: Desk) -> None:
         pytest.param([(0, True), (1, False)], ["b2", "a2", "a1", "b1"], id="interval down only"),
     ],
 )
-def test_sort_orders(desk: Desk, orders: list[tuple[int, bool]], expected: list[str]) -> None:
+def test_sort_orders(
+    recorded: RecordedDirectoryEvents, orders: list[tuple[int, bool]], expected: list[str]
+) -> None:
     for number, name in enumerate(["b2", "a1", "a2", "b1"], 30):
         site = Site(guid(number), name=name, primary_site_controller=name[0])
         site.intra_site_replication_interval = int(name[1])
-        desk.store(site)
+        recorded.directory.publish(site)
     attributes = ["PrimarySiteController", "IntraSiteReplicationInterval", "Name"]
     sorts = [*(SortOrder(*order) for order in orders), SortOrder()]
-    assert names_read(desk, "Site", None, attributes, sorts) == expected
+    assert names_read(recorded, "Site", None, attributes, sorts) == expected
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.21-02")
-def test_a_sort_order_for_each_attribute(desk: Desk) -> None:
-    begin = desk.events.read_directory_begin
+def test_a_sort_order_for_each_attribute(recorded: RecordedDirectoryEvents) -> None:
+    begin = recorded.events.read_directory_begin
     assert begin("Site", None, ["Name", "FullPath"], [SortOrder(1)]).status is Result.GENERIC_ERROR
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.22-01")
-def test_the_attributes_asked_for_at_the_beginning(desk: Desk) -> None:
-    desk.store(Site(guid(20), name="north", foreign_site=True))
-    handle = desk.events.read_directory_begin("Site", None, ["Name"]).handle
-    site = desk.events.read_directory_next(handle).found
+def test_the_attributes_asked_for_at_the_beginning(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.publish(Site(guid(20), name="north", foreign_site=True))
+    handle = recorded.events.read_directory_begin("Site", None, ["Name"]).handle
+    site = recorded.events.read_directory_next(handle).found
     assert isinstance(site, Site)
     assert site.name == "north"
     assert site.foreign_site is False

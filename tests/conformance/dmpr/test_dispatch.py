@@ -10,10 +10,11 @@ import pytest
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.dispatch import Dispatch
-from tests.support.queue_manager_desk import SEND, Desk, Watcher
+from tests.support.engine_harness import SEND, EngineHarness
+from tests.support.event_recorder import EventRecorder
 
 
-class Sender(Watcher):
+class Sender(EventRecorder):
     """A protocol that does something while it sends."""
 
     def __init__(self) -> None:
@@ -33,21 +34,21 @@ class Table:
     """Outgoing queues whose messages only this test sends."""
 
     def __init__(self) -> None:
-        self.desk = Desk()
-        self.desk.core.context.subscribers.clear()
+        self.harness = EngineHarness()
+        self.harness.core.context.subscribers.clear()
         self.sender = Sender()
-        self.desk.core.context.subscribers.append(self.sender)
-        self.dispatch: Dispatch = self.desk.core.dispatch
+        self.harness.core.context.subscribers.append(self.sender)
+        self.dispatch: Dispatch = self.harness.core.dispatch
         self.low, self.high = self.queue("low", 0), self.queue("high", 10)
 
     def queue(self, name: str, base_priority: int) -> OutgoingQueue:
-        queue = self.desk.open(f"DIRECT=OS:there\\private$\\{name}", SEND).queue
+        queue = self.harness.open(f"DIRECT=OS:there\\private$\\{name}", SEND).queue
         assert isinstance(queue, OutgoingQueue)
         queue.base_priority = base_priority
         return queue
 
     def put(self, queue: OutgoingQueue) -> MessagePosition:
-        return self.desk.put(queue)
+        return self.harness.enqueue(queue)
 
     def hold(self) -> None:
         """What is added waits until all has been: one message is being sent."""
@@ -187,7 +188,7 @@ def test_a_message_that_is_gone_or_whose_queue_is_not_in_use_is_not_sent(table: 
         table.sender.meanwhile = lambda position: None
         table.dispatch.add(gone, "gone", 7)
         table.dispatch.add(idle, "idle", 7)
-        table.desk.core.messages.discard(gone)
+        table.harness.core.messages.discard(gone)
         table.high.descriptors.clear()
         table.high.positions.remove(idle)
         assert table.high.active is False
@@ -206,9 +207,9 @@ def test_nothing_to_send(table: Table) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.1-13", "DMPR-3.1.1.1-50")
 def test_nothing_waits_to_be_sent_after_a_restart() -> None:
-    desk = Desk()
-    desk.core.context.subscribers.clear()
-    desk.core.dispatch.add(desk.put(desk.outgoing()), "data", 3)
-    desk.step()
-    desk.restart()
-    assert len(desk.core.dispatch) == 0
+    harness = EngineHarness()
+    harness.core.context.subscribers.clear()
+    harness.core.dispatch.add(harness.enqueue(harness.outgoing()), "data", 3)
+    harness.run()
+    harness.restart()
+    assert len(harness.core.dispatch) == 0

@@ -22,60 +22,48 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.store.memory import MemoryStore
-from tests.support.directory_desk import Recorder
-from tests.support.queue_manager_desk import HERE, SEND, START, Desk
+from tests.support.directory_recorder import DirectoryRecorder
+from tests.support.engine_harness import OWN_ID, SEND, START_UTC, EngineHarness
 
 ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
 ENTERPRISE = UUID(int=0x60)
 SITES, GATES = (Timer.DIRECTORY_SITES_UPDATE, None), (Timer.DIRECTORY_SITE_GATES_UPDATE, None)
 LOCKED, WAITING = OutgoingQueueState.LOCKED, OutgoingQueueState.WAITING
 HTTP = "DIRECT=HTTP://there/msmq/q"
+BY_NAME = "DIRECT=OS:there\\private$\\orders"
 
 
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder([])
-
-
-def publish(recorder: Recorder, *objects: Any) -> None:
-    for each in objects:
-        created = recorder.behind.create_directory_object(each, None)
-        assert created.status is DirectoryOperationResult.SUCCESS
-
-
-def started(recorder: Recorder | None = None, **made_with: Any) -> Desk:
+def started(recorder: DirectoryRecorder | None = None, **made_with: Any) -> EngineHarness:
     if recorder is not None:
         recorder.log.clear()
-    return Desk(directory=recorder, **made_with)
+    return EngineHarness(directory=recorder, **made_with)
 
 
 # -- the directory --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.3-15", "DMPR-3.1.1-03")
-def test_the_queue_manager_takes_over_what_the_directory_has(recorder: Recorder) -> None:
-    publish(
-        recorder,
-        QueueManager(HERE, computer_name="here", routing_server=True, queue_manager_quota=5_000_000),
+def test_the_queue_manager_takes_over_what_the_directory_has(recorder: DirectoryRecorder) -> None:
+    recorder.publish(
+        QueueManager(OWN_ID, computer_name="here", routing_server=True, queue_manager_quota=5_000_000),
     )
-    desk = started(recorder)
+    harness = started(recorder)
     first = recorder.log[0]
-    assert first == ("read_directory", "QueueManager", [("Identifier", "EQUALS", HERE)], None)
+    assert first == ("read_directory", "QueueManager", [("Identifier", "EQUALS", OWN_ID)], None)
     for _ in range(2):
-        manager = desk.core.queue_manager
+        manager = harness.core.queue_manager
         assert (manager.routing_server, manager.queue_manager_quota) == (True, 5_000_000)
-        assert manager.identifier == HERE
-        desk.restart()  # at every start
+        assert manager.identifier == OWN_ID
+        harness.restart()  # at every start
 
 
 @pytest.mark.requirement("DMPR-3.1.3-16", "DMPR-3.1.1.1-42", "DMPR-3.1.1.1-14")
-def test_the_sites_of_the_queue_manager_are_looked_up(recorder: Recorder) -> None:
-    publish(
-        recorder,
+def test_the_sites_of_the_queue_manager_are_looked_up(recorder: DirectoryRecorder) -> None:
+    recorder.publish(
         Site(ONE, "one"),
         Site(TWO, "two"),
         Site(UUID(int=0x54), "another"),
-        QueueManager(HERE, computer_name="here", site_identifier_list=[ONE, UNKNOWN, TWO]),
+        QueueManager(OWN_ID, computer_name="here", site_identifier_list=[ONE, UNKNOWN, TWO]),
     )
     manager = started(recorder).core.queue_manager
     assert [(site.identifier, site.name) for site in manager.site_collection] == [(ONE, "one"), (TWO, "two")]
@@ -84,8 +72,8 @@ def test_the_sites_of_the_queue_manager_are_looked_up(recorder: Recorder) -> Non
 
 
 @pytest.mark.requirement("DMPR-3.1.3-17")
-def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: Recorder) -> None:
-    publish(recorder, Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=True))
+def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: DirectoryRecorder) -> None:
+    recorder.publish(Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=True))
     manager = started(recorder).core.queue_manager
     assert manager.state is QueueManagerState.READY
     assert manager.site_collection == []
@@ -94,8 +82,8 @@ def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: Recor
 
 @pytest.mark.requirement("DMPR-3.1.3-18", "DMPR-3.1.1.1-47")
 @pytest.mark.parametrize("notified", [True, False])
-def test_the_enterprise_is_read(recorder: Recorder, notified: bool) -> None:
-    publish(recorder, Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=notified))
+def test_the_enterprise_is_read(recorder: DirectoryRecorder, notified: bool) -> None:
+    recorder.publish(Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=notified))
     manager = started(recorder).core.queue_manager
     assert ("read_directory", "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]) in recorder.log
     assert manager.enterprise is not None
@@ -104,20 +92,20 @@ def test_the_enterprise_is_read(recorder: Recorder, notified: bool) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.3-19", "DMPR-3.1.1.6-03")
-def test_an_enterprise_that_does_not_say_whom_to_notify(recorder: Recorder) -> None:
-    recorder.behind.create_directory_object(Enterprise(ENTERPRISE, "all"), ["Name"])
+def test_an_enterprise_that_does_not_say_whom_to_notify(recorder: DirectoryRecorder) -> None:
+    recorder.directory.create_directory_object(Enterprise(ENTERPRISE, "all"), ["Name"])
     manager = started(recorder).core.queue_manager
     assert manager.enterprise is not None
     assert manager.enterprise.non_ldap_capable_queue_manager_notification is True
 
 
 @pytest.mark.requirement("DMPR-3.1.3-18")
-def test_a_directory_without_an_enterprise(recorder: Recorder) -> None:
+def test_a_directory_without_an_enterprise(recorder: DirectoryRecorder) -> None:
     assert started(recorder).core.queue_manager.enterprise is None
 
 
 @pytest.mark.requirement("DMPR-3.1.3-20")
-def test_the_timers_of_the_directory_run(recorder: Recorder) -> None:
+def test_the_timers_of_the_directory_run(recorder: DirectoryRecorder) -> None:
     timers = started(recorder).core.context.timers
     assert timers.active(*SITES)
     assert timers.active(*GATES)
@@ -126,7 +114,9 @@ def test_the_timers_of_the_directory_run(recorder: Recorder) -> None:
     assert not timers.active(*GATES)
 
 
-def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(recorder: Recorder) -> None:
+def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(
+    recorder: DirectoryRecorder,
+) -> None:
     recorder.status = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
     manager = started(recorder).core.queue_manager
     assert manager.state is QueueManagerState.READY
@@ -134,7 +124,7 @@ def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(
 
 
 @pytest.mark.requirement("DMPR-3.1.3-07")
-def test_the_first_start_has_the_duration_of_the_text(recorder: Recorder) -> None:
+def test_the_first_start_has_the_duration_of_the_text(recorder: DirectoryRecorder) -> None:
     assert started(recorder).core.queue_manager.initialization_retry_timer_duration == 120
 
 
@@ -150,60 +140,60 @@ def test_the_first_start_has_the_duration_of_the_text(recorder: Recorder) -> Non
     "DMPR-3.1.1.2-24",
 )
 def test_the_queues_of_the_system() -> None:
-    desk = started()
+    harness = started()
     for _ in range(2):
-        manager = desk.core.queue_manager
+        manager = harness.core.queue_manager
         system = [
             manager.system_deadletter_queue,
             manager.system_transactional_deadletter_queue,
             manager.system_journal_queue,
-            desk.find("private$\\order_queue$"),
-            desk.find("private$\\notify_queue$"),
+            harness.find_queue("order_queue$"),
+            harness.find_queue("notify_queue$"),
         ]
         assert set(manager.queues.values()) == set(system)  # none is made twice
         assert len(set(system)) == 5
         assert [queue is not None and queue.queue_type for queue in system] == [QueueType.SYSTEM] * 5
         assert [queue is not None and queue.transactional for queue in system][:3] == [False, True, False]
         for suffix, queue in zip(("DEADLETTER", "DEADXACT", "JOURNAL"), system, strict=False):
-            assert desk.open(f"MACHINE={HERE};{suffix}").queue is queue
-        desk.restart()
+            assert harness.open(f"MACHINE={OWN_ID};{suffix}").queue is queue
+        harness.restart()
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-11")
 def test_the_journal_has_the_quota_of_the_queue_manager() -> None:
-    desk = started()
-    desk.core.queue_manager.journal_quota = 5
-    desk.core.changed()
-    desk.step()
-    desk.restart()
-    journal = desk.core.queue_manager.system_journal_queue
+    harness = started()
+    harness.core.queue_manager.journal_quota = 5
+    harness.core.changed()
+    harness.run()
+    harness.restart()
+    journal = harness.core.queue_manager.system_journal_queue
     assert journal is not None
     assert journal.quota == 5
 
 
 @pytest.mark.requirement("DMPR-3.1.3-23", "DMPR-3.1.1.3-11")
 def test_a_locked_queue_waits_when_security_is_not_hardened_any_more() -> None:
-    desk = started()
-    desk.core.queue_manager.hardened_security = True
-    queue = desk.outgoing()
+    harness = started()
+    harness.core.queue_manager.hardened_security = True
+    queue = harness.outgoing(BY_NAME)
     assert queue.state is LOCKED
-    desk.core.queue_manager.hardened_security = False
-    desk.core.changed()
-    desk.step()
-    desk.restart()
-    again = desk.core.queue_manager.queues[queue.number]
+    harness.core.queue_manager.hardened_security = False
+    harness.core.changed()
+    harness.run()
+    harness.restart()
+    again = harness.core.queue_manager.queues[queue.number]
     assert getattr(again, "state", None) is WAITING
 
 
 @pytest.mark.requirement("DMPR-3.1.3-24", "DMPR-3.1.1.3-09")
 def test_outgoing_queues_are_locked_when_security_is_hardened() -> None:
-    desk = started()
-    queue, http = desk.outgoing(), desk.outgoing(HTTP)
-    desk.core.queue_manager.hardened_security = True
-    desk.core.changed()
-    desk.step()
-    desk.restart()
-    queues = desk.core.queue_manager.queues
+    harness = started()
+    queue, http = harness.outgoing(BY_NAME), harness.outgoing(HTTP)
+    harness.core.queue_manager.hardened_security = True
+    harness.core.changed()
+    harness.run()
+    harness.restart()
+    queues = harness.core.queue_manager.queues
     assert getattr(queues[queue.number], "state", None) is LOCKED
     assert getattr(queues[http.number], "state", None) is OutgoingQueueState.INACTIVE
 
@@ -231,7 +221,7 @@ class Watched(MemoryStore):
 def core_over(store: Watched) -> Core:
     numbers = iter(range(1, 1_000))
     store.core = core = Core(store, new_guid=lambda: UUID(int=next(numbers)), computer_name="here")
-    core.at(0, START)
+    core.at(0, START_UTC)
     return core
 
 
@@ -267,37 +257,37 @@ def test_what_goes_wrong_at_the_start_is_raised() -> None:
 
 @pytest.mark.requirement("DMPR-3.1.4.12-01", "DMPR-3.1.4.13-01", "DMPR-3.1.1.1-35")
 def test_offline_and_online() -> None:
-    desk = started()
-    manager, engine = desk.core.queue_manager, desk.core.engine
+    harness = started()
+    manager, engine = harness.core.queue_manager, harness.core.engine
     assert manager.connection_active is True
-    desk.core.queues.take_offline()
+    harness.core.queues.take_offline()
     assert manager.connection_active is False
     number = engine.next_connection()
     engine.accepted(number, "10.0.0.9")
-    assert Disconnect(number) in desk.step()  # nothing is received
-    desk.core.queues.bring_online()
+    assert Disconnect(number) in harness.run()  # nothing is received
+    harness.core.queues.bring_online()
     assert manager.connection_active is True
     number = engine.next_connection()
     engine.accepted(number, "10.0.0.9")
-    assert Disconnect(number) not in desk.step()
+    assert Disconnect(number) not in harness.run()
 
 
 def test_a_paused_queue_keeps_its_messages_until_it_is_resumed() -> None:
-    desk = started()
-    queue = desk.outgoing()
-    desk.core.queues.pause(queue)
-    desk.put(queue, b"1")
-    assert not [one for one in desk.advance(100_000) if isinstance(one, Resolve | Connect)]
-    desk.core.queues.resume(queue)
-    assert [one.host for one in desk.step() if isinstance(one, Resolve)] == ["there"]
+    harness = started()
+    queue = harness.outgoing(BY_NAME)
+    harness.core.queues.pause(queue)
+    harness.enqueue(queue, b"1")
+    assert not [one for one in harness.advance(100_000) if isinstance(one, Resolve | Connect)]
+    harness.core.queues.resume(queue)
+    assert [one.host for one in harness.run() if isinstance(one, Resolve)] == ["there"]
     assert len(queue.positions) == 1
 
 
 def test_a_queue_on_hold_stays_so_over_a_restart() -> None:
-    desk = started()
-    queue = desk.outgoing()
-    desk.core.queues.pause(queue)
-    desk.step()
-    desk.restart()
-    descriptor = desk.open("DIRECT=OS:there\\private$\\orders", SEND)
+    harness = started()
+    queue = harness.outgoing(BY_NAME)
+    harness.core.queues.pause(queue)
+    harness.run()
+    harness.restart()
+    descriptor = harness.open(BY_NAME, SEND)
     assert getattr(descriptor.queue, "state", None) is OutgoingQueueState.ON_HOLD

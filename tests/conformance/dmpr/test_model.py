@@ -35,20 +35,11 @@ from msmqwire.qm.model.enumerations import MessageSeekAction, PositionState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
+from tests.support.engine_harness import OWN_ID, SEND, EngineHarness
 from tests.support.paths import ROOT
-from tests.support.queue_manager_desk import HERE, SEND, Desk, bodies, taken
+from tests.support.queue_contents import bodies, body_of
 
 TABLES = ROOT / "docs" / "conformance"
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-@pytest.fixture
-def queue(desk: Desk) -> Queue:
-    return desk.queue()
 
 
 # -- codes and common types -----------------------------------------------------------------------------
@@ -67,9 +58,9 @@ def test_a_code_of_our_own_would_have_the_customer_bit() -> None:
 
 @pytest.mark.requirement("DMPR-2-01")
 def test_guids_have_16_bytes_and_sids_as_many_as_they_need() -> None:
-    packed = USER_HEADER.build(USER_HEADER.make({"SourceQueueManager": HERE, "DestinationQueue": None}))
-    assert HERE.bytes_le in packed
-    assert len(HERE.bytes_le) == 16
+    packed = USER_HEADER.build(USER_HEADER.make({"SourceQueueManager": OWN_ID, "DestinationQueue": None}))
+    assert OWN_ID.bytes_le in packed
+    assert len(OWN_ID.bytes_le) == 16
     sizes = [len(access.sid_bytes(text)) for text in ("S-1-1-0", "S-1-5-32-544", "S-1-5-21-1-2-3-1001")]
     assert sizes == [12, 16, 28]
 
@@ -119,64 +110,64 @@ def test_the_identifier_of_an_object_never_changes(kind: type[DirectoryObject]) 
 
 
 @pytest.mark.requirement("DMPR-3.1.1-05")
-def test_every_queue_has_an_identifier_of_its_own_that_survives(desk: Desk) -> None:
+def test_every_queue_has_an_identifier_of_its_own_that_survives(harness: EngineHarness) -> None:
     for number in range(3):
-        desk.queue(f"private$\\q{number}")
-    desk.outgoing()
-    desk.step()
-    before = {number: queue.identifier for number, queue in desk.core.queue_manager.queues.items()}
+        harness.queue(f"q{number}")
+    harness.outgoing()
+    harness.run()
+    before = {number: queue.identifier for number, queue in harness.core.queue_manager.queues.items()}
     assert len(set(before.values())) == len(before)
-    desk.restart()
-    assert {n: queue.identifier for n, queue in desk.core.queue_manager.queues.items()} == before
+    harness.restart()
+    assert {n: queue.identifier for n, queue in harness.core.queue_manager.queues.items()} == before
 
 
 # -- how elements hang together -------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.1-07")
-def test_there_is_one_local_queue_manager_for_all_parts(desk: Desk) -> None:
-    manager = desk.core.queue_manager
-    assert desk.core.context.queue_manager is desk.core.engine.context.queue_manager is manager
-    assert desk.queue().queue_manager is manager
+def test_there_is_one_local_queue_manager_for_all_parts(harness: EngineHarness) -> None:
+    manager = harness.core.queue_manager
+    assert harness.core.context.queue_manager is harness.core.engine.context.queue_manager is manager
+    assert harness.queue().queue_manager is manager
 
 
 @pytest.mark.requirement("DMPR-3.1.1-08", "DMPR-3.1.1.3-04")
-def test_what_belongs_to_what(desk: Desk, queue: Queue) -> None:
-    manager, core = desk.core.queue_manager, desk.core
-    transactions = [desk.begin() for _ in range(2)]
+def test_what_belongs_to_what(harness: EngineHarness, queue: Queue) -> None:
+    manager, core = harness.core.queue_manager, harness.core
+    transactions = [harness.begin() for _ in range(2)]
     assert list(manager.transactions.values()) == transactions
-    desk.put(queue, b"", transactions[0])
-    desk.put(queue, b"", transactions[0])
+    harness.enqueue(queue, b"", transactions[0])
+    harness.enqueue(queue, b"", transactions[0])
     assert len(transactions[0].operations) == len(queue.positions) == 2
-    descriptors = [desk.open(queue) for _ in range(2)]
+    descriptors = [harness.open(queue) for _ in range(2)]
     assert list(queue.descriptors.values()) == descriptors
     for _ in range(2):
         core.queues.open_cursor(descriptors[0])
         core.messages.dequeue(descriptors[0])
     assert (len(descriptors[0].cursors), len(descriptors[0].waiting)) == (2, 2)
     assert (descriptors[1].cursors, descriptors[1].waiting) == ({}, {})
-    first, second = desk.outgoing(), desk.outgoing("DIRECT=OS:elsewhere\\q")
+    first, second = harness.outgoing(), harness.outgoing("DIRECT=OS:elsewhere\\q")
     assert isinstance(first.transfer, OutgoingTransferInfo)
     assert first.transfer is not second.transfer
     assert {queue, first, second} <= set(manager.queues.values())
 
 
 @pytest.mark.requirement("DMPR-3.1.1-09", "DMPR-3.1.1.11-05")
-def test_a_message_is_at_one_position_and_one_operation_has_it(desk: Desk, queue: Queue) -> None:
-    later = desk.queue("private$\\orders;later")
-    position = desk.put(queue, b"1")
+def test_a_message_is_at_one_position_and_one_operation_has_it(harness: EngineHarness, queue: Queue) -> None:
+    later = harness.queue("orders;later")
+    position = harness.enqueue(queue, b"1")
     message = position.message
-    desk.core.messages.move(position, later)
+    harness.core.messages.move(position, later)
     everywhere = [
         one
-        for each in desk.core.queue_manager.queues.values()
+        for each in harness.core.queue_manager.queues.values()
         for one in each.positions
         if one.message is message
     ]
     assert everywhere == list(later.positions)
-    opened = desk.open("DIRECT=OS:here\\private$\\orders;later")
-    messages, (first, second) = desk.core.messages, (desk.begin(), desk.begin())
-    assert taken(messages.dequeue(opened, transaction=first)) == b"1"
+    opened = harness.open("DIRECT=OS:here\\private$\\orders;later")
+    messages, (first, second) = harness.core.messages, (harness.begin(), harness.begin())
+    assert body_of(messages.dequeue(opened, transaction=first)) == b"1"
     for action in (MessageSeekAction.SEEK_CURRENT, MessageSeekAction.SEEK_FIRST):
         found = messages.read_by_lookup_identifier(
             opened, message.lookup_identifier, action, peek=False, transaction=second
@@ -302,17 +293,17 @@ AT_FIRST: list[tuple[str, str, Any]] = [
     ],
 )
 def test_a_value_of_a_new_queue_manager(attribute: str, value: object) -> None:
-    assert getattr(QueueManager(HERE), attribute) == value
-    assert getattr(Desk(quota=None).core.queue_manager, attribute) == value
+    assert getattr(QueueManager(OWN_ID), attribute) == value
+    assert getattr(EngineHarness(quota=None).core.queue_manager, attribute) == value
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-01", "DMPR-3.1.1.1-07", "DMPR-3.1.1.1-08")
-def test_names_and_time_of_a_new_queue_manager(desk: Desk) -> None:
-    manager = desk.core.queue_manager
+def test_names_and_time_of_a_new_queue_manager(harness: EngineHarness) -> None:
+    manager = harness.core.queue_manager
     assert (manager.computer_name, manager.qualified_computer_name) == ("here", "here")
-    assert manager.create_time == desk.utc
-    assert manager.identifier == HERE
-    assert Desk(identifier=NULL_GUID).core.queue_manager.identifier != NULL_GUID
+    assert manager.create_time == harness.utc
+    assert manager.identifier == OWN_ID
+    assert EngineHarness(identifier=NULL_GUID).core.queue_manager.identifier != NULL_GUID
 
 
 # -- positions ------------------------------------------------------------------------------------------
@@ -322,11 +313,11 @@ def test_names_and_time_of_a_new_queue_manager(desk: Desk) -> None:
     "DMPR-3.1.1.2-29", "DMPR-3.1.1.2-30", "DMPR-3.1.1.2-31", "DMPR-3.1.1.2-32", "DMPR-3.1.1.11-07",
     "DMPR-3.1.1.11-08", "DMPR-3.1.1.11-09",
 )  # fmt: skip
-def test_the_list_of_positions(desk: Desk, queue: Queue) -> None:
+def test_the_list_of_positions(harness: EngineHarness, queue: Queue) -> None:
     listed = queue.positions
     assert listed.head is listed.end
     assert listed.tail is listed.start
-    made = [desk.put(queue, b"%d" % number) for number in range(3)]
+    made = [harness.enqueue(queue, b"%d" % number) for number in range(3)]
     assert (listed.head, listed.tail) == (made[0], made[2])
     assert [one.next for one in made] == [made[1], made[2], listed.end]
     assert [one.previous for one in made] == [listed.start, made[0], made[1]]
@@ -336,21 +327,21 @@ def test_the_list_of_positions(desk: Desk, queue: Queue) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-10")
-def test_a_position_stays_as_long_as_something_refers_to_it(desk: Desk, queue: Queue) -> None:
-    desk.put(queue, b"1")
-    desk.put(queue, b"2")
-    opened, transaction = desk.open(queue), desk.begin()
-    messages = desk.core.messages
+def test_a_position_stays_as_long_as_something_refers_to_it(harness: EngineHarness, queue: Queue) -> None:
+    harness.enqueue(queue, b"1")
+    harness.enqueue(queue, b"2")
+    opened, transaction = harness.open(queue), harness.begin()
+    messages = harness.core.messages
     messages.dequeue(opened, transaction=transaction)
     assert bodies(queue) == [b"1", b"2"]  # an operation refers to it
-    cursor = desk.core.queues.open_cursor(opened)
+    cursor = harness.core.queues.open_cursor(opened)
     assert cursor is not None
-    assert taken(messages.peek(opened, cursor=cursor)) == b"2"
+    assert body_of(messages.peek(opened, cursor=cursor)) == b"2"
     place = cursor.position
-    assert taken(messages.dequeue(opened)) == b"2"
+    assert body_of(messages.dequeue(opened)) == b"2"
     assert place.next is queue.positions.end  # a cursor stands there
     assert place.previous is queue.positions.head
-    desk.core.queues.close_cursor(cursor)
+    harness.core.queues.close_cursor(cursor)
     assert queue.positions.head.next is queue.positions.end
 
 
@@ -363,17 +354,17 @@ def test_an_internal_certificate() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-05")
-def test_the_type_of_a_queue_is_kept_and_not_looked_at(desk: Desk) -> None:
-    for number, kind in enumerate((NULL_GUID, UUID(int=(1 << 128) - 1), HERE)):
-        queue = desk.queue(f"private$\\q{number}", type=kind)
+def test_the_type_of_a_queue_is_kept_and_not_looked_at(harness: EngineHarness) -> None:
+    for number, kind in enumerate((NULL_GUID, UUID(int=(1 << 128) - 1), OWN_ID)):
+        queue = harness.queue(f"q{number}", type=kind)
         assert queue.type == kind
-        assert desk.core.messages.enqueue(queue, Message()) == 0
-        assert desk.open(queue, SEND).queue is queue
+        assert harness.core.messages.enqueue(queue, Message()) == 0
+        assert harness.open(queue, SEND).queue is queue
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1-01")
-def test_every_event_has_an_entrance(desk: Desk) -> None:
-    core = desk.core
+def test_every_event_has_an_entrance(harness: EngineHarness) -> None:
+    core = harness.core
     events = [
         (core.queues, "open_cursor close_cursor create delete open close set_defaults default_security"),
         (

@@ -11,15 +11,15 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import (
-    DirectoryOperationResult,
     OutgoingQueueState,
     QueueAccessType,
     QueueShareMode,
     QueueType,
     RemoteReadState,
 )
-from tests.support.directory_desk import Recorder
-from tests.support.queue_manager_desk import HERE, PEEK, RECEIVE, SEND, Desk, completed, format_name
+from tests.support.directory_recorder import DirectoryRecorder
+from tests.support.engine_harness import OWN_ID, PEEK, RECEIVE, SEND, EngineHarness, format_name
+from tests.support.queue_contents import completed_reads
 
 NOT_FOUND = 0xC00E0003
 SHARING = 0xC00E0009
@@ -35,33 +35,28 @@ SEVERAL = "DIRECT=OS:there\\private$\\a,DIRECT=OS:here\\private$\\orders"
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk(addresses=("here.example", "10.0.0.1"))
+def harness() -> EngineHarness:
+    return EngineHarness(addresses=("here.example", "10.0.0.1"))
 
 
 @pytest.fixture
-def queue(desk: Desk) -> Queue:
-    return desk.queue()
-
-
-@pytest.fixture
-def integrated() -> Desk:
-    """A desk with a directory that has a public queue elsewhere."""
-    recorder = Recorder([])
+def integrated() -> EngineHarness:
+    """A queue manager with a directory that has a public queue elsewhere."""
+    recorder = DirectoryRecorder()
     there = QueueManager(THERE, computer_name="there")
     public = Queue(ORDERS, pathname="there\\orders", base_priority=9)
     public.queue_type = QueueType.PUBLIC
-    for each in (there, public):
-        created = recorder.behind.create_directory_object(each, None)
-        assert created.status is DirectoryOperationResult.SUCCESS
-    return Desk(directory=recorder)
+    recorder.publish(there, public)
+    return EngineHarness(directory=recorder)
 
 
-def outcome(desk: Desk, name: str, access_type: QueueAccessType, share: QueueShareMode = NONE) -> int:
+def outcome(
+    harness: EngineHarness, name: str, access_type: QueueAccessType, share: QueueShareMode = NONE
+) -> int:
     """The status of an open that fails, and that leaves nothing behind."""
-    manager = desk.core.queue_manager
+    manager = harness.core.queue_manager
     before = dict(manager.queues), [dict(queue.descriptors) for queue in manager.queues.values()]
-    status, descriptor = desk.core.queues.open(format_name(name), access_type, share)
+    status, descriptor = harness.core.queues.open(format_name(name), access_type, share)
     assert descriptor is None
     after = dict(manager.queues), [dict(queue.descriptors) for queue in manager.queues.values()]
     assert after == before
@@ -72,14 +67,14 @@ def outcome(desk: Desk, name: str, access_type: QueueAccessType, share: QueueSha
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-01")
-def test_a_list_that_cannot_be_resolved(desk: Desk) -> None:
-    assert outcome(desk, f"DL={THERE}", SEND) == ILLEGAL_NAME
+def test_a_list_that_cannot_be_resolved(harness: EngineHarness) -> None:
+    assert outcome(harness, f"DL={THERE}", SEND) == ILLEGAL_NAME
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-01", "DMPR-3.1.7.1.5-24")
-def test_the_expanded_name_is_used(desk: Desk, queue: Queue) -> None:
+def test_the_expanded_name_is_used(harness: EngineHarness, queue: Queue) -> None:
     twice = "DIRECT=OS:here\\private$\\orders,DIRECT=OS:HERE\\private$\\orders"
-    descriptor = desk.open(twice, SEND)
+    descriptor = harness.open(twice, SEND)
     assert descriptor.multiple is False
     assert descriptor.queue is queue
     assert str(descriptor.format_name).lower() == "direct=os:here\\private$\\orders"
@@ -88,9 +83,11 @@ def test_the_expanded_name_is_used(desk: Desk, queue: Queue) -> None:
 @pytest.mark.requirement("DMPR-3.1.7.1.5-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.1.16-06", "DMPR-3.1.1.16-05")
 @pytest.mark.parametrize("access_type", [RECEIVE, SEND, PEEK, MOVE])
 @pytest.mark.parametrize("share", [NONE, DENY])
-def test_an_open_queue(desk: Desk, queue: Queue, access_type: QueueAccessType, share: QueueShareMode) -> None:
+def test_an_open_queue(
+    harness: EngineHarness, queue: Queue, access_type: QueueAccessType, share: QueueShareMode
+) -> None:
     name = format_name(queue)
-    status, descriptor = desk.core.queues.open(name, access_type, share)
+    status, descriptor = harness.core.queues.open(name, access_type, share)
     assert status == MQ_OK == 0
     assert descriptor is not None
     assert queue.descriptors == {descriptor.handle: descriptor}
@@ -103,9 +100,9 @@ def test_an_open_queue(desk: Desk, queue: Queue, access_type: QueueAccessType, s
 
 
 @pytest.mark.requirement("DMPR-3.1.1.16-01", "DMPR-3.1.1.16-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.7.1.5-05")
-def test_handles_are_unique(desk: Desk, queue: Queue) -> None:
-    other = desk.queue("private$\\others")
-    made = [desk.open(one) for one in (queue, other, queue)] + [desk.open(SEVERAL, SEND)]
+def test_handles_are_unique(harness: EngineHarness, queue: Queue) -> None:
+    other = harness.queue("others")
+    made = [harness.open(one) for one in (queue, other, queue)] + [harness.open(SEVERAL, SEND)]
     made += made[-1].children
     assert len({one.handle for one in made}) == len({one.context_value for one in made}) == 6
 
@@ -113,21 +110,21 @@ def test_handles_are_unique(desk: Desk, queue: Queue) -> None:
 @pytest.mark.requirement("DMPR-3.1.7.1.5-03")
 @pytest.mark.parametrize("access_type", [one for one in QueueAccessType if one is not SEND])
 def test_several_queues_are_opened_only_to_send(
-    desk: Desk, queue: Queue, access_type: QueueAccessType
+    harness: EngineHarness, queue: Queue, access_type: QueueAccessType
 ) -> None:
-    assert outcome(desk, SEVERAL, access_type) == UNSUPPORTED_NAME
+    assert outcome(harness, SEVERAL, access_type) == UNSUPPORTED_NAME
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-04")
-def test_several_queues_are_shared(desk: Desk, queue: Queue) -> None:
-    assert outcome(desk, SEVERAL, SEND, DENY) == UNSUPPORTED_ACCESS
+def test_several_queues_are_shared(harness: EngineHarness, queue: Queue) -> None:
+    assert outcome(harness, SEVERAL, SEND, DENY) == UNSUPPORTED_ACCESS
 
 
 @pytest.mark.requirement(
     "DMPR-3.1.7.1.5-05", "DMPR-3.1.7.1.5-06", "DMPR-3.1.1.16-07", "DMPR-3.1.1.16-08", "DMPR-3.1.1.16-09"
 )
-def test_several_queues_are_opened_each_for_itself(desk: Desk, queue: Queue) -> None:
-    parent = desk.open(SEVERAL, SEND)
+def test_several_queues_are_opened_each_for_itself(harness: EngineHarness, queue: Queue) -> None:
+    parent = harness.open(SEVERAL, SEND)
     assert (parent.access_type, parent.share_mode) == (SEND, NONE)
     assert (parent.multiple, parent.queue) == (True, None)
     assert parent.remote_read_state is RemoteReadState.NONE
@@ -143,11 +140,11 @@ def test_several_queues_are_opened_each_for_itself(desk: Desk, queue: Queue) -> 
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-07")
-def test_several_queues_one_of_which_is_not_there(desk: Desk, queue: Queue) -> None:
-    there = desk.outgoing("DIRECT=OS:aaa\\private$\\a")
+def test_several_queues_one_of_which_is_not_there(harness: EngineHarness, queue: Queue) -> None:
+    there = harness.outgoing("DIRECT=OS:aaa\\private$\\a")
     before = len(there.descriptors)
     name = "DIRECT=OS:aaa\\private$\\a,DIRECT=OS:here\\private$\\orders,DIRECT=OS:here\\private$\\z"
-    status, descriptor = desk.core.queues.open(format_name(name), SEND)
+    status, descriptor = harness.core.queues.open(format_name(name), SEND)
     assert (status, descriptor) == (NOT_FOUND, None)
     assert len(there.descriptors) == before
     assert queue.descriptors == {}
@@ -165,7 +162,7 @@ NOT_TO_SEND = [one for one in QueueAccessType if one is not SEND]
             "DIRECT=HTTPS://there/msmq/q", NOT_TO_SEND, marks=pytest.mark.requirement("DMPR-3.1.7.1.5-08")
         ),
         pytest.param(
-            f"MACHINE={HERE};DEADLETTER", [SEND], marks=pytest.mark.requirement("DMPR-3.1.7.1.5-09")
+            f"MACHINE={OWN_ID};DEADLETTER", [SEND], marks=pytest.mark.requirement("DMPR-3.1.7.1.5-09")
         ),
         pytest.param(f"MACHINE={THERE};JOURNAL", [SEND], marks=pytest.mark.requirement("DMPR-3.1.7.1.5-09")),
         pytest.param(
@@ -173,15 +170,19 @@ NOT_TO_SEND = [one for one in QueueAccessType if one is not SEND]
         ),
     ],
 )
-def test_what_cannot_be_done_with_a_name(desk: Desk, name: str, access_types: list[QueueAccessType]) -> None:
-    assert {outcome(desk, name, one) for one in access_types} == {UNSUPPORTED_NAME}
+def test_what_cannot_be_done_with_a_name(
+    harness: EngineHarness, name: str, access_types: list[QueueAccessType]
+) -> None:
+    assert {outcome(harness, name, one) for one in access_types} == {UNSUPPORTED_NAME}
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-11")
 @pytest.mark.parametrize("access_type", NOT_TO_SEND)
 @pytest.mark.parametrize("name", ["DIRECT=OS:here\\private$\\z", "DIRECT=OS:there\\q", f"PUBLIC={ORDERS}"])
-def test_a_queue_that_is_not_here_cannot_be_read(desk: Desk, name: str, access_type: QueueAccessType) -> None:
-    assert outcome(desk, name, access_type) == NOT_FOUND
+def test_a_queue_that_is_not_here_cannot_be_read(
+    harness: EngineHarness, name: str, access_type: QueueAccessType
+) -> None:
+    assert outcome(harness, name, access_type) == NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -194,36 +195,36 @@ def test_a_queue_that_is_not_here_cannot_be_read(desk: Desk, name: str, access_t
             ("12", "DIRECT=OS:here.example\\private$\\z"),
             ("12", "DIRECT=TCP:10.0.0.1\\private$\\z"),
             ("12", "DIRECT=HTTP://here/msmq/private$/z"),
-            ("15", f"PRIVATE={HERE}\\77"),
+            ("15", f"PRIVATE={OWN_ID}\\77"),
         ]
     ],
 )
-def test_nothing_is_sent_to_a_queue_that_should_be_here_and_is_not(desk: Desk, name: str) -> None:
-    assert outcome(desk, name, SEND) == NOT_FOUND
+def test_nothing_is_sent_to_a_queue_that_should_be_here_and_is_not(harness: EngineHarness, name: str) -> None:
+    assert outcome(harness, name, SEND) == NOT_FOUND
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-13")
-def test_a_public_queue_that_the_directory_does_not_know(integrated: Desk) -> None:
+def test_a_public_queue_that_the_directory_does_not_know(integrated: EngineHarness) -> None:
     assert outcome(integrated, f"PUBLIC={UUID(int=99)}", SEND) == UNSUPPORTED_NAME
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-14")
-def test_a_public_queue_that_should_be_here_and_is_not(integrated: Desk) -> None:
-    queue = integrated.queue("gone")
+def test_a_public_queue_that_should_be_here_and_is_not(integrated: EngineHarness) -> None:
+    queue = integrated.queue("gone", public=True)
     integrated.core.queues.delete(queue, skip_directory=True)
     assert outcome(integrated, f"PUBLIC={queue.identifier}", SEND) == NOT_FOUND
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-17")
-def test_an_outgoing_queue_to_a_public_one_has_its_base_priority(integrated: Desk) -> None:
+def test_an_outgoing_queue_to_a_public_one_has_its_base_priority(integrated: EngineHarness) -> None:
     assert integrated.outgoing(f"PUBLIC={ORDERS}").base_priority == 9
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-16", "DMPR-3.1.1.3-01", "DMPR-3.1.1.3-02", "DMPR-3.1.1.3-08")
 @pytest.mark.parametrize("name", ["DIRECT=OS:there\\private$\\orders", f"PRIVATE={THERE}\\5", HTTP])
-def test_an_outgoing_queue_is_made_once(desk: Desk, name: str) -> None:
+def test_an_outgoing_queue_is_made_once(harness: EngineHarness, name: str) -> None:
     destination = format_name(name)
-    status, descriptor = desk.core.queues.open(destination, SEND)
+    status, descriptor = harness.core.queues.open(destination, SEND)
     assert status == MQ_OK
     assert descriptor is not None
     queue = descriptor.queue
@@ -232,23 +233,23 @@ def test_an_outgoing_queue_is_made_once(desk: Desk, name: str) -> None:
     assert queue.next_hops == []
     assert queue.state is OutgoingQueueState.INACTIVE
     assert queue.multicast is False
-    assert queue in desk.core.queue_manager.queues.values()
-    assert desk.open(name, SEND).queue is queue
-    others = {one.identifier for one in desk.core.queue_manager.queues.values() if one is not queue}
+    assert queue in harness.core.queue_manager.queues.values()
+    assert harness.open(name, SEND).queue is queue
+    others = {one.identifier for one in harness.core.queue_manager.queues.values() if one is not queue}
     assert queue.identifier not in others
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-18", "DMPR-3.1.1.3-09", "DMPR-3.1.1.1-36")
-def test_an_outgoing_queue_is_locked_while_security_is_hardened(desk: Desk) -> None:
-    assert desk.core.queue_manager.hardened_security is False
-    desk.core.queue_manager.hardened_security = True
-    assert desk.outgoing().state is OutgoingQueueState.LOCKED
-    assert desk.outgoing(HTTP).state is OutgoingQueueState.INACTIVE
+def test_an_outgoing_queue_is_locked_while_security_is_hardened(harness: EngineHarness) -> None:
+    assert harness.core.queue_manager.hardened_security is False
+    harness.core.queue_manager.hardened_security = True
+    assert harness.outgoing().state is OutgoingQueueState.LOCKED
+    assert harness.outgoing(HTTP).state is OutgoingQueueState.INACTIVE
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-19", "DMPR-3.1.1.3-03")
-def test_an_outgoing_queue_to_a_multicast_address(desk: Desk) -> None:
-    assert desk.outgoing("MULTICAST=234.1.1.1:8001").multicast is True
+def test_an_outgoing_queue_to_a_multicast_address(harness: EngineHarness) -> None:
+    assert harness.outgoing("MULTICAST=234.1.1.1:8001").multicast is True
 
 
 # -- Open Queue: sharing --------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ SHARED = [
     ],
 )
 def test_who_may_open_an_open_queue(
-    desk: Desk,
+    harness: EngineHarness,
     queue: Queue,
     old_share: QueueShareMode,
     old_access: QueueAccessType,
@@ -283,8 +284,8 @@ def test_who_may_open_an_open_queue(
     access_type: QueueAccessType,
     refused: bool,
 ) -> None:
-    assert desk.open(queue, old_access, old_share).share_mode is old_share
-    status, _ = desk.core.queues.open(format_name(queue), access_type, share)
+    assert harness.open(queue, old_access, old_share).share_mode is old_share
+    status, _ = harness.core.queues.open(format_name(queue), access_type, share)
     assert status == (SHARING if refused else MQ_OK)
     assert len(queue.descriptors) == (1 if refused else 2)
 
@@ -298,107 +299,107 @@ STRANGER = access.Token.of(access.sid_bytes("S-1-5-21-9-9-9-1001"))
     "access_type, allowed", [(RECEIVE, False), (PEEK, False), (MOVE, False), (SEND, True)]
 )
 def test_a_stranger_may_only_send_to_a_new_queue(
-    desk: Desk, access_type: QueueAccessType, allowed: bool
+    harness: EngineHarness, access_type: QueueAccessType, allowed: bool
 ) -> None:
     owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
-    wanted = desk.wanted()
-    desk.core.queues.set_defaults(wanted, owner)
-    queue = desk.queue(security=wanted.security)
-    status, _ = desk.core.queues.open(format_name(queue), access_type, user=STRANGER)
+    wanted = harness.queue_template()
+    harness.core.queues.set_defaults(wanted, owner)
+    queue = harness.queue(security=wanted.security)
+    status, _ = harness.core.queues.open(format_name(queue), access_type, user=STRANGER)
     assert status == (MQ_OK if allowed else HResult.MQ_ERROR_ACCESS_DENIED)
-    assert desk.core.queues.open(format_name(queue), access_type, user=access.Token.of(owner))[0] == MQ_OK
+    assert harness.core.queues.open(format_name(queue), access_type, user=access.Token.of(owner))[0] == MQ_OK
 
 
 @pytest.mark.requirement("DMPR-3.1.3-22")
 @pytest.mark.parametrize("name", ["order_queue$", "notify_queue$"])
 @pytest.mark.parametrize("access_type", [RECEIVE, PEEK, SEND, MOVE])
 def test_queues_of_the_system_are_not_for_applications(
-    desk: Desk, name: str, access_type: QueueAccessType
+    harness: EngineHarness, name: str, access_type: QueueAccessType
 ) -> None:
-    found = desk.find(f"private$\\{name}")
+    found = harness.find_queue(name)
     assert found.queue_type is QueueType.SYSTEM
     denied = HResult.MQ_ERROR_ACCESS_DENIED
-    assert outcome(desk, f"DIRECT=OS:here\\private$\\{name}", access_type) == denied
-    assert outcome(desk, f"PRIVATE={HERE}\\{found.private_queue_number}", access_type) == denied
+    assert outcome(harness, f"DIRECT=OS:here\\private$\\{name}", access_type) == denied
+    assert outcome(harness, f"PRIVATE={OWN_ID}\\{found.private_queue_number}", access_type) == denied
 
 
 # -- Close Queue, Open Cursor, Close Cursor -------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-01")
-def test_a_descriptor_of_no_queue_is_closed_without_effect(desk: Desk, queue: Queue) -> None:
-    descriptor = desk.open(queue)
-    desk.core.queues.delete(queue)
-    desk.step()
-    desk.core.queues.close(descriptor)
-    assert desk.step() == []
+def test_a_descriptor_of_no_queue_is_closed_without_effect(harness: EngineHarness, queue: Queue) -> None:
+    descriptor = harness.open(queue)
+    harness.core.queues.delete(queue)
+    harness.run()
+    harness.core.queues.close(descriptor)
+    assert harness.run() == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-01", "DMPR-3.1.7.1.6-02")
-def test_several_queues_are_closed_together(desk: Desk, queue: Queue) -> None:
-    parent = desk.open(SEVERAL, SEND)
+def test_several_queues_are_closed_together(harness: EngineHarness, queue: Queue) -> None:
+    parent = harness.open(SEVERAL, SEND)
     opened = [child.queue for child in parent.children if child.queue is not None]
-    other = desk.open(queue, SEND)
-    desk.core.queues.close(parent)
+    other = harness.open(queue, SEND)
+    harness.core.queues.close(parent)
     assert len(opened) == 2
     assert [handle for one in opened for handle in one.descriptors] == [other.handle]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-03")
-def test_reads_that_wait_are_cancelled_by_a_close(desk: Desk, queue: Queue) -> None:
-    descriptor, other = desk.open(queue), desk.open(queue)
-    tagged = desk.core.messages.dequeue(descriptor, tag="mine")
-    plain = desk.core.messages.dequeue(descriptor)
-    desk.core.messages.dequeue(other, tag="theirs")
-    desk.core.queues.close(descriptor)
+def test_reads_that_wait_are_cancelled_by_a_close(harness: EngineHarness, queue: Queue) -> None:
+    descriptor, other = harness.open(queue), harness.open(queue)
+    tagged = harness.core.messages.dequeue(descriptor, tag="mine")
+    plain = harness.core.messages.dequeue(descriptor)
+    harness.core.messages.dequeue(other, tag="theirs")
+    harness.core.queues.close(descriptor)
     ended = [(request, CANCELLED, None) for request in (tagged.request, plain.request)]
-    assert completed(desk.step()) == ended
+    assert completed_reads(harness.run()) == ended
     assert descriptor.waiting == {}
     assert len(other.waiting) == 1
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-04", "DMPR-3.1.7.1.6-05", "DMPR-3.1.1.2-21")
-def test_a_close_takes_cursors_and_descriptor_along(desk: Desk, queue: Queue) -> None:
+def test_a_close_takes_cursors_and_descriptor_along(harness: EngineHarness, queue: Queue) -> None:
     assert queue.active is False
-    descriptor = desk.open(queue)
+    descriptor = harness.open(queue)
     assert queue.active is True
     for _ in range(3):
-        desk.core.queues.open_cursor(descriptor)
-    desk.core.queues.close(descriptor)
+        harness.core.queues.open_cursor(descriptor)
+    harness.core.queues.close(descriptor)
     assert descriptor.cursors == {}
     assert queue.descriptors == {}
     assert queue.active is False
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.1-02", "DMPR-3.1.1.16-11")
-def test_a_cursor_belongs_to_its_descriptor(desk: Desk, queue: Queue) -> None:
-    descriptor = desk.open(queue)
-    cursor = desk.core.queues.open_cursor(descriptor)
+def test_a_cursor_belongs_to_its_descriptor(harness: EngineHarness, queue: Queue) -> None:
+    descriptor = harness.open(queue)
+    cursor = harness.core.queues.open_cursor(descriptor)
     assert cursor is not None
     assert descriptor.cursors == {cursor.handle: cursor}
     assert cursor.descriptor is descriptor
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.2-01", "DMPR-3.1.7.1.2-02")
-def test_a_closed_cursor_takes_its_reads_along_and_no_others(desk: Desk, queue: Queue) -> None:
-    descriptor = desk.open(queue)
-    queues, messages = desk.core.queues, desk.core.messages
+def test_a_closed_cursor_takes_its_reads_along_and_no_others(harness: EngineHarness, queue: Queue) -> None:
+    descriptor = harness.open(queue)
+    queues, messages = harness.core.queues, harness.core.messages
     first, second = (made for _ in range(2) if (made := queues.open_cursor(descriptor)) is not None)
     gone = messages.peek(descriptor, cursor=first)
     left: list[Any] = [messages.peek(descriptor, cursor=second), messages.dequeue(descriptor)]
     queues.close_cursor(first)
     assert list(descriptor.waiting) == [one.request for one in left]
     assert descriptor.cursors == {second.handle: second}
-    assert completed(desk.step()) == [(gone.request, CANCELLED, None)]
+    assert completed_reads(harness.run()) == [(gone.request, CANCELLED, None)]
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-21")
-def test_an_outgoing_queue_is_active_while_it_has_messages(desk: Desk) -> None:
-    descriptor: OpenQueueDescriptor = desk.open("DIRECT=OS:there\\q", SEND)
+def test_an_outgoing_queue_is_active_while_it_has_messages(harness: EngineHarness) -> None:
+    descriptor: OpenQueueDescriptor = harness.open("DIRECT=OS:there\\q", SEND)
     outgoing = descriptor.queue
     assert outgoing is not None
-    position = desk.put(outgoing)
-    desk.core.queues.close(descriptor)
+    position = harness.enqueue(outgoing)
+    harness.core.queues.close(descriptor)
     assert outgoing.active is True
-    desk.core.messages.discard(position)
+    harness.core.messages.discard(position)
     assert outgoing.active is False

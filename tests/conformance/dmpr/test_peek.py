@@ -18,7 +18,8 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
-from tests.support.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
+from tests.support.engine_harness import RECOVERABLE, EngineHarness
+from tests.support.queue_contents import bodies, body_of, completed_reads, states
 
 TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT
 NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
@@ -29,32 +30,17 @@ BACKWARD = SeekDirection.BACKWARD
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-@pytest.fixture
-def queue(desk: Desk) -> Queue:
-    return desk.queue()
-
-
-@pytest.fixture
-def open_queue(desk: Desk, queue: Queue) -> OpenQueueDescriptor:
-    return desk.open(queue)
-
-
-@pytest.fixture
-def cursor(desk: Desk, open_queue: OpenQueueDescriptor) -> Cursor:
-    found = desk.core.queues.open_cursor(open_queue)
+def cursor(harness: EngineHarness, open_queue: OpenQueueDescriptor) -> Cursor:
+    found = harness.core.queues.open_cursor(open_queue)
     assert found is not None
     return found
 
 
 @pytest.fixture
-def five(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> list[MessagePosition]:
+def five(harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor) -> list[MessagePosition]:
     """1 free, 2 locked, 3 free, 4 locked but to be peeked at, 5 purged while it was locked."""
     positions = [
-        desk.put(queue, b"%d" % number, allow_peek_when_locked=number == 4) for number in range(1, 6)
+        harness.enqueue(queue, b"%d" % number, allow_peek_when_locked=number == 4) for number in range(1, 6)
     ]
     positions[1].state = positions[3].state = LOCKED
     positions[4].state = PositionState.PURGE_PENDING
@@ -66,10 +52,10 @@ def five(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> list[Mess
 
 @pytest.mark.requirement("DMPR-3.1.7.1.14-01", "DMPR-3.1.7.1.15-01", "DMPR-3.1.7.1.13-01")
 def test_nothing_is_read_from_a_queue_that_is_gone(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
 ) -> None:
-    messages = desk.core.messages
-    desk.core.queues.delete(queue)
+    messages = harness.core.messages
+    harness.core.queues.delete(queue)
     assert messages.peek_next(open_queue, cursor).status == 0xC00E004B
     assert messages.peek(open_queue).status == messages.peek(open_queue, cursor=cursor).status == 0xC00E004B
     assert messages.read_by_lookup_identifier(open_queue, 0, FIRST, peek=True).status == 0xC00E004B
@@ -77,40 +63,44 @@ def test_nothing_is_read_from_a_queue_that_is_gone(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.14-02", "DMPR-3.1.7.1.15-02")
 def test_a_cursor_goes_from_message_to_message(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
 ) -> None:
-    positions = [desk.put(queue, body) for body in (b"1", b"2")]
-    first = desk.core.messages.peek(open_queue, cursor=cursor)
+    positions = [harness.enqueue(queue, body) for body in (b"1", b"2")]
+    first = harness.core.messages.peek(open_queue, cursor=cursor)
     assert (first.status, first.message) == (MQ_OK, positions[0].message)
-    second = desk.core.messages.peek_next(open_queue, cursor)
+    second = harness.core.messages.peek_next(open_queue, cursor)
     assert (second.status, second.message) == (MQ_OK, positions[1].message)
     assert bodies(queue, AVAILABLE) == [b"1", b"2"]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.14-03")
-def test_the_next_message_of_an_unread_cursor(desk: Desk, open_queue: OpenQueueDescriptor, cursor: Cursor):
-    assert desk.core.messages.peek_next(open_queue, cursor).status == 0xC00E001C
+def test_the_next_message_of_an_unread_cursor(
+    harness: EngineHarness, open_queue: OpenQueueDescriptor, cursor: Cursor
+):
+    assert harness.core.messages.peek_next(open_queue, cursor).status == 0xC00E001C
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.15-03")
 def test_a_message_at_a_cursor_that_another_has_received(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
 ) -> None:
-    desk.put(queue)
-    desk.core.messages.peek(open_queue, cursor=cursor)
-    desk.core.messages.dequeue(open_queue)
-    assert desk.core.messages.peek(open_queue, cursor=cursor).status == 0xC00E001D
+    harness.enqueue(queue)
+    harness.core.messages.peek(open_queue, cursor=cursor)
+    harness.core.messages.dequeue(open_queue)
+    assert harness.core.messages.peek(open_queue, cursor=cursor).status == 0xC00E001D
 
 
-def waits_to_peek(desk: Desk, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor) -> Read:
-    return desk.core.messages.peek(opened, cursor=cursor, timeout=1_000)
+def waits_to_peek(harness: EngineHarness, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor) -> Read:
+    return harness.core.messages.peek(opened, cursor=cursor, timeout=1_000)
 
 
-def waits_to_peek_next(desk: Desk, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor) -> Read:
+def waits_to_peek_next(
+    harness: EngineHarness, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor
+) -> Read:
     if not len(queue.positions):
-        desk.put(queue, b"0")
-    assert taken(desk.core.messages.peek(opened, cursor=cursor)) == b"0"
-    return desk.core.messages.peek_next(opened, cursor, timeout=1_000)
+        harness.enqueue(queue, b"0")
+    assert body_of(harness.core.messages.peek(opened, cursor=cursor)) == b"0"
+    return harness.core.messages.peek_next(opened, cursor, timeout=1_000)
 
 
 WITH_CURSOR = pytest.mark.parametrize(
@@ -125,17 +115,21 @@ WITH_CURSOR = pytest.mark.parametrize(
 @WITH_CURSOR
 @pytest.mark.requirement("DMPR-3.1.7.3.7-01")
 def test_a_peek_with_a_cursor_waits_for_a_message_and_lets_the_next_reader_have_it_too(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor, waits: Callable[..., Read]
+    harness: EngineHarness,
+    queue: Queue,
+    open_queue: OpenQueueDescriptor,
+    cursor: Cursor,
+    waits: Callable[..., Read],
 ) -> None:
-    waiting = waits(desk, queue, open_queue, cursor)
+    waiting = waits(harness, queue, open_queue, cursor)
     assert waiting.status == PENDING
     (reader,) = open_queue.waiting.values()
     assert (reader.destructive, reader.tag, reader.cursor) == (False, None, cursor)
-    second = desk.core.queues.open_cursor(open_queue)
+    second = harness.core.queues.open_cursor(open_queue)
     assert second is not None
-    next_reader = waits(desk, queue, open_queue, second)
-    position = desk.put(queue, b"new")
-    assert completed(desk.step()) == [
+    next_reader = waits(harness, queue, open_queue, second)
+    position = harness.enqueue(queue, b"new")
+    assert completed_reads(harness.run()) == [
         (waiting.request, MQ_OK, b"new"),
         (next_reader.request, MQ_OK, b"new"),
     ]
@@ -151,66 +145,68 @@ def test_a_peek_with_a_cursor_waits_for_a_message_and_lets_the_next_reader_have_
     ],
 )
 def test_a_peek_with_a_cursor_that_waits_too_long(
-    desk: Desk,
+    harness: EngineHarness,
     queue: Queue,
     open_queue: OpenQueueDescriptor,
     cursor: Cursor,
     waits: Callable[..., Read],
     stands: bytes | None,
 ) -> None:
-    waiting = waits(desk, queue, open_queue, cursor)
-    assert completed(desk.advance(1_000)) == [(waiting.request, TIMEOUT, None)]
+    waiting = waits(harness, queue, open_queue, cursor)
+    assert completed_reads(harness.advance(1_000)) == [(waiting.request, TIMEOUT, None)]
     assert cursor.state is CursorState.UNREAD
     assert cursor.position is (queue.positions.head if stands else queue.positions.start)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.14-02", "DMPR-3.1.7.1.15-02")
 def test_peeks_wait_without_a_limit_unless_one_is_given(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, cursor: Cursor
 ) -> None:
-    first = desk.core.messages.peek(open_queue, cursor=cursor)
-    desk.put(queue, b"1")
-    second = desk.core.messages.peek_next(open_queue, cursor)
-    assert desk.advance(10**12)[1:] == []
-    desk.put(queue, b"2")
+    first = harness.core.messages.peek(open_queue, cursor=cursor)
+    harness.enqueue(queue, b"1")
+    second = harness.core.messages.peek_next(open_queue, cursor)
+    assert harness.advance(10**12)[1:] == []
+    harness.enqueue(queue, b"2")
     assert (first.status, second.status) == (PENDING, PENDING)
-    assert completed(desk.step()) == [(second.request, MQ_OK, b"2")]
+    assert completed_reads(harness.run()) == [(second.request, MQ_OK, b"2")]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.15-06", "DMPR-3.1.7.3.2-05")
 def test_a_peek_without_a_cursor_shows_the_first_message(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    hidden = desk.put(queue, b"1")
-    shown = desk.put(queue, b"2", allow_peek_when_locked=True)
+    hidden = harness.enqueue(queue, b"1")
+    shown = harness.enqueue(queue, b"2", allow_peek_when_locked=True)
     hidden.state = shown.state = LOCKED
-    desk.put(queue, b"3")
+    harness.enqueue(queue, b"3")
     for _ in range(2):
-        found = desk.core.messages.peek(open_queue)
+        found = harness.core.messages.peek(open_queue)
         assert (found.status, found.message) == (MQ_OK, shown.message)
     assert states(queue) == [LOCKED, LOCKED, AVAILABLE]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.15-07")
 def test_a_peek_without_a_cursor_waits_and_lets_the_next_reader_have_the_message_too(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    messages = desk.core.messages
+    messages = harness.core.messages
     peeks = [messages.peek(open_queue, timeout=1_000) for _ in range(2)]
     readers = list(open_queue.waiting.values())
     assert [(one.destructive, one.tag, one.cursor) for one in readers] == [(False, None, None)] * 2
     receives = messages.dequeue(open_queue, timeout=1_000)
-    desk.put_quickly(queue, b"new")
-    assert completed(desk.step()) == [
+    harness.enqueue_message(queue, b"new")
+    assert completed_reads(harness.run()) == [
         (request, MQ_OK, b"new") for request in (peeks[0].request, peeks[1].request, receives.request)
     ]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.15-07")
-def test_a_peek_without_a_cursor_that_waits_too_long(desk: Desk, open_queue: OpenQueueDescriptor) -> None:
-    assert desk.core.messages.peek(open_queue, timeout=0).status == TIMEOUT
-    waiting = desk.core.messages.peek(open_queue, timeout=10)
-    assert completed(desk.advance(10)) == [(waiting.request, TIMEOUT, None)]
+def test_a_peek_without_a_cursor_that_waits_too_long(
+    harness: EngineHarness, open_queue: OpenQueueDescriptor
+) -> None:
+    assert harness.core.messages.peek(open_queue, timeout=0).status == TIMEOUT
+    waiting = harness.core.messages.peek(open_queue, timeout=10)
+    assert completed_reads(harness.advance(10)) == [(waiting.request, TIMEOUT, None)]
 
 
 # -- Read Message By Lookup Identifier ------------------------------------------------------------------
@@ -222,17 +218,24 @@ def test_a_peek_without_a_cursor_that_waits_too_long(desk: Desk, open_queue: Ope
     [(FIRST, 0, b"1"), (PREVIOUS, 1, b"1"), (CURRENT, 1, b"2"), (NEXT, 1, b"3"), (LAST, 0, b"3")],
 )
 def test_a_message_is_shown_by_identifier(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor, action: MessageSeekAction, at: int, body: bytes
+    harness: EngineHarness,
+    queue: Queue,
+    open_queue: OpenQueueDescriptor,
+    action: MessageSeekAction,
+    at: int,
+    body: bytes,
 ) -> None:
-    identifiers = [desk.put(queue, b"%d" % number).lookup_identifier for number in (1, 2, 3)]
-    read = desk.core.messages.read_by_lookup_identifier
-    assert taken(read(open_queue, identifiers[at], action, peek=True)) == body
+    identifiers = [harness.enqueue(queue, b"%d" % number).lookup_identifier for number in (1, 2, 3)]
+    read = harness.core.messages.read_by_lookup_identifier
+    assert body_of(read(open_queue, identifiers[at], action, peek=True)) == body
     assert states(queue) == [AVAILABLE] * 3
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-03", "DMPR-3.1.7.1.13-04")
-def test_a_read_by_identifier_never_waits(desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor) -> None:
-    read = desk.core.messages.read_by_lookup_identifier
+def test_a_read_by_identifier_never_waits(
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    read = harness.core.messages.read_by_lookup_identifier
     for action in (FIRST, LAST, CURRENT):
         assert read(open_queue, 1, action, peek=False).status == 0xC00E0088
     assert open_queue.waiting == {}
@@ -240,25 +243,25 @@ def test_a_read_by_identifier_never_waits(desk: Desk, queue: Queue, open_queue: 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-02", "DMPR-3.1.7.1.13-08")
 def test_a_message_is_received_by_identifier(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    watcher = desk.watch()
-    desk.put(queue, b"1")
-    position = desk.put(queue, b"2")
-    read = desk.core.messages.read_by_lookup_identifier
-    assert taken(read(open_queue, position.lookup_identifier, CURRENT, peek=False)) == b"2"
+    watcher = harness.record_events()
+    harness.enqueue(queue, b"1")
+    position = harness.enqueue(queue, b"2")
+    read = harness.core.messages.read_by_lookup_identifier
+    assert body_of(read(open_queue, position.lookup_identifier, CURRENT, peek=False)) == b"2"
     assert watcher.deleted() == [(position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)]
     assert bodies(queue) == [b"1"]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-06")
 def test_a_message_is_received_by_identifier_in_a_transaction(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    position, transaction = desk.put(queue, b"1"), desk.begin()
-    read = desk.core.messages.read_by_lookup_identifier
+    position, transaction = harness.enqueue(queue, b"1"), harness.begin()
+    read = harness.core.messages.read_by_lookup_identifier
     found = read(open_queue, position.lookup_identifier, CURRENT, peek=False, transaction=transaction)
-    assert taken(found) == b"1"
+    assert body_of(found) == b"1"
     (operation,) = transaction.operations
     assert operation.operation_type is OperationType.DEQUEUE
     assert (operation.position, operation.dequeue_reason) == (
@@ -270,33 +273,33 @@ def test_a_message_is_received_by_identifier_in_a_transaction(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-07")
 def test_a_message_is_received_by_identifier_in_two_phases(
-    desk: Desk, queue: Queue, open_queue: OpenQueueDescriptor
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    position = desk.put(queue, b"1")
-    read = desk.core.messages.read_by_lookup_identifier
-    assert taken(read(open_queue, position.lookup_identifier, CURRENT, peek=False, two_phase=True)) == b"1"
+    position = harness.enqueue(queue, b"1")
+    read = harness.core.messages.read_by_lookup_identifier
+    assert body_of(read(open_queue, position.lookup_identifier, CURRENT, peek=False, two_phase=True)) == b"1"
     assert states(queue) == [LOCKED]
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-49", "DMPR-3.1.1.12-01")
 @pytest.mark.parametrize("orderly", [True, False])
-def test_identifiers_go_on_over_a_restart(desk: Desk, queue: Queue, orderly: bool) -> None:
-    recoverable = desk.put(queue, b"1", delivery_guarantee=RECOVERABLE).lookup_identifier
-    express = desk.put(queue, b"2").lookup_identifier
-    desk.step()
-    last = desk.core.queue_manager.sequential_id
+def test_identifiers_go_on_over_a_restart(harness: EngineHarness, queue: Queue, orderly: bool) -> None:
+    recoverable = harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE).lookup_identifier
+    express = harness.enqueue(queue, b"2").lookup_identifier
+    harness.run()
+    last = harness.core.queue_manager.sequential_id
     if orderly:
-        desk.stop()
-    desk.restart()
-    queue = desk.find()
+        harness.stop()
+    harness.restart()
+    queue = harness.find_queue()
     assert [position.lookup_identifier for position in queue.positions] == [recoverable]
     if orderly:
-        assert desk.core.queue_manager.sequential_id == last
-    assert desk.core.queue_manager.sequential_id >= last
-    assert desk.put(queue, b"3").lookup_identifier > express
-    read = desk.core.messages.read_by_lookup_identifier
-    found = read(desk.open(queue), recoverable, NEXT, peek=True)
-    assert taken(found) == b"3"
+        assert harness.core.queue_manager.sequential_id == last
+    assert harness.core.queue_manager.sequential_id >= last
+    assert harness.enqueue(queue, b"3").lookup_identifier > express
+    read = harness.core.messages.read_by_lookup_identifier
+    found = read(harness.open(queue), recoverable, NEXT, peek=True)
+    assert body_of(found) == b"3"
 
 
 # -- Seek Available Message Position --------------------------------------------------------------------
@@ -406,9 +409,9 @@ TRANSACTION_USAGE, RECEIVED = HResult.MQ_ERROR_TRANSACTION_USAGE, HResult.MQ_ERR
     ],
 )
 def test_the_message_with_an_identifier(
-    desk: Desk, queue: Queue, state: PositionState, shown: bool, peek: bool, status: int
+    harness: EngineHarness, queue: Queue, state: PositionState, shown: bool, peek: bool, status: int
 ) -> None:
-    position = desk.put(queue, allow_peek_when_locked=shown)
+    position = harness.enqueue(queue, allow_peek_when_locked=shown)
     position.state = state
     found = position if status == MQ_OK else None
     assert seek_with_id(queue, position.lookup_identifier, CURRENT, peek=peek) == (status, found)
@@ -416,9 +419,9 @@ def test_the_message_with_an_identifier(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-04")
 def test_the_status_of_the_search_is_given(
-    desk: Desk, open_queue: OpenQueueDescriptor, five: list[MessagePosition]
+    harness: EngineHarness, open_queue: OpenQueueDescriptor, five: list[MessagePosition]
 ) -> None:
-    read = desk.core.messages.read_by_lookup_identifier
+    read = harness.core.messages.read_by_lookup_identifier
     assert read(open_queue, five[1].lookup_identifier, CURRENT, peek=True).status == TRANSACTION_USAGE
     five[0].state = PositionState.DELETED
     assert read(open_queue, five[0].lookup_identifier, CURRENT, peek=True).status == 0xC00E001D

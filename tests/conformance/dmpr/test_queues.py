@@ -22,33 +22,20 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.rules.lookup import queue_type
 from msmqwire.qm.rules.read_results import PENDING
-from tests.support.directory_desk import Recorder
-from tests.support.queue_manager_desk import PEEK, RECOVERABLE, Desk, bodies, completed, taken
+from tests.support.directory_recorder import DirectoryRecorder
+from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness
+from tests.support.queue_contents import bodies, body_of, completed_reads
 
 OFFLINE = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 QUEUE_DELETED = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-@pytest.fixture
-def recorder() -> Recorder:
-    return Recorder([])
-
-
-@pytest.fixture
-def integrated(recorder: Recorder) -> Desk:
-    """A desk with a directory."""
-    desk = Desk(directory=recorder)
+def integrated(recorder: DirectoryRecorder) -> EngineHarness:
+    """A queue manager with a directory."""
+    harness = EngineHarness(directory=recorder)
     recorder.log.clear()
-    return desk
-
-
-def asked(recorder: Recorder) -> list[str]:
-    return [entry[0] for entry in recorder.log]
+    return harness
 
 
 # -- Set Queue Defaults ---------------------------------------------------------------------------------
@@ -83,31 +70,31 @@ DEFAULTS = [
     "attribute, value",
     [pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.33-{row}")) for row, *case in DEFAULTS],
 )
-def test_a_default_of_new_queues(desk: Desk, attribute: str, value: object) -> None:
+def test_a_default_of_new_queues(harness: EngineHarness, attribute: str, value: object) -> None:
     queue = Queue(NULL_GUID, **OTHER_THAN_DEFAULT)
-    desk.core.queues.set_defaults(queue)
+    harness.core.queues.set_defaults(queue)
     assert getattr(queue, attribute) == value
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.33-11")
-def test_new_queues_have_the_default_descriptor(desk: Desk) -> None:
+def test_new_queues_have_the_default_descriptor(harness: EngineHarness) -> None:
     owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
     queue = Queue(NULL_GUID)
-    desk.core.queues.set_defaults(queue, owner)
+    harness.core.queues.set_defaults(queue, owner)
     assert queue.security == access.default_security(owner, reachable_by_srmp=True)
     assert queue.security
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.33-12", "DMPR-3.1.7.1.3-01", "DMPR-3.1.7.1.3-04")
-def test_what_is_set_after_the_defaults_is_taken_over(desk: Desk) -> None:
-    wanted = desk.wanted(**OTHER_THAN_DEFAULT)
+def test_what_is_set_after_the_defaults_is_taken_over(harness: EngineHarness) -> None:
+    wanted = harness.queue_template(**OTHER_THAN_DEFAULT)
     wanted.full_path, wanted.private_queue_number, wanted.create_time = "CN=x", 99, 1
-    status, queue = desk.core.queues.create(wanted)
+    status, queue = harness.core.queues.create(wanted)
     assert status == MQ_OK
     assert queue is not None
     assert {name: getattr(queue, name) for name in OTHER_THAN_DEFAULT} == OTHER_THAN_DEFAULT
     assert (queue.pathname, queue.security) == (wanted.pathname, wanted.security)
-    assert (queue.full_path, queue.create_time) == ("", desk.utc)  # not from the wanted one
+    assert (queue.full_path, queue.create_time) == ("", harness.utc)  # not from the wanted one
     assert queue.private_queue_number != 99
 
 
@@ -116,42 +103,42 @@ def test_what_is_set_after_the_defaults_is_taken_over(desk: Desk) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-02", "DMPR-3.1.1.2-06")
 @pytest.mark.parametrize("pathname", ["", "here", "here\\", "here\\private$\\", "a\\b\\c", "here\\a;b;c"])
-def test_a_path_name_must_be_one(desk: Desk, pathname: str) -> None:
-    before = dict(desk.core.queue_manager.queues)
-    wanted = desk.wanted()
+def test_a_path_name_must_be_one(harness: EngineHarness, pathname: str) -> None:
+    before = dict(harness.core.queue_manager.queues)
+    wanted = harness.queue_template()
     wanted.pathname = pathname
-    status, queue = desk.core.queues.create(wanted)
+    status, queue = harness.core.queues.create(wanted)
     assert queue is None
     assert isinstance(status, int)
     assert status >= 0xC00E0000
-    assert desk.core.queue_manager.queues == before
+    assert harness.core.queue_manager.queues == before
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-03", "DMPR-3.1.1.2-25")
-def test_a_new_queue_has_a_journal(desk: Desk) -> None:
-    queue = desk.queue(journal_quota=77, journaling=True)
+def test_a_new_queue_has_a_journal(harness: EngineHarness) -> None:
+    queue = harness.queue(journal_quota=77, journaling=True)
     journal = queue.journal
     assert journal is not None
-    assert journal in desk.core.queue_manager.queues.values()
+    assert journal in harness.core.queue_manager.queues.values()
     assert (journal.quota, journal.journal) == (77, None)
-    desk.put(queue, b"1")
-    assert taken(desk.core.messages.dequeue(desk.open(queue))) == b"1"
+    harness.enqueue(queue, b"1")
+    assert body_of(harness.core.messages.dequeue(harness.open(queue))) == b"1"
     assert bodies(journal) == [b"1"]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-03", "DMPR-3.1.1.2-25", "DMPR-3.1.1.2-26")
-def test_a_subqueue_has_no_journal(desk: Desk) -> None:
-    queue = desk.queue()
+def test_a_subqueue_has_no_journal(harness: EngineHarness) -> None:
+    queue = harness.queue()
     assert queue.subqueues == {}
-    subqueue = desk.queue("private$\\orders;later")
+    subqueue = harness.queue("orders;later")
     assert subqueue.journal is None
     assert queue.subqueues == {"later": subqueue}
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-05", "DMPR-3.1.1.2-23", "DMPR-3.1.1.2-27", "DMPR-3.1.1.2-33")
-def test_a_new_queue_is_empty_and_unused(desk: Desk) -> None:
-    queue = desk.queue()
-    assert queue.queue_manager is desk.core.queue_manager
+def test_a_new_queue_is_empty_and_unused(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    assert queue.queue_manager is harness.core.queue_manager
     assert queue.active is False
     assert queue.total_bytes == 0
     assert (queue.subqueues, queue.incoming, queue.descriptors) == ({}, {}, {})
@@ -159,14 +146,14 @@ def test_a_new_queue_is_empty_and_unused(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-06", "DMPR-3.1.1.2-03", "DMPR-3.1.1.2-04")
-def test_times_of_a_queue(desk: Desk) -> None:
-    desk.advance(5_000)
-    queue = desk.queue()
-    made = desk.utc
+def test_times_of_a_queue(harness: EngineHarness) -> None:
+    harness.advance(5_000)
+    queue = harness.queue()
+    made = harness.utc
     assert (queue.create_time, queue.modify_time) == (made, made)
-    desk.advance(7_000)
+    harness.advance(7_000)
     queue.label = "new"
-    desk.core.queues.changed(queue)
+    harness.core.queues.changed(queue)
     assert (queue.create_time, queue.modify_time) == (made, made + 7)
 
 
@@ -179,8 +166,8 @@ def test_times_of_a_queue(desk: Desk) -> None:
         ("q", QueueType.PUBLIC),
     ],
 )
-def test_the_path_name_tells_the_type(integrated: Desk, name: str, expected: QueueType) -> None:
-    status, queue = integrated.core.queues.create(integrated.wanted(name))
+def test_the_path_name_tells_the_type(integrated: EngineHarness, name: str, expected: QueueType) -> None:
+    status, queue = integrated.core.queues.create(integrated.queue_template(name, public="\\" not in name))
     assert status == MQ_OK
     assert queue is not None
     assert queue.queue_type is expected
@@ -192,39 +179,39 @@ def test_the_path_name_of_a_system_queue_tells_its_type() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-08", "DMPR-3.1.1.2-07", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-20")
-def test_names_and_scope_of_a_new_queue(desk: Desk) -> None:
-    desk.core.queue_manager.qualified_computer_name = "here.example.com"
-    queue = desk.queue()
+def test_names_and_scope_of_a_new_queue(harness: EngineHarness) -> None:
+    harness.core.queue_manager.qualified_computer_name = "here.example.com"
+    queue = harness.queue()
     assert queue.qualified_pathname == "here.example.com\\private$\\orders"
     assert queue.scope is QueueScope.ENTERPRISE
     assert (queue.full_path, queue.directory_path) == ("", "")
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-09", "DMPR-3.1.1.2-08")
-def test_numbers_of_private_queues_are_unique(desk: Desk) -> None:
-    made = [desk.queue(f"private$\\q{number}") for number in range(5)]
-    desk.core.queues.delete(made[1])
-    made[1] = desk.queue("private$\\again")
-    desk.step()
-    desk.restart()
-    desk.queue("private$\\later")
+def test_numbers_of_private_queues_are_unique(harness: EngineHarness) -> None:
+    made = [harness.queue(f"q{number}") for number in range(5)]
+    harness.core.queues.delete(made[1])
+    made[1] = harness.queue("again")
+    harness.run()
+    harness.restart()
+    harness.queue("later")
     private = [
         queue.private_queue_number
-        for queue in desk.core.queue_manager.queues.values()
+        for queue in harness.core.queue_manager.queues.values()
         if queue.private_queue_number
     ]
     assert len(private) == len(set(private)) == 8  # six, and two of the system
     for queue in made:
-        name = f"PRIVATE={desk.core.queue_manager.identifier}\\{queue.private_queue_number:x}"
-        opened = desk.open(name).queue
+        name = f"PRIVATE={harness.core.queue_manager.identifier}\\{queue.private_queue_number:x}"
+        opened = harness.open(name).queue
         assert opened is not None
         assert opened.pathname == queue.pathname
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-10", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-19")
-def test_a_public_queue_is_published(integrated: Desk, recorder: Recorder) -> None:
-    queue = integrated.queue("orders", label="Orders")
-    assert asked(recorder) == ["create_directory_object", "read_directory"]
+def test_a_public_queue_is_published(integrated: EngineHarness, recorder: DirectoryRecorder) -> None:
+    queue = integrated.queue("orders", public=True, label="Orders")
+    assert recorder.operations() == ["create_directory_object", "read_directory"]
     published = recorder.log[0][1]
     assert published is queue
     assert recorder.log[1][1:] == (
@@ -232,16 +219,20 @@ def test_a_public_queue_is_published(integrated: Desk, recorder: Recorder) -> No
         [("Identifier", "EQUALS", queue.identifier)],
         ["FullPath", "DirectoryPath"],
     )
-    there = recorder.behind.read_directory("Queue", [("Identifier", "EQUALS", queue.identifier)], None).found
+    there = recorder.directory.read_directory(
+        "Queue", [("Identifier", "EQUALS", queue.identifier)], None
+    ).found
     assert isinstance(there, Queue)
     assert (queue.full_path, queue.directory_path) == (there.full_path, there.directory_path)
     assert there.label == "Orders"
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-11")
-def test_a_public_queue_that_the_directory_does_not_take(integrated: Desk, recorder: Recorder) -> None:
+def test_a_public_queue_that_the_directory_does_not_take(
+    integrated: EngineHarness, recorder: DirectoryRecorder
+) -> None:
     recorder.status = OFFLINE
-    assert integrated.core.queues.create(integrated.wanted("orders")) == (OFFLINE, None)
+    assert integrated.core.queues.create(integrated.queue_template("orders", public=True)) == (OFFLINE, None)
     assert integrated.core.queues.lookup.path("here\\orders") is None
     assert not [
         one for one in integrated.core.queue_manager.queues.values() if one.pathname == "here\\orders"
@@ -250,76 +241,84 @@ def test_a_public_queue_that_the_directory_does_not_take(integrated: Desk, recor
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-12", "DMPR-3.1.7.1.3-01")
 @pytest.mark.parametrize("name, skip", [("orders", True), ("private$\\orders", False), ("private$\\o", True)])
-def test_no_directory_is_asked(integrated: Desk, recorder: Recorder, name: str, skip: bool) -> None:
-    status, queue = integrated.core.queues.create(integrated.wanted(name), skip_directory=skip)
+def test_no_directory_is_asked(
+    integrated: EngineHarness, recorder: DirectoryRecorder, name: str, skip: bool
+) -> None:
+    status, queue = integrated.core.queues.create(
+        integrated.queue_template(name, public="\\" not in name), skip_directory=skip
+    )
     assert (status, queue is not None) == (MQ_OK, True)
     assert recorder.log == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-13", "DMPR-3.1.1.1-41")
-def test_a_new_queue_is_in_the_collection(desk: Desk) -> None:
-    status, queue = desk.core.queues.create(desk.wanted())
+def test_a_new_queue_is_in_the_collection(harness: EngineHarness) -> None:
+    status, queue = harness.core.queues.create(harness.queue_template())
     assert status == MQ_OK
     assert queue is not None
-    assert desk.core.queue_manager.queues[queue.number] is queue
+    assert harness.core.queue_manager.queues[queue.number] is queue
 
 
 @pytest.mark.parametrize("again", ["private$\\orders", "PRIVATE$\\ORDERS", "private$\\orders;later"])
-def test_a_queue_that_is_there_already(desk: Desk, again: str) -> None:
-    desk.queue()
-    desk.queue("private$\\orders;later")
-    assert desk.core.queues.create(desk.wanted(again)) == (HResult.MQ_ERROR_QUEUE_EXISTS, None)
+def test_a_queue_that_is_there_already(harness: EngineHarness, again: str) -> None:
+    harness.queue()
+    harness.queue("orders;later")
+    assert harness.core.queues.create(harness.queue_template(again)) == (HResult.MQ_ERROR_QUEUE_EXISTS, None)
 
 
-def test_a_subqueue_of_no_queue(desk: Desk) -> None:
-    wanted = desk.wanted("private$\\none;later")
-    assert desk.core.queues.create(wanted) == (HResult.MQ_ERROR_QUEUE_NOT_FOUND, None)
+def test_a_subqueue_of_no_queue(harness: EngineHarness) -> None:
+    wanted = harness.queue_template("none;later")
+    assert harness.core.queues.create(wanted) == (HResult.MQ_ERROR_QUEUE_NOT_FOUND, None)
 
 
 # -- Delete Queue ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-02")
-def test_the_messages_of_a_deleted_queue_go_whatever_their_state(desk: Desk) -> None:
-    queue = desk.queue()
-    positions = [desk.put(queue, b"%d" % number, delivery_guarantee=RECOVERABLE) for number in range(3)]
-    opened = desk.open(queue)
-    desk.core.messages.dequeue_begin(opened)
-    desk.core.messages.dequeue(opened, transaction=desk.begin())
-    positions.insert(0, desk.put(queue, b"3", desk.begin()))  # transactional ones come first
-    watcher = desk.watch()
-    assert desk.core.queues.delete(queue) is DirectoryOperationResult.SUCCESS
+def test_the_messages_of_a_deleted_queue_go_whatever_their_state(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    positions = [
+        harness.enqueue(queue, b"%d" % number, delivery_guarantee=RECOVERABLE) for number in range(3)
+    ]
+    opened = harness.open(queue)
+    harness.core.messages.dequeue_begin(opened)
+    harness.core.messages.dequeue(opened, transaction=harness.begin())
+    positions.insert(0, harness.enqueue(queue, b"3", harness.begin()))  # transactional ones come first
+    watcher = harness.record_events()
+    assert harness.core.queues.delete(queue) is DirectoryOperationResult.SUCCESS
     assert watcher.deleted() == [(position, QUEUE_DELETED) for position in positions]
     assert all(position.state is PositionState.DELETED for position in positions)
-    desk.step()
-    assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
+    harness.run()
+    assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-03")
-def test_descriptors_of_a_deleted_queue_have_none(desk: Desk) -> None:
-    queue = desk.queue()
-    receives, peeks = desk.open(queue), desk.open(queue, PEEK)
-    waiting = desk.core.messages.dequeue(receives)
+def test_descriptors_of_a_deleted_queue_have_none(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    receives, peeks = harness.open(queue), harness.open(queue, PEEK)
+    waiting = harness.core.messages.dequeue(receives)
     assert waiting.status == PENDING
-    desk.core.queues.delete(queue)
+    harness.core.queues.delete(queue)
     assert (receives.queue, peeks.queue) == (None, None)
-    assert completed(desk.step()) == [(waiting.request, HResult.MQ_ERROR_QUEUE_DELETED, None)]
-    assert desk.core.messages.peek(peeks).status == HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-    assert desk.core.send(receives, Message()) == HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-    desk.core.queues.close(receives)
+    assert completed_reads(harness.run()) == [(waiting.request, HResult.MQ_ERROR_QUEUE_DELETED, None)]
+    assert harness.core.messages.peek(peeks).status == HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+    assert harness.core.send(receives, Message()) == HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+    harness.core.queues.close(receives)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-04")
-def test_a_queue_is_gone_before_the_directory_is_asked(integrated: Desk, recorder: Recorder) -> None:
-    queue = integrated.queue("orders")
+def test_a_queue_is_gone_before_the_directory_is_asked(
+    integrated: EngineHarness, recorder: DirectoryRecorder
+) -> None:
+    queue = integrated.queue("orders", public=True)
     there: list[bool] = []
-    behind = recorder.behind.delete_directory_object
+    behind = recorder.directory.delete_directory_object
 
     def look(deleted: Queue) -> DirectoryOperationResult:
         there.append(deleted in integrated.core.queue_manager.queues.values())
         return behind(deleted)
 
-    recorder.behind.delete_directory_object = look  # type: ignore[method-assign]
+    recorder.directory.delete_directory_object = look  # type: ignore[method-assign]
     assert integrated.core.queues.delete(queue) is DirectoryOperationResult.SUCCESS
     assert there == [False]
 
@@ -334,39 +333,39 @@ def test_a_queue_is_gone_before_the_directory_is_asked(integrated: Desk, recorde
     ],
 )
 def test_a_public_queue_is_deleted_in_the_directory(
-    integrated: Desk, recorder: Recorder, name: str, skip: bool, events: list[str]
+    integrated: EngineHarness, recorder: DirectoryRecorder, name: str, skip: bool, events: list[str]
 ) -> None:
-    queue = integrated.queue(name)
+    queue = integrated.queue(name, public="\\" not in name)
     recorder.log.clear()
     integrated.core.queues.delete(queue, skip_directory=skip)
-    assert asked(recorder) == events
+    assert recorder.operations() == events
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-06", "DMPR-3.1.7.1.4-01")
-def test_what_the_directory_answers_is_told(integrated: Desk, recorder: Recorder) -> None:
-    queue = integrated.queue("orders")
+def test_what_the_directory_answers_is_told(integrated: EngineHarness, recorder: DirectoryRecorder) -> None:
+    queue = integrated.queue("orders", public=True)
     recorder.status = OFFLINE
     assert integrated.core.queues.delete(queue) is OFFLINE
     assert integrated.core.queues.lookup.path("here\\orders") is None
 
 
-def test_journal_and_subqueues_go_with_their_queue(desk: Desk) -> None:
-    queue = desk.queue(journaling=True)
-    subqueue = desk.queue("private$\\orders;later")
+def test_journal_and_subqueues_go_with_their_queue(harness: EngineHarness) -> None:
+    queue = harness.queue(journaling=True)
+    subqueue = harness.queue("orders;later")
     assert queue.journal is not None
-    desk.put(subqueue, b"1", delivery_guarantee=RECOVERABLE)
-    desk.put(queue.journal, b"2", delivery_guarantee=RECOVERABLE)
-    desk.core.queues.delete(queue)
-    desk.step()
-    left = desk.core.queue_manager.queues.values()
+    harness.enqueue(subqueue, b"1", delivery_guarantee=RECOVERABLE)
+    harness.enqueue(queue.journal, b"2", delivery_guarantee=RECOVERABLE)
+    harness.core.queues.delete(queue)
+    harness.run()
+    left = harness.core.queue_manager.queues.values()
     assert not {queue, subqueue, queue.journal} & set(left)
-    desk.restart()
-    assert desk.core.queues.lookup.path("here\\private$\\orders") is None
-    assert desk.rows(Table.MESSAGE) == {}
+    harness.restart()
+    assert harness.core.queues.lookup.path("here\\private$\\orders") is None
+    assert harness.rows(Table.MESSAGE) == {}
 
 
-def test_a_subqueue_can_be_deleted_alone(desk: Desk) -> None:
-    queue = desk.queue()
-    desk.core.queues.delete(desk.queue("private$\\orders;later"))
+def test_a_subqueue_can_be_deleted_alone(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    harness.core.queues.delete(harness.queue("orders;later"))
     assert queue.subqueues == {}
-    assert desk.find() is queue
+    assert harness.find_queue() is queue

@@ -20,7 +20,8 @@ from msmqwire.qm.model.enumerations import (
     QueuePrivacy,
     QueueType,
 )
-from tests.support.queue_manager_desk import HERE, RECOVERABLE, SEND, Desk, bodies, states, taken
+from tests.support.engine_harness import OWN_ID, RECOVERABLE, SEND, EngineHarness
+from tests.support.queue_contents import bodies, body_of, states
 
 DESCRIPTOR = access.default_security(access.sid_bytes("S-1-5-21-1-2-3-1001"))
 ONE, TWO = UUID(int=0x51), UUID(int=0x52)
@@ -69,8 +70,8 @@ def parameters(cases: list[tuple[str, str, Any]], *also: str) -> list[Any]:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk(quota=None)
+def harness() -> EngineHarness:
+    return EngineHarness(quota=None)
 
 
 # -- the queue manager ----------------------------------------------------------------------------------
@@ -82,16 +83,16 @@ def desk() -> Desk:
 )
 @pytest.mark.parametrize("orderly", [True, False])
 def test_an_attribute_of_the_queue_manager_survives(
-    desk: Desk, attribute: str, value: object, orderly: bool
+    harness: EngineHarness, attribute: str, value: object, orderly: bool
 ) -> None:
-    setattr(desk.core.queue_manager, attribute, value)
+    setattr(harness.core.queue_manager, attribute, value)
     if orderly:
-        desk.stop()
+        harness.stop()
     else:
-        desk.core.changed()
-        desk.step()
-    desk.restart()
-    assert getattr(desk.core.queue_manager, attribute) == value
+        harness.core.changed()
+        harness.run()
+    harness.restart()
+    assert getattr(harness.core.queue_manager, attribute) == value
 
 
 @pytest.mark.parametrize(
@@ -101,12 +102,12 @@ def test_an_attribute_of_the_queue_manager_survives(
 )
 def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: object) -> None:
     directory = EmbeddedDirectory()
-    manager = QueueManager(HERE, computer_name="here")
+    manager = QueueManager(OWN_ID, computer_name="here")
     setattr(manager, attribute, value)
     directory.create_directory_object(manager, None)
-    desk = Desk(directory=directory, quota=None)
-    assert getattr(desk.core.queue_manager, attribute) == value
-    found = desk.core.directory.read_directory("QueueManager", [("Identifier", "EQUALS", HERE)]).found
+    harness = EngineHarness(directory=directory, quota=None)
+    assert getattr(harness.core.queue_manager, attribute) == value
+    found = harness.core.directory.read_directory("QueueManager", [("Identifier", "EQUALS", OWN_ID)]).found
     assert found is not None
     assert getattr(found, attribute) == value
 
@@ -114,11 +115,11 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
 @pytest.mark.requirement("DMPR-3.1.1.1-08", "DMPR-3.1.1.1-09", "DMPR-3.1.1.1-13")
 def test_the_directory_says_where_the_queue_manager_is_and_since_when() -> None:
     directory = EmbeddedDirectory()
-    directory.create_directory_object(QueueManager(HERE, computer_name="here"), None)
+    directory.create_directory_object(QueueManager(OWN_ID, computer_name="here"), None)
     there = directory.read_directory("QueueManager", None, None).found
     assert isinstance(there, QueueManager)
-    desk = Desk(directory=directory)
-    manager = desk.core.queue_manager
+    harness = EngineHarness(directory=directory)
+    manager = harness.core.queue_manager
     assert manager.full_path == there.full_path
     assert (manager.create_time, manager.modify_time) == (there.create_time, there.modify_time)
 
@@ -126,29 +127,29 @@ def test_the_directory_says_where_the_queue_manager_is_and_since_when() -> None:
 @pytest.mark.requirement("DMPR-3.1.1.1-30", "DMPR-3.1.1-12")
 def test_the_mode_stays_over_a_restart() -> None:
     for directory in (None, EmbeddedDirectory()):
-        desk = Desk(directory=directory)
+        harness = EngineHarness(directory=directory)
         for _ in range(2):
-            assert desk.core.queue_manager.directory_integrated is (directory is not None)
-            desk.restart()
+            assert harness.core.queue_manager.directory_integrated is (directory is not None)
+            harness.restart()
 
 
 @pytest.mark.requirement(
     "DMPR-3.1.1-04", "DMPR-3.1.1-13", "DMPR-3.1.1.1-34", "DMPR-3.1.1.1-35", "DMPR-3.1.1.1-37"
 )
-def test_what_is_volatile_begins_anew(desk: Desk) -> None:
-    queue = desk.queue()
-    manager, core = desk.core.queue_manager, desk.core
+def test_what_is_volatile_begins_anew(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    manager, core = harness.core.queue_manager, harness.core
     core.queues.begin_flow_control()
     core.queues.take_offline()
     manager.directory_offline, manager.machine_domain_id = True, ONE
-    opened = desk.open(queue)
+    opened = harness.open(queue)
     core.queues.open_cursor(opened)
     core.messages.dequeue(opened)
     core.changed()
-    desk.stop()
+    harness.stop()
     assert manager.state is QueueManagerState.STOPPED
-    desk.restart()
-    manager, queue = desk.core.queue_manager, desk.find()
+    harness.restart()
+    manager, queue = harness.core.queue_manager, harness.find_queue()
     assert manager.throttled is False
     assert manager.connection_active is True
     assert manager.directory_offline is False
@@ -156,15 +157,15 @@ def test_what_is_volatile_begins_anew(desk: Desk) -> None:
     assert manager.state is QueueManagerState.READY
     assert all(not one.descriptors for one in manager.queues.values())
     assert queue.active is False
-    assert desk.advance(10**9) == []
+    assert harness.advance(10**9) == []
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-33")
-def test_without_a_directory_it_is_never_away(desk: Desk) -> None:
-    manager = desk.core.queue_manager
+def test_without_a_directory_it_is_never_away(harness: EngineHarness) -> None:
+    manager = harness.core.queue_manager
     assert manager.directory_integrated is False
-    desk.core.queues.create(desk.wanted("orders"))
-    desk.core.directory.check_directory_online()
+    harness.core.queues.create(harness.queue_template("orders", public=True))
+    harness.core.directory.check_directory_online()
     assert manager.directory_offline is False
 
 
@@ -201,65 +202,67 @@ def queue_parameters(*left_out: str) -> list[Any]:
 
 @pytest.mark.requirement("DMPR-3.1.1-12", "DMPR-3.1.1-02")
 @pytest.mark.parametrize("attribute, value", queue_parameters())
-def test_an_attribute_of_a_private_queue_survives(desk: Desk, attribute: str, value: object) -> None:
-    queue = desk.queue()
+def test_an_attribute_of_a_private_queue_survives(
+    harness: EngineHarness, attribute: str, value: object
+) -> None:
+    queue = harness.queue()
     setattr(queue, attribute, value)
-    desk.core.queues.changed(queue)
-    desk.step()
-    desk.restart()
-    assert getattr(desk.find(), attribute) == value
+    harness.core.queues.changed(queue)
+    harness.run()
+    harness.restart()
+    assert getattr(harness.find_queue(), attribute) == value
 
 
 @pytest.mark.requirement("DMPR-3.1.1-03", "DMPR-3.1.1-12")
 @pytest.mark.parametrize("attribute, value", queue_parameters("03", "07", "18", "19"))
 def test_an_attribute_of_a_public_queue_is_published_and_survives(attribute: str, value: object) -> None:
-    desk = Desk(directory=EmbeddedDirectory())
-    identifier = desk.queue("orders", **{attribute: value}).identifier
-    found = desk.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).found
+    harness = EngineHarness(directory=EmbeddedDirectory())
+    identifier = harness.queue("orders", public=True, **{attribute: value}).identifier
+    found = harness.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).found
     assert found is not None
     assert getattr(found, attribute) == value
-    desk.restart()
-    assert getattr(desk.find("orders"), attribute) == value
-    assert desk.find("orders").identifier == identifier
+    harness.restart()
+    assert getattr(harness.find_queue("orders", public=True), attribute) == value
+    assert harness.find_queue("orders", public=True).identifier == identifier
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-24", "DMPR-3.1.1.2-08", "DMPR-3.1.1.2-06", "DMPR-3.1.1-12")
 def test_types_names_and_numbers_of_queues_survive() -> None:
-    desk = Desk(directory=EmbeddedDirectory())
-    desk.queue()
-    desk.queue("orders")
-    desk.queue("private$\\orders;later")
+    harness = EngineHarness(directory=EmbeddedDirectory())
+    harness.queue()
+    harness.queue("orders", public=True)
+    harness.queue("orders;later")
 
     def seen() -> dict[int, tuple[object, ...]]:
         return {
             number: (queue.queue_type, queue.pathname, queue.private_queue_number)
-            for number, queue in desk.core.queue_manager.queues.items()
+            for number, queue in harness.core.queue_manager.queues.items()
         }
 
     before = seen()
     assert {kind for kind, *_ in before.values()} == {QueueType.PRIVATE, QueueType.PUBLIC, QueueType.SYSTEM}
-    desk.restart()
+    harness.restart()
     assert seen() == before
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-41", "DMPR-3.1.1.2-25", "DMPR-3.1.1.2-26", "DMPR-3.1.1.2-23")
-def test_journals_and_subqueues_belong_to_their_queue_after_a_restart(desk: Desk) -> None:
-    desk.queue(journaling=True)
-    desk.queue("private$\\orders;Later")
-    before = set(desk.core.queue_manager.queues)
-    desk.restart()
-    queue = desk.find()
-    assert set(desk.core.queue_manager.queues) == before
+def test_journals_and_subqueues_belong_to_their_queue_after_a_restart(harness: EngineHarness) -> None:
+    harness.queue(journaling=True)
+    harness.queue("orders;Later")
+    before = set(harness.core.queue_manager.queues)
+    harness.restart()
+    queue = harness.find_queue()
+    assert set(harness.core.queue_manager.queues) == before
     assert all(
-        one.queue_manager is desk.core.queue_manager for one in desk.core.queue_manager.queues.values()
+        one.queue_manager is harness.core.queue_manager for one in harness.core.queue_manager.queues.values()
     )
     assert queue.journal is not None
     assert queue.journal.owner_queue is queue
     (later,) = queue.subqueues.values()
     assert later.owner_queue is queue
     assert (later.journal, later.pathname) == (None, "here\\private$\\orders;Later")
-    desk.put(queue, b"1")
-    assert taken(desk.core.messages.dequeue(desk.open(queue))) == b"1"
+    harness.enqueue(queue, b"1")
+    assert body_of(harness.core.messages.dequeue(harness.open(queue))) == b"1"
     assert bodies(queue.journal) == [b"1"]
 
 
@@ -274,26 +277,26 @@ def test_journals_and_subqueues_belong_to_their_queue_after_a_restart(desk: Desk
         "MULTICAST=234.1.1.1:8001",
     ],
 )
-def test_an_outgoing_queue_survives(desk: Desk, name: str) -> None:
-    number = desk.outgoing(name).number
-    desk.step()
-    desk.restart()
-    queue = desk.core.queue_manager.queues[number]
+def test_an_outgoing_queue_survives(harness: EngineHarness, name: str) -> None:
+    number = harness.outgoing(name).number
+    harness.run()
+    harness.restart()
+    queue = harness.core.queue_manager.queues[number]
     assert isinstance(queue, OutgoingQueue)
     assert queue.destination == parse_format_name(name)
     assert queue.multicast is name.startswith("MULTICAST")
-    assert desk.open(name, SEND).queue is queue
+    assert harness.open(name, SEND).queue is queue
 
 
 @pytest.mark.requirement("DMPR-3.1.1-04", "DMPR-3.1.1.3-02")
 @pytest.mark.parametrize("state", [OutgoingQueueState.CONNECTED, OutgoingQueueState.WAITING])
-def test_a_connection_does_not_survive(desk: Desk, state: OutgoingQueueState) -> None:
-    queue = desk.outgoing()
+def test_a_connection_does_not_survive(harness: EngineHarness, state: OutgoingQueueState) -> None:
+    queue = harness.outgoing()
     queue.state, queue.next_hops = state, ["IP=10.0.0.9"]
-    desk.core.queues.changed(queue)
-    desk.step()
-    desk.restart()
-    again = desk.outgoing()
+    harness.core.queues.changed(queue)
+    harness.run()
+    harness.restart()
+    again = harness.outgoing()
     assert again.state is OutgoingQueueState.INACTIVE
     assert again.next_hops == []
     assert len(again.connection_history) == 0
@@ -303,68 +306,68 @@ def test_a_connection_does_not_survive(desk: Desk, state: OutgoingQueueState) ->
 
 
 @pytest.mark.requirement("DMPR-3.1.1-12", "DMPR-3.1.1-13", "DMPR-3.1.1.11-06", "DMPR-3.1.1.12-17")
-def test_recoverable_messages_survive_in_their_places(desk: Desk) -> None:
-    queue = desk.queue()
+def test_recoverable_messages_survive_in_their_places(harness: EngineHarness) -> None:
+    queue = harness.queue()
     for number, priority in enumerate((3, 5, 3, 7)):
-        desk.put(queue, b"r%d" % number, priority=priority, delivery_guarantee=RECOVERABLE)
-        desk.put(queue, b"e%d" % number, priority=priority)
+        harness.enqueue(queue, b"r%d" % number, priority=priority, delivery_guarantee=RECOVERABLE)
+        harness.enqueue(queue, b"e%d" % number, priority=priority)
     total = sum(position.size for position in queue.positions if position.recoverable)
     places = [one.lookup_identifier for one in queue.positions if one.recoverable]
-    desk.step()
-    desk.restart()
-    queue = desk.find()
+    harness.run()
+    harness.restart()
+    queue = harness.find_queue()
     assert bodies(queue) == [b"r3", b"r1", b"r0", b"r2"]
     assert states(queue) == [PositionState.AVAILABLE] * 4
     assert [one.lookup_identifier for one in queue.positions] == places
-    assert queue.total_bytes == desk.core.queue_manager.total_bytes == total
+    assert queue.total_bytes == harness.core.queue_manager.total_bytes == total
 
 
-def test_messages_keep_on_surviving(desk: Desk) -> None:
-    desk.queue()
+def test_messages_keep_on_surviving(harness: EngineHarness) -> None:
+    harness.queue()
     for number in range(4):
-        desk.put(desk.find(), b"%d" % number, delivery_guarantee=RECOVERABLE)
-        desk.step()
-        desk.restart()
-    assert bodies(desk.find()) == [b"0", b"1", b"2", b"3"]
-    opened = desk.open(desk.find())
-    assert taken(desk.core.messages.dequeue(opened)) == b"0"
-    desk.step()
-    desk.restart()
-    assert bodies(desk.find()) == [b"1", b"2", b"3"]
+        harness.enqueue(harness.find_queue(), b"%d" % number, delivery_guarantee=RECOVERABLE)
+        harness.run()
+        harness.restart()
+    assert bodies(harness.find_queue()) == [b"0", b"1", b"2", b"3"]
+    opened = harness.open(harness.find_queue())
+    assert body_of(harness.core.messages.dequeue(opened)) == b"0"
+    harness.run()
+    harness.restart()
+    assert bodies(harness.find_queue()) == [b"1", b"2", b"3"]
 
 
-def test_what_was_not_committed_is_not_there(desk: Desk) -> None:
-    queue = desk.queue()
-    desk.put(queue, b"1", delivery_guarantee=RECOVERABLE)
-    desk.restart()
-    assert bodies(desk.find()) == []
+def test_what_was_not_committed_is_not_there(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE)
+    harness.restart()
+    assert bodies(harness.find_queue()) == []
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-49", "DMPR-3.1.7.1.9-05")
-def test_numbers_go_on_when_only_express_messages_came(desk: Desk) -> None:
-    queue = desk.queue()
-    last = [desk.put(queue).lookup_identifier for _ in range(5_000)][-1]
-    desk.step()
-    desk.restart()
-    desk.restart()
-    assert desk.put(desk.find()).lookup_identifier > last
+def test_numbers_go_on_when_only_express_messages_came(harness: EngineHarness) -> None:
+    queue = harness.queue()
+    last = [harness.enqueue(queue).lookup_identifier for _ in range(5_000)][-1]
+    harness.run()
+    harness.restart()
+    harness.restart()
+    assert harness.enqueue(harness.find_queue()).lookup_identifier > last
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-49")
-def test_the_count_survives_exactly_when_it_stops_in_order(desk: Desk) -> None:
-    queue = desk.queue()
+def test_the_count_survives_exactly_when_it_stops_in_order(harness: EngineHarness) -> None:
+    queue = harness.queue()
     for _ in range(10):
-        desk.put(queue)
-    last = desk.core.queue_manager.sequential_id
+        harness.enqueue(queue)
+    last = harness.core.queue_manager.sequential_id
     for _ in range(3):
-        desk.stop()
-        desk.restart()
-        assert desk.core.queue_manager.sequential_id == last
+        harness.stop()
+        harness.restart()
+        assert harness.core.queue_manager.sequential_id == last
 
 
-def test_queue_numbers_are_never_used_again(desk: Desk) -> None:
-    queue = desk.queue()
+def test_queue_numbers_are_never_used_again(harness: EngineHarness) -> None:
+    queue = harness.queue()
     assert isinstance(queue, Queue)
-    before = set(desk.core.queue_manager.queues)
-    desk.restart()
-    assert desk.queue("private$\\new").number not in before
+    before = set(harness.core.queue_manager.queues)
+    harness.restart()
+    assert harness.queue("new").number not in before

@@ -12,7 +12,8 @@ from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import Queue, Transaction
 from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.model.timers import Timer
-from tests.support.queue_manager_desk import RECOVERABLE, Desk, bodies, completed, states, taken
+from tests.support.engine_harness import RECOVERABLE, EngineHarness
+from tests.support.queue_contents import bodies, body_of, completed_reads, states
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
@@ -25,54 +26,46 @@ ABORTREQDONE = "TXUSER_ENLISTMENT_MTAG_ABORTREQDONE"
 STRANGE = UUID(int=0xBAD)
 
 
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def replies(harness: EngineHarness) -> list[tuple[UUID, str]]:
+    return [(one.transaction, one.tag) for one in harness.run() if isinstance(one, TransactionReply)]
 
 
-@pytest.fixture
-def queue(desk: Desk) -> Queue:
-    return desk.queue()
-
-
-def replies(desk: Desk) -> list[tuple[UUID, str]]:
-    return [(one.transaction, one.tag) for one in desk.step() if isinstance(one, TransactionReply)]
-
-
-def received(desk: Desk, queue: Queue, transaction: Transaction) -> bytes:
-    return taken(desk.core.messages.dequeue(desk.open(queue), transaction=transaction, timeout=0))
+def received(harness: EngineHarness, queue: Queue, transaction: Transaction) -> bytes:
+    return body_of(harness.core.messages.dequeue(harness.open(queue), transaction=transaction, timeout=0))
 
 
 # -- Create, Prepare ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.8-01", "DMPR-3.1.1.14-01")
-def test_a_transaction_is_made_with_its_identifier(desk: Desk) -> None:
+def test_a_transaction_is_made_with_its_identifier(harness: EngineHarness) -> None:
     identifier = UUID(int=77)
-    transaction = desk.core.transactions.create(identifier)
+    transaction = harness.core.transactions.create(identifier)
     assert transaction.identifier == identifier
     assert transaction.operations == []
-    assert desk.core.queue_manager.transactions == {identifier: transaction}
+    assert harness.core.queue_manager.transactions == {identifier: transaction}
 
 
 @pytest.mark.requirement("DMPR-3.1.4.3-01", "DMPR-3.1.1.14-03")
 @pytest.mark.parametrize("single_phase", [True, False])
-def test_prepare_sets_single_phase_and_commits_nothing(desk: Desk, queue: Queue, single_phase: bool) -> None:
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction)
+def test_prepare_sets_single_phase_and_commits_nothing(
+    harness: EngineHarness, queue: Queue, single_phase: bool
+) -> None:
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction)
     transaction.single_phase = not single_phase
-    status = desk.core.transactions.prepare(transaction.identifier, single_phase=single_phase)
+    status = harness.core.transactions.prepare(transaction.identifier, single_phase=single_phase)
     assert status == MQ_OK
     assert transaction.single_phase is single_phase
     assert states(queue) == [LOCKED]
-    assert transaction.identifier in desk.core.queue_manager.transactions
+    assert transaction.identifier in harness.core.queue_manager.transactions
 
 
 @pytest.mark.requirement("DMPR-3.1.4.3-01")
-def test_a_transaction_is_internal_unless_told_otherwise(desk: Desk) -> None:
-    transaction = desk.begin()
+def test_a_transaction_is_internal_unless_told_otherwise(harness: EngineHarness) -> None:
+    transaction = harness.begin()
     transaction.single_phase = False
-    assert desk.core.transactions.prepare(transaction.identifier) == MQ_OK
+    assert harness.core.transactions.prepare(transaction.identifier) == MQ_OK
     assert transaction.single_phase is True
 
 
@@ -84,21 +77,23 @@ def test_a_transaction_is_internal_unless_told_otherwise(desk: Desk) -> None:
         pytest.param("abort", marks=pytest.mark.requirement("DMPR-3.1.4.5-01")),
     ],
 )
-def test_an_unknown_transaction_changes_nothing(desk: Desk, queue: Queue, event: str) -> None:
-    transaction, watcher = desk.begin(), desk.watch()
-    desk.put(queue, b"1", transaction)
-    assert getattr(desk.core.transactions, event)(STRANGE) == UNKNOWN
+def test_an_unknown_transaction_changes_nothing(harness: EngineHarness, queue: Queue, event: str) -> None:
+    transaction, watcher = harness.begin(), harness.record_events()
+    harness.enqueue(queue, b"1", transaction)
+    assert getattr(harness.core.transactions, event)(STRANGE) == UNKNOWN
     assert states(queue) == [LOCKED]
     assert watcher.log == []
-    assert list(desk.core.queue_manager.transactions) == [transaction.identifier]
+    assert list(harness.core.queue_manager.transactions) == [transaction.identifier]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.3-03", "DMPR-3.1.1.12-73")
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_prepare_marks_the_first_and_the_last_message(desk: Desk, queue: Queue, count: int) -> None:
-    transaction = desk.begin()
-    messages = [desk.put(queue, b"", transaction).message for _ in range(count)]
-    assert desk.core.transactions.prepare(transaction.identifier) == MQ_OK
+def test_prepare_marks_the_first_and_the_last_message(
+    harness: EngineHarness, queue: Queue, count: int
+) -> None:
+    transaction = harness.begin()
+    messages = [harness.enqueue(queue, b"", transaction).message for _ in range(count)]
+    assert harness.core.transactions.prepare(transaction.identifier) == MQ_OK
     marks = [(message.first_in_transaction, message.last_in_transaction) for message in messages]
     assert marks == [(number == 0, number == count - 1) for number in range(count)]
 
@@ -107,16 +102,16 @@ def test_prepare_marks_the_first_and_the_last_message(desk: Desk, queue: Queue, 
 
 
 @pytest.mark.requirement("DMPR-3.1.4.4-02", "DMPR-3.1.4.4-03", "DMPR-3.1.4.4-05", "DMPR-3.1.1.14-02")
-def test_commit_carries_out_the_operations_in_their_order(desk: Desk, queue: Queue) -> None:
-    other, target = desk.queue("private$\\others"), desk.queue("private$\\orders;done")
-    old, moving = desk.put(queue, b"old"), desk.put(queue, b"moving")
-    transaction = desk.begin()
-    first = desk.put(other, b"1", transaction)
-    assert received(desk, queue, transaction) == b"old"
-    desk.core.messages.move(moving, target, transaction)
-    second = desk.put(other, b"2", transaction)
-    watcher = desk.watch()
-    assert desk.core.commit(transaction) == MQ_OK
+def test_commit_carries_out_the_operations_in_their_order(harness: EngineHarness, queue: Queue) -> None:
+    other, target = harness.queue("others"), harness.queue("orders;done")
+    old, moving = harness.enqueue(queue, b"old"), harness.enqueue(queue, b"moving")
+    transaction = harness.begin()
+    first = harness.enqueue(other, b"1", transaction)
+    assert received(harness, queue, transaction) == b"old"
+    harness.core.messages.move(moving, target, transaction)
+    second = harness.enqueue(other, b"2", transaction)
+    watcher = harness.record_events()
+    assert harness.core.commit(transaction) == MQ_OK
     (moved,) = target.positions
     assert watcher.log == [
         ("available", other, first),
@@ -124,39 +119,39 @@ def test_commit_carries_out_the_operations_in_their_order(desk: Desk, queue: Que
         ("available", target, moved),
         ("available", other, second),
     ]
-    assert desk.core.queue_manager.transactions == {}
+    assert harness.core.queue_manager.transactions == {}
     assert transaction.operations == []
-    assert desk.core.transactions.commit(transaction.identifier) == UNKNOWN
+    assert harness.core.transactions.commit(transaction.identifier) == UNKNOWN
 
 
 @pytest.mark.requirement("DMPR-3.1.4.4-02")
-def test_commit_releases_the_readers_that_wait(desk: Desk, queue: Queue) -> None:
-    waiting = desk.core.messages.dequeue(desk.open(queue), timeout=1_000)
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction)
-    assert completed(desk.step()) == []
-    desk.core.commit(transaction)
-    assert completed(desk.step()) == [(waiting.request, MQ_OK, b"1")]
+def test_commit_releases_the_readers_that_wait(harness: EngineHarness, queue: Queue) -> None:
+    waiting = harness.core.messages.dequeue(harness.open(queue), timeout=1_000)
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction)
+    assert completed_reads(harness.run()) == []
+    harness.core.commit(transaction)
+    assert completed_reads(harness.run()) == [(waiting.request, MQ_OK, b"1")]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.4-03")
-def test_commit_deletes_with_the_reason_of_the_operation(desk: Desk, queue: Queue) -> None:
-    position, transaction, watcher = desk.put(queue, b"1"), desk.begin(), desk.watch()
+def test_commit_deletes_with_the_reason_of_the_operation(harness: EngineHarness, queue: Queue) -> None:
+    position, transaction, watcher = harness.enqueue(queue, b"1"), harness.begin(), harness.record_events()
     rejected = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
-    desk.core.messages.lock(position, transaction, rejected)
-    desk.core.commit(transaction)
+    harness.core.messages.lock(position, transaction, rejected)
+    harness.core.commit(transaction)
     assert watcher.log == [("deleted", queue, position, rejected)]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.4-04", "DMPR-3.1.1.13-03")
-def test_commit_moves_a_message_to_its_place_in_the_target(desk: Desk, queue: Queue) -> None:
-    target = desk.queue("private$\\orders;urgent")
-    position = desk.put(queue, b"moving", priority=5)
+def test_commit_moves_a_message_to_its_place_in_the_target(harness: EngineHarness, queue: Queue) -> None:
+    target = harness.queue("orders;urgent")
+    position = harness.enqueue(queue, b"moving", priority=5)
     message = position.message
-    desk.put(target, b"less urgent", priority=3)
-    transaction = desk.begin()
-    desk.core.messages.move(position, target, transaction)
-    desk.core.commit(transaction)
+    harness.enqueue(target, b"less urgent", priority=3)
+    transaction = harness.begin()
+    harness.core.messages.move(position, target, transaction)
+    harness.core.commit(transaction)
     assert position.state is PositionState.DELETED
     moved = queue.subqueues["urgent"].positions.head
     assert moved.message is message
@@ -165,79 +160,83 @@ def test_commit_moves_a_message_to_its_place_in_the_target(desk: Desk, queue: Qu
     assert bodies(queue) == []
 
 
-def test_what_is_moved_into_a_queue_that_was_deleted_meanwhile_goes_with_it(desk: Desk, queue: Queue) -> None:
-    target = desk.queue("private$\\orders;done")
-    position, transaction = desk.put(queue, b"1", delivery_guarantee=RECOVERABLE), desk.begin()
-    desk.core.messages.move(position, target, transaction)
-    desk.core.queues.delete(target)
-    watcher = desk.watch()
-    assert desk.core.commit(transaction) == MQ_OK
+def test_what_is_moved_into_a_queue_that_was_deleted_meanwhile_goes_with_it(
+    harness: EngineHarness, queue: Queue
+) -> None:
+    target = harness.queue("orders;done")
+    position, transaction = harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE), harness.begin()
+    harness.core.messages.move(position, target, transaction)
+    harness.core.queues.delete(target)
+    watcher = harness.record_events()
+    assert harness.core.commit(transaction) == MQ_OK
     assert watcher.log == [("deleted", queue, position, QUEUE_DELETED)]
-    desk.step()
-    desk.restart()
-    assert bodies(desk.find()) == []
+    harness.run()
+    harness.restart()
+    assert bodies(harness.find_queue()) == []
 
 
 # -- Abort ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.4.5-02", "DMPR-3.1.4.5-04", "DMPR-3.1.4.5-05")
-def test_abort_undoes_the_operations(desk: Desk, queue: Queue) -> None:
-    target = desk.queue("private$\\orders;done")
-    first, second = desk.put(queue, b"1"), desk.put(queue, b"2")
-    transaction = desk.begin()
-    assert received(desk, queue, transaction) == b"1"
-    desk.core.messages.move(second, target, transaction)
-    new = desk.put(queue, b"3", transaction)
-    watcher = desk.watch()
-    assert desk.core.transactions.abort(transaction.identifier) == MQ_OK
+def test_abort_undoes_the_operations(harness: EngineHarness, queue: Queue) -> None:
+    target = harness.queue("orders;done")
+    first, second = harness.enqueue(queue, b"1"), harness.enqueue(queue, b"2")
+    transaction = harness.begin()
+    assert received(harness, queue, transaction) == b"1"
+    harness.core.messages.move(second, target, transaction)
+    new = harness.enqueue(queue, b"3", transaction)
+    watcher = harness.record_events()
+    assert harness.core.transactions.abort(transaction.identifier) == MQ_OK
     assert watcher.log == [("available", queue, first), ("available", queue, second)]
     assert list(queue.positions) == [first, second]
     assert states(queue) == [AVAILABLE, AVAILABLE]
     assert bodies(target) == []
     assert not new.listed
     assert transaction.operations == []
-    assert desk.core.queue_manager.transactions == {}
-    assert desk.core.transactions.abort(transaction.identifier) == UNKNOWN
-    assert received(desk, queue, desk.begin()) == b"1"
+    assert harness.core.queue_manager.transactions == {}
+    assert harness.core.transactions.abort(transaction.identifier) == UNKNOWN
+    assert received(harness, queue, harness.begin()) == b"1"
 
 
 @pytest.mark.requirement("DMPR-3.1.4.5-04")
-def test_a_message_of_an_aborted_transaction_was_never_there(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    position = desk.put(queue, b"1", transaction, time_to_be_received=10)
-    desk.core.transactions.abort(transaction.identifier)
-    assert desk.core.messages.dequeue(desk.open(queue), timeout=0).message is None
+def test_a_message_of_an_aborted_transaction_was_never_there(harness: EngineHarness, queue: Queue) -> None:
+    transaction = harness.begin()
+    position = harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
+    harness.core.transactions.abort(transaction.identifier)
+    assert harness.core.messages.dequeue(harness.open(queue), timeout=0).message is None
     assert queue.total_bytes == 0
-    desk.step()
-    assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
-    assert not desk.core.context.timers.active(Timer.TIME_TO_BE_RECEIVED, position.number)
+    harness.run()
+    assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
+    assert not harness.core.context.timers.active(Timer.TIME_TO_BE_RECEIVED, position.number)
 
 
 @pytest.mark.requirement("DMPR-3.1.4.5-03")
 @pytest.mark.parametrize("moves, reason", [(False, ACK_RECEIVE), (True, PURGED)])
-def test_abort_deletes_what_a_purge_waits_for(desk: Desk, queue: Queue, moves: bool, reason: int) -> None:
-    target = desk.queue("private$\\orders;done")
-    position, transaction = desk.put(queue, b"1"), desk.begin()
+def test_abort_deletes_what_a_purge_waits_for(
+    harness: EngineHarness, queue: Queue, moves: bool, reason: int
+) -> None:
+    target = harness.queue("orders;done")
+    position, transaction = harness.enqueue(queue, b"1"), harness.begin()
     if moves:
-        desk.core.messages.move(position, target, transaction)
+        harness.core.messages.move(position, target, transaction)
     else:
-        received(desk, queue, transaction)
-    desk.core.messages.purge(queue)
-    watcher = desk.watch()
-    desk.core.transactions.abort(transaction.identifier)
+        received(harness, queue, transaction)
+    harness.core.messages.purge(queue)
+    watcher = harness.record_events()
+    harness.core.transactions.abort(transaction.identifier)
     assert watcher.log == [("deleted", queue, position, reason)]
     assert bodies(queue) == bodies(target) == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.7-02")
-def test_a_purge_waits_for_the_commit_of_a_new_message(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    position = desk.put(queue, b"1", transaction)
-    desk.core.messages.purge(queue)
+def test_a_purge_waits_for_the_commit_of_a_new_message(harness: EngineHarness, queue: Queue) -> None:
+    transaction = harness.begin()
+    position = harness.enqueue(queue, b"1", transaction)
+    harness.core.messages.purge(queue)
     assert states(queue) == [PositionState.PURGE_PENDING]
-    watcher = desk.watch()
-    desk.core.commit(transaction)
+    watcher = harness.record_events()
+    harness.core.commit(transaction)
     assert watcher.log == [("deleted", queue, position, PURGED)]
 
 
@@ -245,71 +244,73 @@ def test_a_purge_waits_for_the_commit_of_a_new_message(desk: Desk, queue: Queue)
 
 
 @pytest.mark.requirement("DMPR-3.1.4.6-01", "DMPR-3.1.4.6-02")
-def test_a_transaction_is_prepared_for_a_coordinator(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction)
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+def test_a_transaction_is_prepared_for_a_coordinator(harness: EngineHarness, queue: Queue) -> None:
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction)
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
     assert transaction.single_phase is False
-    assert replies(desk) == [(transaction.identifier, PREPAREREQDONE)]
+    assert replies(harness) == [(transaction.identifier, PREPAREREQDONE)]
     assert states(queue) == [LOCKED]
-    assert desk.core.transactions.in_doubt == [transaction.identifier]
+    assert harness.core.transactions.in_doubt == [transaction.identifier]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.6-03", "DMPR-3.1.4.7-01")
-def test_a_coordinator_that_asks_one_alone_has_it_commit_at_once(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction)
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=True)
-    assert replies(desk) == [(transaction.identifier, COMMITREQDONE)]
+def test_a_coordinator_that_asks_one_alone_has_it_commit_at_once(
+    harness: EngineHarness, queue: Queue
+) -> None:
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction)
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=True)
+    assert replies(harness) == [(transaction.identifier, COMMITREQDONE)]
     assert states(queue) == [AVAILABLE]
-    assert desk.rows(Table.TRANSACTION) == {}
+    assert harness.rows(Table.TRANSACTION) == {}
 
 
 @pytest.mark.requirement("DMPR-3.1.4.6-04")
 @pytest.mark.parametrize("single_phase", [True, False])
-def test_what_cannot_be_prepared_is_aborted(desk: Desk, single_phase: bool) -> None:
-    desk.core.transactions.dtc_prepare(STRANGE, single_phase=single_phase)
-    assert replies(desk) == [(STRANGE, ABORTREQDONE)]
+def test_what_cannot_be_prepared_is_aborted(harness: EngineHarness, single_phase: bool) -> None:
+    harness.core.transactions.dtc_prepare(STRANGE, single_phase=single_phase)
+    assert replies(harness) == [(STRANGE, ABORTREQDONE)]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.7-01")
-def test_a_coordinator_commits(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction)
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-    desk.step()
-    desk.core.transactions.dtc_commit(transaction.identifier)
-    assert replies(desk) == [(transaction.identifier, COMMITREQDONE)]
+def test_a_coordinator_commits(harness: EngineHarness, queue: Queue) -> None:
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction)
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    harness.run()
+    harness.core.transactions.dtc_commit(transaction.identifier)
+    assert replies(harness) == [(transaction.identifier, COMMITREQDONE)]
     assert states(queue) == [AVAILABLE]
-    desk.core.transactions.dtc_commit(transaction.identifier)  # asked again: the answer was lost
-    assert replies(desk) == [(transaction.identifier, COMMITREQDONE)]
+    harness.core.transactions.dtc_commit(transaction.identifier)  # asked again: the answer was lost
+    assert replies(harness) == [(transaction.identifier, COMMITREQDONE)]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.8-01")
-def test_a_coordinator_aborts(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction)
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-    desk.step()
-    desk.core.transactions.dtc_abort(transaction.identifier)
-    assert replies(desk) == [(transaction.identifier, ABORTREQDONE)]
+def test_a_coordinator_aborts(harness: EngineHarness, queue: Queue) -> None:
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction)
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    harness.run()
+    harness.core.transactions.dtc_abort(transaction.identifier)
+    assert replies(harness) == [(transaction.identifier, ABORTREQDONE)]
     assert states(queue) == []
-    desk.core.transactions.dtc_abort(transaction.identifier)
-    assert replies(desk) == [(transaction.identifier, ABORTREQDONE)]
+    harness.core.transactions.dtc_abort(transaction.identifier)
+    assert replies(harness) == [(transaction.identifier, ABORTREQDONE)]
 
 
-def prepared_then_crashed(desk: Desk, queue: Queue) -> UUID:
+def prepared_then_crashed(harness: EngineHarness, queue: Queue) -> UUID:
     """A transaction that receives ``old``, moves ``moving`` and sends ``new``, in doubt after a crash."""
-    target = desk.queue("private$\\orders;done")
-    desk.put(queue, b"old", delivery_guarantee=RECOVERABLE)
-    moving = desk.put(queue, b"moving", delivery_guarantee=RECOVERABLE)
-    transaction = desk.begin()
-    assert received(desk, queue, transaction) == b"old"
-    desk.core.messages.move(moving, target, transaction)
-    desk.put(queue, b"new", transaction)
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-    desk.step()
-    desk.restart()
+    target = harness.queue("orders;done")
+    harness.enqueue(queue, b"old", delivery_guarantee=RECOVERABLE)
+    moving = harness.enqueue(queue, b"moving", delivery_guarantee=RECOVERABLE)
+    transaction = harness.begin()
+    assert received(harness, queue, transaction) == b"old"
+    harness.core.messages.move(moving, target, transaction)
+    harness.enqueue(queue, b"new", transaction)
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    harness.run()
+    harness.restart()
     return transaction.identifier
 
 
@@ -317,12 +318,12 @@ def prepared_then_crashed(desk: Desk, queue: Queue) -> UUID:
     "DMPR-3.1.1.1-44", "DMPR-3.1.1.14-01", "DMPR-3.1.1.14-02", "DMPR-3.1.1.14-03", "DMPR-3.1.1.13-01",
     "DMPR-3.1.1.13-02", "DMPR-3.1.1.13-03", "DMPR-3.1.1.13-04", "DMPR-3.1.3-26", "DMPR-3.1.1.11-06",
 )  # fmt: skip
-def test_a_prepared_transaction_survives(desk: Desk, queue: Queue) -> None:
-    identifier = prepared_then_crashed(desk, queue)
-    (transaction,) = desk.core.queue_manager.transactions.values()
+def test_a_prepared_transaction_survives(harness: EngineHarness, queue: Queue) -> None:
+    identifier = prepared_then_crashed(harness, queue)
+    (transaction,) = harness.core.queue_manager.transactions.values()
     assert transaction.identifier == identifier
     assert transaction.single_phase is False
-    queue = desk.find()
+    queue = harness.find_queue()
     assert states(queue) == [LOCKED] * 3
     assert [
         (one.operation_type, one.position.message.body, one.target, one.dequeue_reason)
@@ -333,128 +334,134 @@ def test_a_prepared_transaction_survives(desk: Desk, queue: Queue) -> None:
         (OperationType.ENQUEUE, b"new", None, None),
     ]
     assert all(one.position.queue is queue for one in transaction.operations)
-    assert desk.core.messages.dequeue(desk.open(queue), timeout=0).message is None
-    assert desk.core.messages.peek(desk.open(queue), timeout=0).message is None
+    assert harness.core.messages.dequeue(harness.open(queue), timeout=0).message is None
+    assert harness.core.messages.peek(harness.open(queue), timeout=0).message is None
 
 
 @pytest.mark.requirement("DMPR-3.1.4.9-01")
-def test_recovery_commits_a_transaction_that_was_in_doubt(desk: Desk, queue: Queue) -> None:
-    identifier = prepared_then_crashed(desk, queue)
-    desk.core.transactions.dtc_reenlistment_commit(identifier)
-    desk.step()
-    desk.restart()
-    queue = desk.find()
+def test_recovery_commits_a_transaction_that_was_in_doubt(harness: EngineHarness, queue: Queue) -> None:
+    identifier = prepared_then_crashed(harness, queue)
+    harness.core.transactions.dtc_reenlistment_commit(identifier)
+    harness.run()
+    harness.restart()
+    queue = harness.find_queue()
     assert bodies(queue, AVAILABLE) == bodies(queue) == [b"new"]
     assert bodies(queue.subqueues["done"], AVAILABLE) == [b"moving"]
-    assert desk.core.transactions.in_doubt == []
+    assert harness.core.transactions.in_doubt == []
 
 
 @pytest.mark.requirement("DMPR-3.1.4.10-01")
-def test_recovery_aborts_a_transaction_that_was_in_doubt(desk: Desk, queue: Queue) -> None:
-    identifier = prepared_then_crashed(desk, queue)
-    desk.core.transactions.dtc_reenlistment_abort(identifier)
-    desk.step()
-    desk.restart()
-    queue = desk.find()
+def test_recovery_aborts_a_transaction_that_was_in_doubt(harness: EngineHarness, queue: Queue) -> None:
+    identifier = prepared_then_crashed(harness, queue)
+    harness.core.transactions.dtc_reenlistment_abort(identifier)
+    harness.run()
+    harness.restart()
+    queue = harness.find_queue()
     assert bodies(queue, AVAILABLE) == bodies(queue) == [b"old", b"moving"]
     assert bodies(queue.subqueues["done"]) == []
-    assert desk.core.transactions.in_doubt == []
+    assert harness.core.transactions.in_doubt == []
 
 
 @pytest.mark.requirement("DMPR-3.1.4.11-01")
-def test_a_coordinator_that_does_not_answer_is_reported(desk: Desk, queue: Queue) -> None:
-    prepared_then_crashed(desk, queue)
-    desk.core.transactions.dtc_reenlistment_timeout()
-    (report,) = desk.step()
+def test_a_coordinator_that_does_not_answer_is_reported(harness: EngineHarness, queue: Queue) -> None:
+    prepared_then_crashed(harness, queue)
+    harness.core.transactions.dtc_reenlistment_timeout()
+    (report,) = harness.run()
     assert isinstance(report, ErrorReport)
-    assert states(desk.find()) == [LOCKED] * 3  # nothing is decided
+    assert states(harness.find_queue()) == [LOCKED] * 3  # nothing is decided
 
 
 @pytest.mark.requirement("DMPR-3.1.3-26", "DMPR-3.1.1.11-11", "DMPR-3.1.4.5-02")
 @pytest.mark.parametrize("prepared", [True, False])
-def test_an_internal_transaction_is_aborted_by_a_restart(desk: Desk, queue: Queue, prepared: bool) -> None:
-    desk.put(queue, b"old", delivery_guarantee=RECOVERABLE)
-    transaction = desk.begin()
-    assert received(desk, queue, transaction) == b"old"
-    desk.put(queue, b"new", transaction)
+def test_an_internal_transaction_is_aborted_by_a_restart(
+    harness: EngineHarness, queue: Queue, prepared: bool
+) -> None:
+    harness.enqueue(queue, b"old", delivery_guarantee=RECOVERABLE)
+    transaction = harness.begin()
+    assert received(harness, queue, transaction) == b"old"
+    harness.enqueue(queue, b"new", transaction)
     if prepared:
-        desk.core.transactions.prepare(transaction.identifier)
-    desk.step()
-    desk.restart()
-    queue = desk.find()
+        harness.core.transactions.prepare(transaction.identifier)
+    harness.run()
+    harness.restart()
+    queue = harness.find_queue()
     assert bodies(queue) == [b"old"]
     assert states(queue) == [AVAILABLE]
-    assert desk.core.queue_manager.transactions == {}
+    assert harness.core.queue_manager.transactions == {}
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-04", "DMPR-3.1.1.11-06")
 @pytest.mark.parametrize("in_doubt", [True, False])
-def test_a_purge_that_waits_for_a_transaction_survives(desk: Desk, queue: Queue, in_doubt: bool) -> None:
-    desk.put(queue, b"old", delivery_guarantee=RECOVERABLE)
-    transaction = desk.begin()
-    assert received(desk, queue, transaction) == b"old"
+def test_a_purge_that_waits_for_a_transaction_survives(
+    harness: EngineHarness, queue: Queue, in_doubt: bool
+) -> None:
+    harness.enqueue(queue, b"old", delivery_guarantee=RECOVERABLE)
+    transaction = harness.begin()
+    assert received(harness, queue, transaction) == b"old"
     if in_doubt:
-        desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-    desk.core.messages.purge(queue)
-    desk.step()
-    desk.restart()
-    queue = desk.find()
+        harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    harness.core.messages.purge(queue)
+    harness.run()
+    harness.restart()
+    queue = harness.find_queue()
     assert states(queue) == ([PositionState.PURGE_PENDING] if in_doubt else [])
-    desk.core.transactions.dtc_reenlistment_abort(transaction.identifier)
-    desk.step()
+    harness.core.transactions.dtc_reenlistment_abort(transaction.identifier)
+    harness.run()
     assert states(queue) == []
-    assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
+    assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
 
 
 @pytest.mark.parametrize("end", ["commit", "abort", "moved"])
 def test_an_express_message_of_a_prepared_transaction_leaves_no_row_behind(
-    desk: Desk, queue: Queue, end: str
+    harness: EngineHarness, queue: Queue, end: str
 ) -> None:
-    position = desk.put(queue, b"old")
-    transaction = desk.begin()
+    position = harness.enqueue(queue, b"old")
+    transaction = harness.begin()
     if end == "moved":
-        desk.core.messages.move(position, desk.queue("private$\\orders;done"), transaction)
+        harness.core.messages.move(position, harness.queue("orders;done"), transaction)
     else:
-        assert received(desk, queue, transaction) == b"old"
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-    desk.step()
-    assert len(desk.rows(Table.MESSAGE)) == 1  # it has to survive until the coordinator decides
+        assert received(harness, queue, transaction) == b"old"
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    harness.run()
+    assert len(harness.rows(Table.MESSAGE)) == 1  # it has to survive until the coordinator decides
     if end == "abort":
-        desk.core.transactions.dtc_abort(transaction.identifier)
-        desk.step()
-        assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
+        harness.core.transactions.dtc_abort(transaction.identifier)
+        harness.run()
+        assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
         assert (bodies(queue), states(queue)) == ([b"old"], [AVAILABLE])
     else:
-        desk.core.transactions.dtc_commit(transaction.identifier)
+        harness.core.transactions.dtc_commit(transaction.identifier)
     place = queue.subqueues["done"] if end == "moved" else queue
     if end != "commit":
-        desk.core.messages.dequeue(desk.open(place), timeout=0)
-    desk.step()
-    assert desk.rows(Table.MESSAGE) == desk.rows(Table.PACKET) == {}
-    desk.restart()
-    assert bodies(desk.find()) == []
+        harness.core.messages.dequeue(harness.open(place), timeout=0)
+    harness.run()
+    assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
+    harness.restart()
+    assert bodies(harness.find_queue()) == []
 
 
-def test_a_transaction_in_doubt_whose_queue_is_deleted(desk: Desk, queue: Queue) -> None:
-    identifier = prepared_then_crashed(desk, queue)
-    desk.core.queues.delete(desk.find())
-    desk.step()
-    desk.restart()
-    assert desk.core.transactions.in_doubt == [identifier]
-    desk.core.transactions.dtc_commit(identifier)
-    assert replies(desk) == [(identifier, COMMITREQDONE)]
-    assert desk.rows(Table.MESSAGE) == desk.rows(Table.TRANSACTION) == {}
+def test_a_transaction_in_doubt_whose_queue_is_deleted(harness: EngineHarness, queue: Queue) -> None:
+    identifier = prepared_then_crashed(harness, queue)
+    harness.core.queues.delete(harness.find_queue())
+    harness.run()
+    harness.restart()
+    assert harness.core.transactions.in_doubt == [identifier]
+    harness.core.transactions.dtc_commit(identifier)
+    assert replies(harness) == [(identifier, COMMITREQDONE)]
+    assert harness.rows(Table.MESSAGE) == harness.rows(Table.TRANSACTION) == {}
 
 
-def test_a_message_in_doubt_that_has_expired_goes_when_it_is_decided(desk: Desk, queue: Queue) -> None:
-    transaction = desk.begin()
-    desk.put(queue, b"1", transaction, time_to_be_received=10)
-    desk.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-    desk.step()
-    desk.restart()
-    desk.advance(20_000)
-    assert states(desk.find()) == [LOCKED]
-    desk.core.transactions.dtc_reenlistment_commit(transaction.identifier)
-    desk.step()
-    assert states(desk.find()) == []
-    assert desk.rows(Table.MESSAGE) == {}
+def test_a_message_in_doubt_that_has_expired_goes_when_it_is_decided(
+    harness: EngineHarness, queue: Queue
+) -> None:
+    transaction = harness.begin()
+    harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
+    harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    harness.run()
+    harness.restart()
+    harness.advance(20_000)
+    assert states(harness.find_queue()) == [LOCKED]
+    harness.core.transactions.dtc_reenlistment_commit(transaction.identifier)
+    harness.run()
+    assert states(harness.find_queue()) == []
+    assert harness.rows(Table.MESSAGE) == {}

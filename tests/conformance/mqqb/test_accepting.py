@@ -9,7 +9,7 @@ import pytest
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import OTHER, OWN, THERE, THIRD, Desk
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, THIRD_ID, EngineHarness
 
 S = SessionState
 
@@ -18,15 +18,15 @@ S = SessionState
     "MQQB-3.1.5.10-01", "MQQB-3.1.5.10-02", "MQQB-3.1.1.1.1.2-01", "MQQB-3.1.3.2-19", "MQQB-3.1.2.1-02"
 )
 def test_a_connection_that_comes_in_begins_a_session() -> None:
-    desk = Desk()
-    peer = desk.ring()
+    harness = EngineHarness()
+    peer = harness.accept_connection()
     session = peer.session
     assert session.state is S.WAITING_EC_MSG
-    assert session.remote_address == THERE
-    assert desk.left(Timer.SESSION_INITIALIZATION, session.number) == 60_000
-    desk.advance(59_999)
+    assert session.remote_address == PEER_ADDRESS
+    assert harness.time_left(Timer.SESSION_INITIALIZATION, session.number) == 60_000
+    harness.advance(59_999)
     assert not peer.closed
-    desk.advance(1)
+    harness.advance(1)
     assert peer.closed, "who says nothing is cut off"
     assert session.state is S.CLOSED
     assert peer.packets == []
@@ -36,29 +36,29 @@ def test_a_connection_that_comes_in_begins_a_session() -> None:
     "MQQB-3.1.5.3-02", "MQQB-3.1.5.3.1-01", "MQQB-3.1.5.3.1-03", "MQQB-3.1.5.3.1-04", "MQQB-3.1.5.3.1-05",
     "MQQB-3.1.5.3.1-06", "MQQB-3.1.5.3.1-07", "MQQB-3.1.5.3.1-08", "MQQB-3.1.5.3.1-10", "MQQB-3.1.1.1.1.2-03",
 )  # fmt: skip
-@pytest.mark.parametrize("server", [OWN, UUID(int=0)])
+@pytest.mark.parametrize("server", [OWN_ID, UUID(int=0)])
 @pytest.mark.parametrize("system", [0x0310, 0x0210, 0x0110, 0x0010])
 def test_a_request_is_answered(server: UUID, system: int) -> None:
-    desk = Desk()
-    peer = desk.ring()
-    peer.send(peer.establish(client=THIRD, server=server, time_stamp=0xFEDC_BA98, operating_system=system))
+    harness = EngineHarness()
+    peer = harness.accept_connection()
+    peer.send(peer.establish(client=THIRD_ID, server=server, time_stamp=0xFEDC_BA98, operating_system=system))
     fields = h.establish_connection_header(
-        client=THIRD.bytes_le,
-        server=OWN.bytes_le,
+        client=THIRD_ID.bytes_le,
+        server=OWN_ID.bytes_le,
         time_stamp=0xFEDC_BA98,
         operating_system=system & 0x100 | 0x210,
     )
     assert peer.take() == [h.establish_connection(fields)]
-    assert peer.session.remote_guid == THIRD
+    assert peer.session.remote_guid == THIRD_ID
     assert peer.state is S.WAITING_CP_MSG
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.1-09", "MQQB-3.1.5.3.1-10", "MQQB-3.1.5.3.1-03")
 def test_a_request_for_another_is_refused_in_the_answer() -> None:
-    desk = Desk()
-    peer = desk.ring()
-    peer.send(peer.establish(server=THIRD))
-    fields = h.establish_connection_header(client=OTHER.bytes_le, server=OWN.bytes_le, time_stamp=77)
+    harness = EngineHarness()
+    peer = harness.accept_connection()
+    peer.send(peer.establish(server=THIRD_ID))
+    fields = h.establish_connection_header(client=PEER_ID.bytes_le, server=OWN_ID.bytes_le, time_stamp=77)
     assert peer.take() == [h.establish_connection(fields, internal=0x12)]
     assert peer.state is S.WAITING_CP_MSG
     assert not peer.closed
@@ -67,24 +67,24 @@ def test_a_request_for_another_is_refused_in_the_answer() -> None:
 @pytest.mark.requirement("MQQB-3.1.5.3.1-02", "MQQB-3.1.1.1.1.2-02")
 @pytest.mark.parametrize(("system", "closed"), [(0x0310, True), (0x0210, False)])
 def test_beyond_the_limit_who_has_not_pinged_is_refused(system: int, closed: bool) -> None:
-    desk = Desk(max_in_sessions=1)
-    first = desk.rung(client=THIRD)
-    peer = desk.ring()
+    harness = EngineHarness(max_in_sessions=1)
+    first = harness.accept_session(client=THIRD_ID)
+    peer = harness.accept_connection()
     peer.send(peer.establish(operating_system=system))
     assert peer.closed is closed
     assert len(peer.packets) == (not closed)
     assert not first.closed
     if closed:
-        assert peer.session.number not in desk.engine.sessions
+        assert peer.session.number not in harness.engine.sessions
 
 
 @pytest.mark.requirement(
     "MQQB-3.1.5.4-02", "MQQB-3.1.5.4.1-01", "MQQB-3.1.5.4.1-02", "MQQB-3.1.5.4.1-03", "MQQB-3.1.1.1.1.2-05"
 )
 def test_the_parameters_of_the_one_that_asks_are_taken_over() -> None:
-    desk = Desk(window_size=50)
-    desk.queue()
-    peer = desk.ring()
+    harness = EngineHarness(window_size=50)
+    harness.queue()
+    peer = harness.accept_connection()
     peer.send(peer.establish())
     peer.take()
     peer.send(peer.parameters(recoverable=1_480, ack=45_000, window=33))
@@ -94,8 +94,8 @@ def test_the_parameters_of_the_one_that_asks_are_taken_over() -> None:
     assert (session.received_window_size, session.ack_wait_timeout) == (33, 45_000)
     assert session.recoverable_ack_send_timeout == 1_480
     assert session.state is S.OPEN
-    assert desk.left(Timer.SESSION_INITIALIZATION, session.number) is None
-    desk.engine.session_timers.start_ack_wait(session)
-    assert desk.left(Timer.SESSION_ACK_WAIT, session.number) == 45_000
+    assert harness.time_left(Timer.SESSION_INITIALIZATION, session.number) is None
+    harness.engine.session_timers.start_ack_wait(session)
+    assert harness.time_left(Timer.SESSION_ACK_WAIT, session.number) == 45_000
     peer.send(peer.message())
     assert session.message_received_count == 1

@@ -15,35 +15,26 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import (
-    DIRECT,
-    OTHER,
-    OWN,
-    THERE,
-    THIRD,
-    Desk,
-    Peer,
-    base_flags,
-    internal_flags,
-    kind,
-)
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, THIRD_ID, EngineHarness
+from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.received_packets import ReceivedPacket
 
 S, Q, C = SessionState, OutgoingQueueState, ConnectionStatus
-PRIVATE = f"PRIVATE={OTHER}\\0000000a"
+PRIVATE = f"PRIVATE={PEER_ID}\\0000000a"
 ERROR = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
 
 
-def history(desk: Desk, name: str = DIRECT) -> list[ConnectionHistory]:
-    return list(desk.outgoing(name).connection_history)
+def history(harness: EngineHarness, name: str = PEER_QUEUE) -> list[ConnectionHistory]:
+    return list(harness.outgoing(name).connection_history)
 
 
-def retry_left(desk: Desk) -> int | None:
-    (session,) = desk.engine.sessions.values()
-    return desk.left(Timer.SESSION_RETRY_CONNECT, session.number)
+def retry_left(harness: EngineHarness) -> int | None:
+    (session,) = harness.engine.sessions.values()
+    return harness.time_left(Timer.SESSION_RETRY_CONNECT, session.number)
 
 
-def routed(*hops: UUID | str, **settings: Any) -> Desk:
-    return Desk(routes={OTHER: list(hops)}, **settings)
+def routed(*hops: UUID | str, **settings: Any) -> EngineHarness:
+    return EngineHarness(routes={PEER_ID: list(hops)}, **settings)
 
 
 # -- 3.1.5.2 and 3.1.5.2.1: Resolve Host Address -----------------------------------------------------------
@@ -51,98 +42,98 @@ def routed(*hops: UUID | str, **settings: Any) -> Desk:
 
 @pytest.mark.requirement("MQQB-3.1.5.2-01", "MQQB-3.1.5.2-02", "MQQB-3.1.1.1.1.1-01", "MQQB-3.1.5.2.1-07")
 def test_a_message_for_elsewhere_makes_a_session_step_by_step() -> None:
-    desk = Desk()
-    desk.open()
-    assert desk.news() == [], "nothing is done before there is a message"
-    desk.send()
-    (resolve,) = desk.news()
+    harness = EngineHarness()
+    harness.open_to_send()
+    assert harness.new_effects() == [], "nothing is done before there is a message"
+    harness.send()
+    (resolve,) = harness.new_effects()
     assert isinstance(resolve, Resolve)
-    assert resolve.host == THERE
-    desk.resolve(THERE)
-    (connect,) = desk.news()
+    assert resolve.host == PEER_ADDRESS
+    harness.resolve(PEER_ADDRESS)
+    (connect,) = harness.new_effects()
     assert isinstance(connect, Connect)
-    assert connect.address == THERE
-    peer = desk.connect()
-    (send,) = desk.news()
+    assert connect.address == PEER_ADDRESS
+    peer = harness.connect()
+    (send,) = harness.new_effects()
     assert isinstance(send, Send)
-    assert kind(send.data) == "EC"
+    assert ReceivedPacket(send.data).kind == "EstablishConnection"
     assert peer.state is S.WAITING_ECR_MSG
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-01", "MQQB-3.1.1.3.1-17")
 def test_the_session_serves_the_outgoing_queue_of_that_name() -> None:
-    desk = Desk()
-    desk.open(r"DIRECT=TCP:10.0.0.9\private$\other")
-    peer = desk.dial()
-    queue = desk.core.queue_manager.queues[desk.outgoing().number]
+    harness = EngineHarness()
+    harness.open_to_send(r"DIRECT=TCP:10.0.0.9\private$\other")
+    peer = harness.request_session()
+    queue = harness.core.queue_manager.queues[harness.outgoing().number]
     assert isinstance(queue, OutgoingQueue)
     assert queue.destination is not None
-    assert queue.destination.canonical == desk.outgoing().destination.canonical  # type: ignore[union-attr]
+    assert queue.destination.canonical == harness.outgoing().destination.canonical  # type: ignore[union-attr]
     assert [transfer.queue for transfer in peer.session.transfers] == [queue]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-02", "MQQB-3.1.5.2.1-03", "MQQB-3.1.5.2-03")
 def test_a_queue_whose_host_is_not_known_waits_for_validation() -> None:
-    desk = Desk()
-    name = f"PRIVATE={THIRD}\\0000000b"
-    desk.core.routing.get_destination_info = lambda _: None  # type: ignore[method-assign]
-    desk.send(name)
-    queue = desk.outgoing(name)
-    assert desk.of(Resolve) == []
+    harness = EngineHarness()
+    name = f"PRIVATE={THIRD_ID}\\0000000b"
+    harness.core.routing.get_destination_info = lambda _: None  # type: ignore[method-assign]
+    harness.send(to=name)
+    queue = harness.outgoing(name)
+    assert harness.effects_of(Resolve) == []
     assert queue.state is Q.NEED_VALIDATION
-    assert retry_left(desk) == 5_000
-    assert history(desk, name) == [ConnectionHistory(C.ROUTING_DATA_NOT_AVAILABLE, desk.utc, ERROR, ())]
+    assert retry_left(harness) == 5_000
+    assert history(harness, name) == [ConnectionHistory(C.ROUTING_DATA_NOT_AVAILABLE, harness.utc, ERROR, ())]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-02")
 def test_get_destination_info_is_asked_again_each_time() -> None:
-    desk = Desk(routes={OTHER: ["beta"]})
-    name, second = f"PRIVATE={THIRD}\\0000000b", f"PRIVATE={UUID(int=0xC4)}\\0000000c"
+    harness = EngineHarness(routes={PEER_ID: ["beta"]})
+    name, second = f"PRIVATE={THIRD_ID}\\0000000b", f"PRIVATE={UUID(int=0xC4)}\\0000000c"
     found: dict[UUID, UUID] = {}
 
     def read(name: Any) -> Any:
         host = found.get(name.guid)
         return None if host is None else type("Destination", (), {"host": "", "queue_manager": host})()
 
-    desk.core.routing.get_destination_info = read  # type: ignore[method-assign]
-    desk.send(name)
-    desk.send(second)
-    assert len(desk.engine.sessions) == 2, "two queues of unknown hosts need not lead to the same place"
-    found[THIRD] = OTHER
-    desk.advance(5_000)
-    assert [question.host for question in desk.of(Resolve)] == ["beta"]
-    assert desk.outgoing(second).state is Q.NEED_VALIDATION
-    desk.resolve(THERE)
-    desk.connect().accept(server=OTHER)
-    assert desk.outgoing(name).state is Q.CONNECTED
-    found[UUID(int=0xC4)] = OTHER
-    desk.advance(5_000)
-    assert desk.outgoing(second).state is Q.CONNECTED, "the session that leads there serves it too"
-    assert len(desk.engine.sessions) == 1
+    harness.core.routing.get_destination_info = read  # type: ignore[method-assign]
+    harness.send(to=name)
+    harness.send(to=second)
+    assert len(harness.engine.sessions) == 2, "two queues of unknown hosts need not lead to the same place"
+    found[THIRD_ID] = PEER_ID
+    harness.advance(5_000)
+    assert [question.host for question in harness.effects_of(Resolve)] == ["beta"]
+    assert harness.outgoing(second).state is Q.NEED_VALIDATION
+    harness.resolve(PEER_ADDRESS)
+    harness.connect().answer_handshake(server=PEER_ID)
+    assert harness.outgoing(name).state is Q.CONNECTED
+    found[UUID(int=0xC4)] = PEER_ID
+    harness.advance(5_000)
+    assert harness.outgoing(second).state is Q.CONNECTED, "the session that leads there serves it too"
+    assert len(harness.engine.sessions) == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-04", "MQQB-3.1.5.2.1-05")
 def test_without_next_hops_the_queue_waits_for_validation() -> None:
-    desk = Desk()
-    desk.send(PRIVATE)
-    assert desk.of(Resolve) == []
-    assert desk.outgoing(PRIVATE).state is Q.NEED_VALIDATION
-    assert retry_left(desk) == 5_000
-    desk.core.routing.routes = {OTHER: ["gate.example"]}
-    desk.advance(5_000)
-    assert desk.last(Resolve).host == "gate.example"
+    harness = EngineHarness()
+    harness.send(to=PRIVATE)
+    assert harness.effects_of(Resolve) == []
+    assert harness.outgoing(PRIVATE).state is Q.NEED_VALIDATION
+    assert retry_left(harness) == 5_000
+    harness.core.routing.routes = {PEER_ID: ["gate.example"]}
+    harness.advance(5_000)
+    assert harness.last_effect(Resolve).host == "gate.example"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-05", "MQQB-3.1.5.9-05")
 def test_a_queue_on_hold_neither_waits_for_validation_nor_retries() -> None:
-    desk = Desk()
-    queue = desk.outgoing(PRIVATE)
-    desk.core.queues.pause(queue)
-    desk.send(PRIVATE)
-    desk.advance(60_000)
+    harness = EngineHarness()
+    queue = harness.outgoing(PRIVATE)
+    harness.core.queues.pause(queue)
+    harness.send(to=PRIVATE)
+    harness.advance(60_000)
     assert queue.state is Q.ON_HOLD
-    assert desk.of(Resolve) == []
-    assert desk.left(Timer.SESSION_RETRY_CONNECT, 1) is None
+    assert harness.effects_of(Resolve) == []
+    assert harness.time_left(Timer.SESSION_RETRY_CONNECT, 1) is None
     assert len(queue.connection_history) == 0
 
 
@@ -152,72 +143,73 @@ def test_a_queue_on_hold_neither_waits_for_validation_nor_retries() -> None:
     "MQQB-3.1.1.3.1.3-03",
 )  # fmt: skip
 def test_every_address_of_every_next_hop_is_kept_in_order() -> None:
-    desk = Desk()
+    harness = EngineHarness()
     gates = {
-        OTHER: QueueManager(OTHER, computer_name="beta", qualified_computer_name="beta.example"),
-        THIRD: QueueManager(THIRD, computer_name="gamma", qualified_computer_name="gamma.example"),
+        PEER_ID: QueueManager(PEER_ID, computer_name="beta", qualified_computer_name="beta.example"),
+        THIRD_ID: QueueManager(THIRD_ID, computer_name="gamma", qualified_computer_name="gamma.example"),
     }
-    desk.core.routing.get_next_hops = lambda guid: list(gates.values()) if guid == OTHER else []  # type: ignore[method-assign]
-    queue = desk.outgoing(PRIVATE)
+    harness.core.routing.get_next_hops = lambda guid: list(gates.values()) if guid == PEER_ID else []  # type: ignore[method-assign]
+    queue = harness.outgoing(PRIVATE)
     queue.next_hops = ["IP=1.2.3.4"]
-    desk.send(PRIVATE)
-    questions = desk.of(Resolve)
+    harness.send(to=PRIVATE)
+    questions = harness.effects_of(Resolve)
     assert [question.host for question in questions] == ["beta.example", "gamma.example"]
-    desk.engine.resolved(questions[1].request, ["10.0.0.4"])
-    desk.take()
-    assert desk.of(Connect) == [], "the others are still being resolved"
-    desk.engine.resolved(questions[0].request, [THERE, "fd00::3"])
-    desk.take()
-    (session,) = desk.engine.sessions.values()
+    harness.engine.resolved(questions[1].request, ["10.0.0.4"])
+    harness.run()
+    assert harness.effects_of(Connect) == [], "the others are still being resolved"
+    harness.engine.resolved(questions[0].request, [PEER_ADDRESS, "fd00::3"])
+    harness.run()
+    (session,) = harness.engine.sessions.values()
     assert [(hop.host_name, hop.qm_guid, hop.address) for hop in session.hops] == [
-        ("beta.example", OTHER, THERE), ("beta.example", OTHER, "fd00::3"), ("gamma.example", THIRD,
-        "10.0.0.4"),
-    ]  # fmt: skip
+        ("beta.example", PEER_ID, PEER_ADDRESS),
+        ("beta.example", PEER_ID, "fd00::3"),
+        ("gamma.example", THIRD_ID, "10.0.0.4"),
+    ]
     assert queue.next_hops == ["IP=10.0.0.2", "IPv6=fd00::3", "IP=10.0.0.4"]
     assert session.hop == 0
     assert (session.remote_address, session.remote_host_name, session.remote_guid) == (
-        THERE,
+        PEER_ADDRESS,
         "beta.example",
-        OTHER,
+        PEER_ID,
     )
-    assert desk.of(Connect) == [Connect(session.connection or 0, THERE, "beta.example")]
+    assert harness.effects_of(Connect) == [Connect(session.connection or 0, PEER_ADDRESS, "beta.example")]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2-03")
 def test_a_name_without_addresses_is_a_failure_of_names() -> None:
-    desk = Desk()
-    desk.send()
-    desk.advance(2_000)
-    desk.resolve()
-    assert history(desk) == [ConnectionHistory(C.DNS_FAILURE, desk.utc, ERROR, ())]
-    assert retry_left(desk) == 5_000
-    desk.advance(5_000)
-    assert len(desk.of(Resolve)) == 2, "it is asked again"
+    harness = EngineHarness()
+    harness.send()
+    harness.advance(2_000)
+    harness.resolve()
+    assert history(harness) == [ConnectionHistory(C.DNS_FAILURE, harness.utc, ERROR, ())]
+    assert retry_left(harness) == 5_000
+    harness.advance(5_000)
+    assert len(harness.effects_of(Resolve)) == 2, "it is asked again"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2-03")
 @pytest.mark.parametrize("status", [C.SOCKET_CREATE_FAILURE, C.SOCKET_CONNECT_FAILURE, C.UNKNOWN_FAILURE])
 def test_a_connection_that_can_not_be_opened_is_written_down(status: ConnectionStatus) -> None:
-    desk = Desk()
-    desk.send()
-    desk.resolve(THERE)
-    desk.advance(3_000)
-    desk.engine.connect_failed(desk.last(Connect).connection, status)
-    assert history(desk) == [ConnectionHistory(status, desk.utc, ERROR, (THERE,))]
-    assert retry_left(desk) == 5_000
+    harness = EngineHarness()
+    harness.send()
+    harness.resolve(PEER_ADDRESS)
+    harness.advance(3_000)
+    harness.engine.connect_failed(harness.last_effect(Connect).connection, status)
+    assert history(harness) == [ConnectionHistory(status, harness.utc, ERROR, (PEER_ADDRESS,))]
+    assert retry_left(harness) == 5_000
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-09")
 def test_names_are_resolved_for_each_session_and_not_during_it() -> None:
-    desk = Desk()
-    peer = desk.dialled()
+    harness = EngineHarness()
+    peer = harness.open_session()
     peer.acknowledge()
-    desk.send(count=5)
-    desk.send(r"DIRECT=TCP:10.0.0.2\private$\more")
-    assert len(desk.of(Resolve)) == 1
-    peer.drop()
-    desk.advance(5_000)
-    assert len(desk.of(Resolve)) == 2
+    harness.send(count=5)
+    harness.send(to=r"DIRECT=TCP:10.0.0.2\private$\more")
+    assert len(harness.effects_of(Resolve)) == 1
+    peer.disconnect()
+    harness.advance(5_000)
+    assert len(harness.effects_of(Resolve)) == 2
 
 
 # -- 3.1.5.2.3: the request --------------------------------------------------------------------------------
@@ -228,57 +220,57 @@ def test_names_are_resolved_for_each_session_and_not_during_it() -> None:
 )
 @pytest.mark.parametrize("direct", [True, False])
 def test_the_request_byte_for_byte(direct: bool) -> None:
-    desk = Desk(routes={OTHER: ["beta"]}, now=0x1_2345_6789)
-    desk.knows(OTHER, "beta")
-    peer = desk.dial(DIRECT if direct else PRIVATE)
+    harness = EngineHarness(routes={PEER_ID: ["beta"]}, now=0x1_2345_6789)
+    harness.route_to(PEER_ID, "beta")
+    peer = harness.request_session(to=PEER_QUEUE if direct else PRIVATE)
     (request,) = peer.take()
-    server = bytes(16) if direct else OTHER.bytes_le
-    fields = h.establish_connection_header(client=OWN.bytes_le, server=server, time_stamp=0x2345_6789)
+    server = bytes(16) if direct else PEER_ID.bytes_le
+    fields = h.establish_connection_header(client=OWN_ID.bytes_le, server=server, time_stamp=0x2345_6789)
     assert request == h.establish_connection(fields)
-    assert base_flags(request) & h.IN
-    assert internal_flags(request) == 2
-    assert peer.connection == desk.last(Connect).connection
+    assert request.base_flags & h.IN
+    assert request.internal_flags == 2
+    assert peer.connection == harness.last_effect(Connect).connection
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-01", "MQQB-3.1.5.2.3-08", "MQQB-3.1.2.1-01", "MQQB-3.1.2.1-04")
 @pytest.mark.parametrize(("delay", "expected"), [(0, 60_000), (250, 60_500)])
 def test_the_initialization_timer_runs_from_the_request_to_the_parameters(delay: int, expected: int) -> None:
-    desk = Desk(round_trip_delay_ms=delay)
-    peer = desk.dial()
+    harness = EngineHarness(round_trip_delay_ms=delay)
+    peer = harness.request_session()
     timer = Timer.SESSION_INITIALIZATION, peer.session.number
-    assert desk.left(*timer) == expected
-    desk.advance(100)
-    peer.send(peer.establish(client=OWN, server=OTHER))
-    assert desk.left(*timer) == expected - 100, "it goes on until the parameters"
+    assert harness.time_left(*timer) == expected
+    harness.advance(100)
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
+    assert harness.time_left(*timer) == expected - 100, "it goes on until the parameters"
     peer.send(peer.parameters())
-    assert desk.left(*timer) is None
+    assert harness.time_left(*timer) is None
     peer.acknowledge()
-    desk.advance(100_000)
+    harness.advance(100_000)
     assert peer.state is S.OPEN
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-07", "MQQB-3.1.5.2.3-09")
 def test_the_request_changes_states_and_is_written_down() -> None:
-    desk = Desk()
-    desk.send()
-    desk.resolve(THERE)
-    desk.advance(4_000)
-    peer = desk.connect()
+    harness = EngineHarness()
+    harness.send()
+    harness.resolve(PEER_ADDRESS)
+    harness.advance(4_000)
+    peer = harness.connect()
     assert peer.state is S.WAITING_ECR_MSG
-    assert history(desk) == [ConnectionHistory(C.IN_PROCESS, desk.utc, 0, (THERE,))]
-    assert desk.outgoing().state is Q.WAITING
+    assert history(harness) == [ConnectionHistory(C.IN_PROCESS, harness.utc, 0, (PEER_ADDRESS,))]
+    assert harness.outgoing().state is Q.WAITING
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-09", "MQQB-3.1.5.4.2-04")
 def test_a_queue_on_hold_stays_so_while_its_session_opens() -> None:
-    desk = Desk()
-    desk.send()
-    desk.core.queues.pause(desk.outgoing())
-    desk.resolve(THERE)
-    peer = desk.connect()
-    assert desk.outgoing().state is Q.ON_HOLD
-    peer.accept()
-    assert desk.outgoing().state is Q.ON_HOLD
+    harness = EngineHarness()
+    harness.send()
+    harness.core.queues.pause(harness.outgoing())
+    harness.resolve(PEER_ADDRESS)
+    peer = harness.connect()
+    assert harness.outgoing().state is Q.ON_HOLD
+    peer.answer_handshake()
+    assert harness.outgoing().state is Q.ON_HOLD
     assert peer.state is S.OPEN
     assert peer.take() == [], "messages of a queue on hold are not sent"
 
@@ -290,18 +282,18 @@ def test_a_queue_on_hold_stays_so_while_its_session_opens() -> None:
     "MQQB-3.1.5.3-02", "MQQB-3.1.5.3.2-01", "MQQB-3.1.5.3.2-06", "MQQB-3.1.5.3.2-07", "MQQB-3.1.1.1.1.1-04"
 )
 def test_a_valid_response_is_answered_by_the_parameters() -> None:
-    desk = Desk(window_size=48, ack_wait_timeout_ms=21_000, round_trip_delay_ms=500)
-    desk.knows(OTHER, "beta")
-    peer = desk.dial(PRIVATE)
-    began = desk.now
+    harness = EngineHarness(window_size=48, ack_wait_timeout_ms=21_000, round_trip_delay_ms=500)
+    harness.route_to(PEER_ID, "beta")
+    peer = harness.request_session(to=PRIVATE)
+    began = harness.now
     peer.take()
-    desk.advance(1_000)
-    peer.send(peer.establish(client=OWN, server=OTHER, time_stamp=began))
+    harness.advance(1_000)
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID, time_stamp=began))
     fields = h.connection_parameters_header(recoverable_ack_timeout=8_000, ack_timeout=21_500, window=48)
     assert peer.take() == [h.connection_parameters(fields)]
     assert peer.state is S.WAITING_CPR_MSG
-    assert history(desk, PRIVATE)[1:] == [
-        ConnectionHistory(C.ESTABLISH_PACKET_RECEIVED, desk.utc, 0, (THERE,))
+    assert history(harness, PRIVATE)[1:] == [
+        ConnectionHistory(C.ESTABLISH_PACKET_RECEIVED, harness.utc, 0, (PEER_ADDRESS,))
     ]
 
 
@@ -311,35 +303,37 @@ def test_a_valid_response_is_answered_by_the_parameters() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"client": OTHER},
+        {"client": PEER_ID},
         {"client": UUID(int=0)},
-        {"server": THIRD},
+        {"server": THIRD_ID},
         {"server": UUID(int=0)},
         {"internal": 0x12},
     ],
     ids=str,
 )
 def test_an_invalid_response_closes_the_session(wrong: dict[str, Any]) -> None:
-    desk = Desk()
-    desk.knows(OTHER, "beta")
-    peer = desk.dial(PRIVATE)
+    harness = EngineHarness()
+    harness.route_to(PEER_ID, "beta")
+    peer = harness.request_session(to=PRIVATE)
     peer.take()
-    peer.send(peer.establish(**({"client": OWN, "server": OTHER} | wrong)), peer.parameters())
+    peer.send(peer.establish(**({"client": OWN_ID, "server": PEER_ID} | wrong)), peer.parameters())
     assert peer.closed
     assert peer.take() == [], "no ConnectionParameters packet is sent"
-    assert desk.outgoing(PRIVATE).state is Q.DISCONNECTED
-    assert history(desk, PRIVATE)[-1] == ConnectionHistory(C.CONNECTION_REFUSED, desk.utc, ERROR, (THERE,))
-    assert desk.of(Disconnect) == [Disconnect(peer.connection)]
+    assert harness.outgoing(PRIVATE).state is Q.DISCONNECTED
+    assert history(harness, PRIVATE)[-1] == ConnectionHistory(
+        C.CONNECTION_REFUSED, harness.utc, ERROR, (PEER_ADDRESS,)
+    )
+    assert harness.effects_of(Disconnect) == [Disconnect(peer.connection)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.2-02", "MQQB-3.1.1.3.1-02")
 def test_by_a_direct_name_any_queue_manager_may_answer() -> None:
-    desk = Desk()
-    peer = desk.dial()
+    harness = EngineHarness()
+    peer = harness.request_session()
     peer.take()
-    peer.send(peer.establish(client=OWN, server=THIRD))
+    peer.send(peer.establish(client=OWN_ID, server=THIRD_ID))
     assert peer.state is S.WAITING_CPR_MSG
-    assert peer.session.remote_guid == THIRD
+    assert peer.session.remote_guid == THIRD_ID
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.2-05", "MQQB-3.1.1.3.1-25", "MQQB-3.1.3.2-15")
@@ -357,12 +351,12 @@ def test_by_a_direct_name_any_queue_manager_may_answer() -> None:
     ],
 )
 def test_the_time_of_acknowledgements_is_eight_round_trips_within_limits(took: int, expected: int) -> None:
-    desk = Desk(now=0xFFFF_FFF0)  # milliseconds wrap on the wire
-    peer = desk.dial()
+    harness = EngineHarness(now=0xFFFF_FFF0)  # milliseconds wrap on the wire
+    peer = harness.request_session()
     assert peer.session.recoverable_ack_send_timeout == 0xFFFF_FFFF
     (request,) = peer.take()
-    desk.advance(took)
-    peer.send(peer.establish(client=OWN, server=OTHER, time_stamp=int.from_bytes(request[52:56], "little")))
+    harness.advance(took)
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID, time_stamp=request.TimeStamp))
     assert peer.session.recoverable_ack_send_timeout == expected
     assert struct.unpack_from("<L", peer.packets[0], 20) == (expected,)
 
@@ -370,21 +364,21 @@ def test_the_time_of_acknowledgements_is_eight_round_trips_within_limits(took: i
 @pytest.mark.requirement("MQQB-3.1.5.3-01")
 @pytest.mark.parametrize("state", ["WAITING_CPR_MSG", "WAITING_CP_MSG", "OPEN, asked", "OPEN, asking"])
 def test_an_establish_connection_packet_out_of_place_closes_the_session(state: str) -> None:
-    desk = Desk()
+    harness = EngineHarness()
     match state:
         case "WAITING_CPR_MSG":
-            peer = desk.dial()
-            peer.send(peer.establish(client=OWN, server=OTHER))
+            peer = harness.request_session()
+            peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
         case "WAITING_CP_MSG":
-            peer = desk.ring()
+            peer = harness.accept_connection()
             peer.send(peer.establish())
         case "OPEN, asked":
-            peer = desk.rung()
+            peer = harness.accept_session()
         case _:
-            peer = desk.dialled()
+            peer = harness.open_session()
     assert peer.state.value == state.partition(",")[0]
     peer.take()
-    peer.send(peer.establish(client=OWN, server=OTHER))
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
     assert peer.closed
     assert peer.take() == []
 
@@ -395,8 +389,12 @@ def test_an_establish_connection_packet_out_of_place_closes_the_session(state: s
 @pytest.mark.requirement("MQQB-3.1.5.4-01")
 @pytest.mark.parametrize("state", ["WAITING_EC_MSG", "WAITING_ECR_MSG", "OPEN"])
 def test_parameters_out_of_place_close_the_session(state: str) -> None:
-    desk = Desk()
-    peer = {"WAITING_EC_MSG": desk.ring, "WAITING_ECR_MSG": desk.dial, "OPEN": desk.rung}[state]()
+    harness = EngineHarness()
+    peer = {
+        "WAITING_EC_MSG": harness.accept_connection,
+        "WAITING_ECR_MSG": harness.request_session,
+        "OPEN": harness.accept_session,
+    }[state]()
     assert peer.state.value == state
     peer.take()
     peer.send(peer.parameters())
@@ -407,12 +405,12 @@ def test_parameters_out_of_place_close_the_session(state: str) -> None:
 @pytest.mark.requirement("MQQB-3.1.5.4-03")
 @pytest.mark.parametrize("side", ["asking", "asked"])
 def test_parameters_that_refuse_close_the_session(side: str) -> None:
-    desk = Desk()
+    harness = EngineHarness()
     if side == "asking":
-        peer = desk.dial()
-        peer.send(peer.establish(client=OWN, server=OTHER))
+        peer = harness.request_session()
+        peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
     else:
-        peer = desk.ring()
+        peer = harness.accept_connection()
         peer.send(peer.establish())
     peer.take()
     peer.send(peer.parameters(internal=0x13))
@@ -425,39 +423,39 @@ def test_parameters_that_refuse_close_the_session(side: str) -> None:
     "MQQB-3.1.1.1.1.1-06", "MQQB-3.1.1.3.1-20",
 )  # fmt: skip
 def test_the_parameters_of_the_answer_open_the_session() -> None:
-    desk = Desk()
-    peer = desk.dial(addresses=("10.0.0.7", THERE, "10.0.0.8"))
-    peer.drop()
-    desk.advance(5_000)
-    peer = desk.connect()
-    assert desk.outgoing().next_hops == ["IP=10.0.0.7", "IP=10.0.0.2", "IP=10.0.0.8"]
-    peer.send(peer.establish(client=OWN, server=OTHER))
-    desk.advance(2_000)
+    harness = EngineHarness()
+    peer = harness.request_session(addresses=("10.0.0.7", PEER_ADDRESS, "10.0.0.8"))
+    peer.disconnect()
+    harness.advance(5_000)
+    peer = harness.connect()
+    assert harness.outgoing().next_hops == ["IP=10.0.0.7", "IP=10.0.0.2", "IP=10.0.0.8"]
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
+    harness.advance(2_000)
     peer.take()
     peer.send(peer.parameters(window=31, ack=40_000, recoverable=9_000))
     assert peer.state is S.OPEN
     assert peer.session.received_window_size == 31
     assert peer.session.ack_wait_timeout == 20_000, "the side that asks keeps its own"
     assert peer.session.recoverable_ack_send_timeout != 9_000
-    assert desk.outgoing().next_hops == ["IP=10.0.0.2"]
-    assert desk.outgoing().state is Q.CONNECTED
-    assert history(desk)[-1] == ConnectionHistory(C.ESTABLISHED, desk.utc, 0, (THERE,))
-    assert desk.left(Timer.SESSION_INITIALIZATION, peer.session.number) is None
-    assert peer.kinds() == "UM", "what waited is sent"
+    assert harness.outgoing().next_hops == ["IP=10.0.0.2"]
+    assert harness.outgoing().state is Q.CONNECTED
+    assert history(harness)[-1] == ConnectionHistory(C.ESTABLISHED, harness.utc, 0, (PEER_ADDRESS,))
+    assert harness.time_left(Timer.SESSION_INITIALIZATION, peer.session.number) is None
+    assert peer.kinds() == ["UserMessage"], "what waited is sent"
 
 
 def test_pings_are_not_sent_unless_they_are_wanted() -> None:
-    desk = Desk()
-    desk.dialled()
-    assert desk.of(SendDatagram) == []
+    harness = EngineHarness()
+    harness.open_session()
+    assert harness.effects_of(SendDatagram) == []
 
 
 def test_a_peer_without_a_connection_is_not_heard() -> None:
-    desk = Desk()
-    peer = Peer(desk, 99)
-    desk.engine.received(99, peer.message())
-    desk.engine.connected(99)
-    desk.engine.disconnected(99)
-    desk.engine.connect_failed(99, C.UNKNOWN_FAILURE)
-    desk.engine.resolved(99, [THERE])
-    assert desk.news() == []
+    harness = EngineHarness()
+    peer = HandwrittenPeer(harness, 99, PEER_ID)
+    harness.engine.received(99, peer.message())
+    harness.engine.connected(99)
+    harness.engine.disconnected(99)
+    harness.engine.connect_failed(99, C.UNKNOWN_FAILURE)
+    harness.engine.resolved(99, [PEER_ADDRESS])
+    assert harness.new_effects() == []

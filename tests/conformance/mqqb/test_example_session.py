@@ -13,14 +13,15 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.qm.model.effects import Connect, Resolve, Send
+from msmqwire.qm.model.effects import Connect, Resolve, Send, SendDatagram
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, SenderIdentifierType
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import Desk, kind
+from tests.support.engine_harness import EngineHarness
 from tests.support.paths import VECTORS
+from tests.support.received_packets import ReceivedPacket
 
 CLIENT, SERVER = UUID(bytes_le=h.CLIENT), UUID(bytes_le=h.SERVER)
 NAME: Final = r"DIRECT=OS:a04bm02\q"
@@ -95,18 +96,18 @@ class Session:
         self.frames: dict[int, bytes] = {}
         common = {"ack_wait_timeout_ms": 120_000, "server_class": True}
         began = TIME_STAMP - (ROUND_TRIP if ping else 0)
-        self.client = client = Desk(
-            identifier=CLIENT, name="client", now=began, utc=SENT, ping=ping, **common
+        self.client = client = EngineHarness(
+            identifier=CLIENT, computer_name="client", now=began, utc=SENT, ping=ping, **common
         )
-        self.server = server = Desk(
-            identifier=SERVER, name="a04bm02", address="10.0.0.2", now=5_000, utc=SENT, **common
+        self.server = server = EngineHarness(
+            identifier=SERVER, computer_name="a04bm02", addresses=["10.0.0.2"], now=5_000, utc=SENT, **common
         )
         client.engine.pings.cookie = 3
         client.core.identity._ordinal = client.core.identity._reserved_until = 2_285
         self.queue = self._queue()
         client.send(
-            NAME,
-            body="a".encode("utf-16-le") * 1000,
+            "a".encode("utf-16-le") * 1000,
+            to=NAME,
             body_type=8,
             label="mqsender label",
             acknowledgements_requested=AcknowledgementsRequested(0x0F),
@@ -115,11 +116,11 @@ class Session:
             hash_algorithm=0x8004,
             encryption_algorithm=0x6801,
         )
-        assert client.last(Resolve).host == "a04bm02"
+        assert client.last_effect(Resolve).host == "a04bm02"
         client.resolve("10.0.0.2")
         if ping:
             self._ping()
-        self.to_server = client.last(Connect).connection
+        self.to_server = client.last_effect(Connect).connection
         client.engine.connected(self.to_server)
         self.to_client = server.engine.next_connection()
         server.engine.accepted(self.to_client, "10.0.0.1")
@@ -141,27 +142,27 @@ class Session:
         return queue
 
     def _ping(self) -> None:
-        self.client.take()
-        self.frames[1] = self.client.datagrams()[-1].data
+        self.client.run()
+        self.frames[1] = self.client.effects_of(SendDatagram)[-1].data
         self.server.engine.datagram(self.frames[1], "10.0.0.1", 4057, request=True)
-        self.server.take()
-        answer = self.server.datagrams()[-1]
+        self.server.run()
+        answer = self.server.effects_of(SendDatagram)[-1]
         assert answer.port == 4057
         self.frames[2] = answer.data
         self.client.advance(ROUND_TRIP)
         self.client.engine.datagram(answer.data, "10.0.0.2", 3527, request=False)
-        self.client.take()
+        self.client.run()
 
     def _carry(self, frame: int, delay: int) -> None:
         """The next packet, one way or the other; both clocks go on."""
         by_client = frame in (3, 5, 7)
         source, sink = (self.client, self.server) if by_client else (self.server, self.client)
-        source.take()
-        self.frames[frame] = packet = source.of(Send)[-1].data
+        source.run()
+        self.frames[frame] = packet = source.effects_of(Send)[-1].data
         self.client.advance(delay)
         self.server.advance(delay)
         sink.engine.received(self.to_client if by_client else self.to_server, packet)
-        sink.take()
+        sink.run()
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +172,12 @@ def played() -> Session:
 
 def test_the_kinds_and_directions(played: Session) -> None:
     assert list(played.frames) == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert [kind(played.frames[frame]) for frame in range(3, 9)] == ["EC", "EC", "CP", "CP", "UM", "SA"]
-    assert [kind(captured(frame)) for frame in range(3, 9)] == ["EC", "EC", "CP", "CP", "UM", "SA"]
+    kinds = [
+        "EstablishConnection", "EstablishConnection", "ConnectionParameters", "ConnectionParameters",
+        "UserMessage", "SessionAck",
+    ]  # fmt: skip
+    assert [ReceivedPacket(played.frames[frame]).kind for frame in range(3, 9)] == kinds
+    assert [ReceivedPacket(captured(frame)).kind for frame in range(3, 9)] == kinds
 
 
 def test_frame_1_the_ping_request(played: Session) -> None:
@@ -241,31 +246,33 @@ def test_the_message_has_arrived_and_left(played: Session) -> None:
     assert position.message.label == "mqsender label"
     assert len(played.client.outgoing(NAME).positions) == 0
     states = [
-        session.state for desk in (played.client, played.server) for session in desk.engine.sessions.values()
+        session.state
+        for harness in (played.client, played.server)
+        for session in harness.engine.sessions.values()
     ]
     assert states == [SessionState.OPEN] * 2
 
 
 def test_the_captured_client_is_served_as_it_was() -> None:
     """The server's side with the very bytes of frames 1, 3, 5 and 7 as they were captured."""
-    desk = Desk(identifier=SERVER, name="a04bm02", utc=SENT)
+    harness = EngineHarness(identifier=SERVER, computer_name="a04bm02", utc=SENT)
     wanted = Queue(NULL_GUID)
-    desk.core.queues.set_defaults(wanted)
+    harness.core.queues.set_defaults(wanted)
     wanted.pathname = "a04bm02\\q"
-    status, queue = desk.core.queues.create(wanted, skip_directory=True)
+    status, queue = harness.core.queues.create(wanted, skip_directory=True)
     assert status == 0
     assert queue is not None
-    desk.engine.datagram(captured(1), "10.0.0.1", 4057, request=True)
-    desk.take()
-    assert differences(desk.datagrams()[-1].data, 2, PING) == {"Flags": ("0100", "95b2")}
-    peer = desk.ring()
+    harness.engine.datagram(captured(1), "10.0.0.1", 4057, request=True)
+    harness.run()
+    assert differences(harness.effects_of(SendDatagram)[-1].data, 2, PING) == {"Flags": ("0100", "95b2")}
+    peer = harness.accept_connection()
     peer.send(captured(3))
     answer, theirs = peer.take()[0], captured(3)
     assert answer[2:] == theirs[2:], "the identifiers and the time stamp come back"
     peer.send(captured(5))
     assert peer.take()[0][2:] == captured(6)[2:]
     peer.send(captured(7))
-    desk.advance(60_000)
+    harness.advance(60_000)
     assert [packet[2:] for packet in peer.take()] == [captured(8)[2:]]
     assert len(queue.positions) == 1
     assert peer.state is SessionState.OPEN

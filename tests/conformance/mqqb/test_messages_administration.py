@@ -12,27 +12,14 @@ from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, 
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade
-from tests.support.message_desk import (
-    HERE,
-    JN,
-    JP,
-    NA,
-    NR,
-    PA,
-    PEER_ADDRESS,
-    PR,
-    THERE,
-    Desk,
-    acks,
-    bodies,
-    direct,
-    messages,
-)
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness, harness_with_peer
+from tests.support.handwritten_peer import JN, JP, NA, NR, PA, PR, direct
+from tests.support.queue_contents import bodies, message_classes, messages
 
 ADMIN = direct("adm")
 INSECURE = {0x8000, 0x8004, 0x8006, 0x8007, 0x800B}
 OTHERS = {0x0002, 0x4000, 0x8001, 0x8002, 0x8003, 0x8005, 0x8009, 0x800A, 0xC000, 0xC001, 0xC002, 0xC004}
-PRIVATE = {"destination": (3, handmade.private_id(5)), "address": HERE.bytes_le}
+PRIVATE = {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_le}
 
 
 # --- 3.1.5.8.10, 3.1.5.11 ---
@@ -42,37 +29,37 @@ PRIVATE = {"destination": (3, handmade.private_id(5)), "address": HERE.bytes_le}
 @pytest.mark.parametrize("how", [{"destination": direct()}, PRIVATE], ids=["zero", "own"])
 @pytest.mark.parametrize("asked", [PA, PA | NA, NA | PR | NR, 0])
 def test_an_arrival_is_acknowledged(how, asked):
-    desk = Desk()
-    queue, admin, peer = desk.queue(), desk.queue("adm"), desk.peer()
+    harness = harness_with_peer()
+    queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     put = []
 
     class Watcher:
         def message_position_available(self, queue, position):
             put.append(queue)
 
-    desk.core.context.subscribers.append(Watcher())
-    peer.send(b"m", acks=asked, admin=ADMIN, **how)
-    assert acks(admin) == ([0x0002] if asked & PA else [])
+    harness.core.context.subscribers.append(Watcher())
+    peer.send_message(b"m", acks=asked, admin=ADMIN, **how)
+    assert message_classes(admin) == ([0x0002] if asked & PA else [])
     assert put == ([queue, admin] if asked & PA else [queue])  # after it was put into its queue
 
 
 @pytest.mark.requirement("MQQB-3.1.5.11-01", "MQQB-3.1.5.11-02")
 @pytest.mark.parametrize("message_class", sorted(INSECURE | OTHERS))
 def test_an_acknowledgement_that_comes_is_put_into_the_administration_queue(message_class):
-    desk = Desk()
-    admin, peer = desk.queue("adm"), desk.peer()
-    peer.send(b"told", destination=ADMIN, message_class=message_class)
+    harness = harness_with_peer()
+    admin, peer = harness.queue("adm"), harness.accept_session()
+    peer.send_message(b"told", destination=ADMIN, message_class=message_class)
     assert [(one.message_class, one.body) for one in messages(admin)] == [(message_class, b"told")]
 
 
 def test_between_two_of_them_the_acknowledgement_comes_back():
     """The same with what a queue manager itself sends for an arrival."""
-    desk = Desk()
-    desk.queue()
-    peer = desk.peer()
-    number = peer.send(acks=PA, admin=direct("adm", PEER_ADDRESS))
-    (ack,) = desk.called[0].take("UserMessage")
-    assert ack.MessagePropertiesHeader.CorrelationID == handmade.objectid(THERE.bytes_le, number)
+    harness = harness_with_peer()
+    harness.queue()
+    peer = harness.accept_session()
+    number = peer.send_message(acks=PA, admin=direct("adm", PEER_ADDRESS))
+    (ack,) = harness.called[0].take("UserMessage")
+    assert ack.CorrelationID == handmade.objectid(PEER_ID.bytes_le, number)
 
 
 # --- 3.1.7.2 ---
@@ -85,16 +72,16 @@ ALL_REASONS = {
 }
 
 
-def leave(desk: Desk, queue: object, how: str) -> None:
+def leave(harness: EngineHarness, queue: object, how: str) -> None:
     if how == "received":
-        desk.receive(queue)
+        harness.receive(queue)
     elif how == "expires":
-        desk.passes(60_000)
+        harness.advance(60_000)
     elif how == "purged":
-        desk.core.messages.purge(queue)
+        harness.core.messages.purge(queue)
     else:
-        desk.core.queues.delete(queue)
-    desk.run()
+        harness.core.queues.delete(queue)
+    harness.run()
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2-01", "MQQB-3.1.7.2.1-01", "MQQB-3.1.7.2.1-02", "MQQB-3.1.7.2.1-03")
@@ -108,36 +95,36 @@ def leave(desk: Desk, queue: object, how: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("how", ALL_REASONS)
 def test_whoever_asked_is_told_how_a_message_left(asked, positive, negative, how):
-    desk = Desk()
-    queue, admin, peer = desk.queue(), desk.queue("adm"), desk.peer()
-    number = peer.send(acks=asked & ~PA, admin=ADMIN, receive=60)
-    leave(desk, queue, how)
+    harness = harness_with_peer()
+    queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
+    number = peer.send_message(acks=asked & ~PA, admin=ADMIN, time_to_be_received=60)
+    leave(harness, queue, how)
     wanted = positive if how == "received" else negative
-    assert acks(admin) == ([ALL_REASONS[how]] if wanted else [])
-    assert all(one.correlation_identifier == bytes(ObjectId(THERE, number)) for one in messages(admin))
+    assert message_classes(admin) == ([ALL_REASONS[how]] if wanted else [])
+    assert all(one.correlation_identifier == bytes(ObjectId(PEER_ID, number)) for one in messages(admin))
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2.1-03", "MQQB-3.1.7.2.2-02")
 def test_a_message_that_its_reader_rejects():
-    desk = Desk()
-    queue, admin, peer = desk.queue(transactional=True), desk.queue("adm"), desk.peer()
-    peer.send(tx=(1, 0), acks=NR, admin=ADMIN, flags=JN)
+    harness = harness_with_peer()
+    queue, admin, peer = harness.queue(transactional=True), harness.queue("adm"), harness.accept_session()
+    peer.send_message(tx=(1, 0), acks=NR, admin=ADMIN, flags=JN)
     (position,) = queue.positions
-    desk.core.messages.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED)
-    desk.run()
+    harness.core.messages.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED)
+    harness.run()
     (final,) = peer.take("FinalAck")
-    assert acks(admin) == [0xC004]
-    assert final.MessagePropertiesHeader.MessageClass == 0xC004
+    assert message_classes(admin) == [0xC004]
+    assert final.MessageClass == 0xC004
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2.1-04", "MQQB-3.1.7.15-16")
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.parametrize("how", ["received", "purged"])
 def test_an_acknowledgement_is_as_recoverable_as_its_message(recoverable, how):
-    desk = Desk()
-    queue, admin, peer = desk.queue(), desk.queue("adm"), desk.peer()
-    peer.send(acks=PA | PR | NR, admin=ADMIN, recoverable=recoverable)
-    leave(desk, queue, how)
+    harness = harness_with_peer()
+    queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
+    peer.send_message(acks=PA | PR | NR, admin=ADMIN, recoverable=recoverable)
+    leave(harness, queue, how)
     assert [one.recoverable for one in messages(admin)] == [recoverable, recoverable]
 
 
@@ -146,27 +133,27 @@ def test_an_acknowledgement_is_as_recoverable_as_its_message(recoverable, how):
 @pytest.mark.parametrize(("flags", "final"), [(JP, True), (JN, True), (JP | JN, True), (0, False)])
 @pytest.mark.parametrize("tx", [None, (1, 0)])
 def test_a_final_acknowledgement_tells_how_a_message_left(how, flags, final, tx):
-    desk = Desk()
-    queue, peer = desk.queue(transactional=tx is not None), desk.peer()
-    peer.send(tx=tx, flags=flags, receive=60)
-    leave(desk, queue, how)
-    finals = [packet.MessagePropertiesHeader.MessageClass for packet in peer.take("FinalAck")]
+    harness = harness_with_peer()
+    queue, peer = harness.queue(transactional=tx is not None), harness.accept_session()
+    peer.send_message(tx=tx, flags=flags, time_to_be_received=60)
+    leave(harness, queue, how)
+    finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([ALL_REASONS[how]] if final and tx else [])
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2.2-01", "DMPR-3.1.1.12-72")
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(wanted):
-    desk = Desk()
-    queue, peer = desk.queue(transactional=True), desk.peer()
+    harness = harness_with_peer()
+    queue, peer = harness.queue(transactional=True), harness.accept_session()
     header = handmade.transaction_header(flags=0x02 if wanted else 0)  # FA
     user = handmade.user_header(
-        source=THERE.bytes_le, flags=handmade.MP | 0x20, destination=direct(), sent_time=desk.utc
+        source=PEER_ID.bytes_le, flags=handmade.MP | 0x20, destination=direct(), sent_time=harness.utc
     )
-    peer.sent, peer.recoverable = 1, 1
-    peer.put(handmade.user_message(user=user, transaction=header, flags=0))
-    assert desk.receive(queue) == b""
-    finals = [packet.MessagePropertiesHeader.MessageClass for packet in peer.take("FinalAck")]
+    peer.sent, peer.recoverable_sent = 1, 1
+    peer.send(handmade.user_message(user=user, transaction=header, flags=0))
+    assert harness.receive(queue) == b""
+    finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([0x4000] if wanted else [])
 
 
@@ -175,11 +162,11 @@ def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(wante
 
 @pytest.mark.requirement("MQQB-3.1.7.15-02", "DMPR-3.1.1.12-30")
 def test_without_an_administration_queue_nothing_is_sent():
-    desk = Desk()
-    queue, peer = desk.queue(), desk.peer()
-    peer.send(acks=PA | PR)
-    assert desk.receive(queue) == b"x"
-    assert desk.called == []
+    harness = harness_with_peer()
+    queue, peer = harness.queue(), harness.accept_session()
+    peer.send_message(acks=PA | PR)
+    assert harness.receive(queue) == b"x"
+    assert harness.called == []
     assert peer.kinds() == []
 
 
@@ -187,16 +174,16 @@ def test_without_an_administration_queue_nothing_is_sent():
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("message_class", sorted(INSECURE | OTHERS))
 def test_the_classes_that_are_sent(insecure, message_class):
-    desk = Desk(settings=Settings(send_insecure_nacks=insecure))
-    admin = desk.queue("adm")
+    harness = harness_with_peer(settings=Settings(send_insecure_nacks=insecure))
+    admin = harness.queue("adm")
     message = Message(
         body=b"m",
-        identifier=ObjectId(THERE, 5),
+        identifier=ObjectId(PEER_ID, 5),
         administration=parse_format_name("DIRECT=OS:here\\private$\\adm"),
     )
-    desk.core.system_messages.acknowledge(message, message_class)
+    harness.core.system_messages.acknowledge(message, message_class)
     sent = insecure or message_class not in INSECURE
-    assert acks(admin) == ([message_class] if sent else [])
+    assert message_classes(admin) == ([message_class] if sent else [])
 
 
 @pytest.mark.requirement("MQQB-3.1.7.15-01", "MQQB-3.1.7.15-05", "MQQB-3.1.7.15-11", "MQQB-3.1.7.15-12")
@@ -206,20 +193,20 @@ def test_the_classes_that_are_sent(insecure, message_class):
     [(0x0002, 0, b""), (0x4000, 0, b""), (0x8002, 0, b"told"), (0xC001, 0, b"told"), (0xC001, 3, b"")],
 )
 def test_what_an_acknowledgement_is(message_class, privacy, body):
-    desk = Desk()
-    admin = desk.queue("adm")
+    harness = harness_with_peer()
+    admin = harness.queue("adm")
     destination = parse_format_name("DIRECT=TCP:10.0.0.7\\private$\\q")
     message = Message(
-        body=b"told", identifier=ObjectId(THERE, 5), destination=destination, privacy_level=privacy,
+        body=b"told", identifier=ObjectId(PEER_ID, 5), destination=destination, privacy_level=privacy,
         administration=parse_format_name("DIRECT=OS:here\\private$\\adm"), positive_journaling_requested=True,
         negative_journaling_requested=True, time_to_reach_queue=5, time_to_be_received=5,
         acknowledgements_requested=AcknowledgementsRequested(15),
         delivery_guarantee=DeliveryGuarantee.RECOVERABLE,
     )  # fmt: skip
-    desk.core.system_messages.acknowledge(message, message_class)
+    harness.core.system_messages.acknowledge(message, message_class)
     (ack,) = messages(admin)
     assert (ack.message_class, ack.body) == (message_class, body)
-    assert ack.correlation_identifier == handmade.objectid(THERE.bytes_le, 5)
+    assert ack.correlation_identifier == handmade.objectid(PEER_ID.bytes_le, 5)
     assert ack.response == destination
     assert (ack.time_to_reach_queue, ack.time_to_be_received) == (INFINITE, INFINITE)
     assert not ack.positive_journaling_requested
@@ -228,7 +215,7 @@ def test_what_an_acknowledgement_is(message_class, privacy, body):
     assert not ack.privacy_level
     assert not ack.authentication_level
     assert ack.recoverable
-    assert ack.source_machine_identifier == HERE
+    assert ack.source_machine_identifier == OWN_ID
     assert ack.administration is None
 
 
@@ -243,40 +230,42 @@ OTHER = UUID(int=0x88)
 @pytest.mark.parametrize(
     ("admin", "name"),
     [
-        row("MQQB-3.1.7.15-06", (2, handmade.private_id(0x1F)), f"PRIVATE={THERE}\\0000001f"),
-        row("MQQB-3.1.7.15-07", (3, handmade.private_id(0x1F)), f"PRIVATE={HERE}\\0000001f"),
+        row("MQQB-3.1.7.15-06", (2, handmade.private_id(0x1F)), f"PRIVATE={PEER_ID}\\0000001f"),
+        row("MQQB-3.1.7.15-07", (3, handmade.private_id(0x1F)), f"PRIVATE={OWN_ID}\\0000001f"),
         row("MQQB-3.1.7.15-08", (5, QUEUE.bytes_le), f"PUBLIC={QUEUE}"),
         row("MQQB-3.1.7.15-09", (6, handmade.private_name(OTHER.bytes_le, 31)), f"PRIVATE={OTHER}\\0000001f"),
         row("MQQB-3.1.7.15-10", direct("adm", "10.0.0.7"), "DIRECT=TCP:10.0.0.7\\PRIVATE$\\adm"),
     ],
 )  # fmt: skip
 def test_where_an_acknowledgement_goes(admin, name, monkeypatch):
-    desk = Desk()
-    desk.queue()
+    harness = harness_with_peer()
+    harness.queue()
     asked = []
-    opened = desk.core.queues.open
+    opened = harness.core.queues.open
 
     def watch(format_name, access_type, *more):
         asked.append((format_name.canonical, access_type.value, *more))
         return opened(format_name, access_type, *more)
 
-    monkeypatch.setattr(desk.core.queues, "open", watch)
-    desk.peer().send(acks=PA, admin=admin, **PRIVATE)
+    monkeypatch.setattr(harness.core.queues, "open", watch)
+    harness.accept_session().send_message(acks=PA, admin=admin, **PRIVATE)
     assert asked == [(name, "SendAccess")]
 
 
 @pytest.mark.parametrize(
     ("destination", "address", "name"),
     [
-        row("MQQB-3.1.7.15-13", (3, handmade.private_id(0x1F)), HERE, f"PRIVATE={HERE}\\0000001f"),
-        row("MQQB-3.1.7.15-14", (5, QUEUE.bytes_le), HERE, f"PUBLIC={QUEUE}"),
+        row("MQQB-3.1.7.15-13", (3, handmade.private_id(0x1F)), OWN_ID, f"PRIVATE={OWN_ID}\\0000001f"),
+        row("MQQB-3.1.7.15-14", (5, QUEUE.bytes_le), OWN_ID, f"PUBLIC={QUEUE}"),
         row("MQQB-3.1.7.15-15", direct("none"), UUID(int=0), "DIRECT=TCP:10.0.0.1\\PRIVATE$\\none"),
     ],
 )  # fmt: skip
 def test_the_response_queue_of_an_acknowledgement_is_the_destination(destination, address, name):
-    desk = Desk(settings=Settings(send_insecure_nacks=True))
-    admin = desk.queue("adm")
-    desk.peer().send(destination=destination, address=address.bytes_le, acks=NA, admin=ADMIN)
+    harness = harness_with_peer(settings=Settings(send_insecure_nacks=True))
+    admin = harness.queue("adm")
+    harness.accept_session().send_message(
+        destination=destination, address=address.bytes_le, acks=NA, admin=ADMIN
+    )
     (ack,) = messages(admin)
     assert ack.message_class == 0x8000
     assert ack.response.canonical == name
@@ -285,13 +274,13 @@ def test_the_response_queue_of_an_acknowledgement_is_the_destination(destination
 @pytest.mark.requirement("MQQB-3.1.7.15-19")
 @pytest.mark.parametrize("admin", [direct("none"), (5, QUEUE.bytes_le), (3, handmade.private_id(99))])
 def test_an_acknowledgement_whose_queue_cannot_be_opened_is_discarded(admin):
-    desk = Desk()
-    queue, peer = desk.queue(), desk.peer()
-    outgoing = len(desk.core.queue_manager.queues)
-    peer.send(b"m", acks=PA, admin=admin, **PRIVATE)
+    harness = harness_with_peer()
+    queue, peer = harness.queue(), harness.accept_session()
+    outgoing = len(harness.core.queue_manager.queues)
+    peer.send_message(b"m", acks=PA, admin=admin, **PRIVATE)
     assert bodies(queue) == [b"m"]
-    assert desk.called == []
-    assert len(desk.core.queue_manager.queues) == outgoing
+    assert harness.called == []
+    assert len(harness.core.queue_manager.queues) == outgoing
     assert not peer.closed
 
 
@@ -300,14 +289,14 @@ def test_an_acknowledgement_whose_queue_cannot_be_opened_is_discarded(admin):
 )
 @pytest.mark.parametrize("asked", [NA, PA | NA, NA | PR | NR, PA | PR | NR, 0])
 def test_a_message_that_never_left_is_acknowledged_by_its_own_queue_manager(asked):
-    desk = Desk()
-    desk.hosts.clear()
-    admin = desk.queue("adm")
-    desk.send(
+    harness = harness_with_peer()
+    harness.hosts.clear()
+    admin = harness.queue("adm")
+    harness.send(
         b"m", acknowledgements_requested=AcknowledgementsRequested(asked), time_to_reach_queue=10,
         administration=parse_format_name("DIRECT=OS:here\\private$\\adm"),
     )  # fmt: skip
-    desk.passes(10_999)
-    assert acks(admin) == []
-    desk.passes(1)
-    assert acks(admin) == ([0x8002] if asked & NA else [])
+    harness.advance(10_999)
+    assert message_classes(admin) == []
+    harness.advance(1)
+    assert message_classes(admin) == ([0x8002] if asked & NA else [])

@@ -8,7 +8,9 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
-from tests.support.message_desk import PEER_ADDRESS, THERE, Desk, Peer, bodies
+from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, EngineHarness, harness_with_peer
+from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.queue_contents import bodies
 
 WAITING_TO_SEND, WAITING_FOR_SESSION_ACK = MessageState.WAITING_TO_SEND, MessageState.WAITING_FOR_SESSION_ACK
 WAITING_FOR_ORDER_ACK = MessageState.WAITING_FOR_ORDER_ACK
@@ -36,96 +38,98 @@ def all_(number: str) -> pytest.MarkDecorator:
     return each(express=number, recoverable=number, transactional=number)
 
 
-def put(desk: Desk, kind: str, body: bytes = b"m", **attributes: object) -> OutgoingMessagePosition:
+def put(
+    harness: EngineHarness, kind: str, body: bytes = b"m", **attributes: object
+) -> OutgoingMessagePosition:
     """One message of a kind, on its way out."""
     if kind == "Transactional":
-        desk.send_all(body, **attributes)
+        harness.send(body, **attributes, transactional=True)
     else:
-        desk.send(body, delivery_guarantee=DeliveryGuarantee[kind.upper()], **attributes)
-    found = transfer(desk)
+        harness.send(body, delivery_guarantee=DeliveryGuarantee[kind.upper()], **attributes)
+    found = transfer(harness)
     return list(found.table.values())[-1]
 
 
-def transfer(desk: Desk) -> Transfer:
-    return desk.core.engine.transfers[desk.outgoing().number]
+def transfer(harness: EngineHarness) -> Transfer:
+    return harness.core.engine.transfers[harness.outgoing().number]
 
 
-def unreachable() -> Desk:
-    desk = Desk()
-    desk.hosts.clear()
-    return desk
+def unreachable() -> EngineHarness:
+    harness = harness_with_peer()
+    harness.hosts.clear()
+    return harness
 
 
-def reachable(desk: Desk) -> None:
-    desk.hosts[PEER_ADDRESS] = THERE
+def reachable(harness: EngineHarness) -> None:
+    harness.hosts[PEER_ADDRESS] = PEER_ID
 
 
-def left(desk: Desk) -> dict[str, list[bytes]]:
+def left(harness: EngineHarness) -> dict[str, list[bytes]]:
     """The bodies in each of the queues that a message can end in; empty ones are left out."""
-    manager = desk.core.queue_manager
+    manager = harness.core.queue_manager
     queues = {
         "journal": manager.system_journal_queue,
         "dead": manager.system_deadletter_queue,
         "dead transactional": manager.system_transactional_deadletter_queue,
-        "outgoing": desk.outgoing(),
+        "outgoing": harness.outgoing(),
     }
     return {name: bodies(queue) for name, queue in queues.items() if bodies(queue)}
 
 
-def order_acknowledge(peer: Peer) -> None:
+def order_acknowledge(peer: HandwrittenPeer) -> None:
     """An OrderAck for the last transactional message that came."""
-    header = [packet for packet in peer.take("UserMessage") if packet.TransactionHeader][-1].TransactionHeader
-    peer.order_ack((header.TxSequenceID.TimeStamp, header.TxSequenceID.Ordinal), header.TxSequenceNumber)
+    time_stamp, ordinal, number, _ = [packet.tx for packet in peer.take("UserMessage") if packet.tx][-1]
+    peer.send_order_ack((time_stamp, ordinal), number)
 
 
 @all_("01")
 def test_a_message_starts_waiting_to_send(kind):
-    desk = unreachable()
-    assert put(desk, kind).state is WAITING_TO_SEND
-    assert left(desk) == {"outgoing": [b"m"]}
+    harness = unreachable()
+    assert put(harness, kind).state is WAITING_TO_SEND
+    assert left(harness) == {"outgoing": [b"m"]}
 
 
 @all_("02")
 def test_a_message_that_cannot_be_sent_waits_and_is_tried_again(kind):
-    desk = Desk()
-    desk.hosts = {PEER_ADDRESS: THERE}
-    outgoing = put(desk, "Express", b"first")
-    desk.called[0].drop()  # nothing can be sent from now on
-    desk.hosts.clear()
-    desk.effects.clear()
-    outgoing = put(desk, kind)
+    harness = harness_with_peer()
+    harness.hosts = {PEER_ADDRESS: PEER_ID}
+    outgoing = put(harness, "Express", b"first")
+    harness.called[0].disconnect()  # nothing can be sent from now on
+    harness.hosts.clear()
+    harness.forget_effects()
+    outgoing = put(harness, kind)
     assert outgoing.state is WAITING_TO_SEND
-    desk.passes(5_000)  # a further attempt fails
+    harness.advance(5_000)  # a further attempt fails
     assert outgoing.state is WAITING_TO_SEND
-    assert len(desk.effects) >= 1
-    history = desk.outgoing().connection_history
+    assert len(harness.effects) >= 1
+    history = harness.outgoing().connection_history
     assert history[-1].status is ConnectionStatus.DNS_FAILURE
-    reachable(desk)
-    desk.passes(5_000)
-    assert desk.called[-1].sent_bodies() == [b"first", b"m"]
+    reachable(harness)
+    harness.advance(5_000)
+    assert harness.called[-1].bodies() == [b"first", b"m"]
     assert outgoing.state is WAITING_FOR_SESSION_ACK
 
 
 @all_("03")
 def test_a_message_that_was_sent_waits_for_its_session_acknowledgement(kind):
-    desk = Desk()
-    outgoing = put(desk, kind)
-    assert desk.called[0].sent_bodies() == [b"m"]
+    harness = harness_with_peer()
+    outgoing = put(harness, kind)
+    assert harness.called[0].bodies() == [b"m"]
     assert outgoing.state is MESSAGES[kind][WAITING_TO_SEND, SENT] is WAITING_FOR_SESSION_ACK
-    assert left(desk) == {"outgoing": [b"m"]}
+    assert left(harness) == {"outgoing": [b"m"]}
 
 
 @each(express="04", recoverable="04", transactional="05")
 def test_a_message_that_is_not_acknowledged_is_sent_again_over_a_new_session(kind):
-    desk = Desk()
-    outgoing = put(desk, kind)
-    desk.hosts.clear()
-    desk.passes(2 * 2 * 20_000)  # once what came before was an answer, twice for a direct name
-    assert desk.called[0].closed
+    harness = harness_with_peer()
+    outgoing = put(harness, kind)
+    harness.hosts.clear()
+    harness.advance(2 * 2 * 20_000)  # once what came before was an answer, twice for a direct name
+    assert harness.called[0].closed
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, TIMEOUT] is WAITING_TO_SEND
-    reachable(desk)
-    desk.passes(5_000)
-    assert desk.called[1].sent_bodies() == [b"m"]
+    reachable(harness)
+    harness.advance(5_000)
+    assert harness.called[1].bodies() == [b"m"]
     assert outgoing.state is WAITING_FOR_SESSION_ACK
 
 
@@ -139,21 +143,21 @@ def test_a_message_that_is_not_acknowledged_is_sent_again_over_a_new_session(kin
     ],
 )
 def test_a_message_that_expires_before_it_is_sent(kind, journaled):
-    desk = unreachable()
+    harness = unreachable()
     outgoing = put(
-        desk, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
+        harness, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
     )  # fmt: skip
-    desk.passes(20_999)
-    assert left(desk) == {"outgoing": [b"m"]}
-    desk.passes(1)
+    harness.advance(20_999)
+    assert left(harness) == {"outgoing": [b"m"]}
+    harness.advance(1)
     assert outgoing.state is MESSAGES[kind][WAITING_TO_SEND, EXPIRED] is DONE
     dead = "dead transactional" if kind == "Transactional" else "dead"
-    assert left(desk) == ({dead: [b"m"]} if journaled else {})
-    reachable(desk)
-    desk.passes(60_000)
-    assert not transfer(desk).table
-    assert desk.called == []
+    assert left(harness) == ({dead: [b"m"]} if journaled else {})
+    reachable(harness)
+    harness.advance(60_000)
+    assert not transfer(harness).table
+    assert harness.called == []
 
 
 EXPIRES = Settings(expire_in_doubt=True)
@@ -169,49 +173,49 @@ EXPIRES = Settings(expire_in_doubt=True)
     ],
 )
 def test_a_message_that_expires_before_its_session_acknowledgement(kind, journaled):
-    desk = Desk(settings=EXPIRES)
+    harness = harness_with_peer(settings=EXPIRES)
     outgoing = put(
-        desk, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
+        harness, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
     )  # fmt: skip
-    desk.passes(20_999)
+    harness.advance(20_999)
     assert outgoing.state is WAITING_FOR_SESSION_ACK
-    desk.passes(1)
+    harness.advance(1)
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, EXPIRED] is DONE
     dead = "dead transactional" if kind == "Transactional" else "dead"
-    assert left(desk) == ({dead: [b"m"]} if journaled else {})
-    desk.called[0].acknowledge()
-    desk.called[0].drop()
-    desk.passes(60_000)
-    assert left(desk) == ({dead: [b"m"]} if journaled else {})
-    assert all(peer.sent_bodies() == [] for peer in desk.called[1:])
+    assert left(harness) == ({dead: [b"m"]} if journaled else {})
+    harness.called[0].acknowledge()
+    harness.called[0].disconnect()
+    harness.advance(60_000)
+    assert left(harness) == ({dead: [b"m"]} if journaled else {})
+    assert all(peer.bodies() == [] for peer in harness.called[1:])
 
 
 @rows("Transactional", "11", "12", "13")
 @pytest.mark.parametrize("journaled", [False, True])
 def test_a_message_that_expires_before_its_order_acknowledgement(journaled):
-    desk = Desk(settings=EXPIRES)
+    harness = harness_with_peer(settings=EXPIRES)
     outgoing = put(
-        desk, "Transactional", time_to_reach_queue=20, negative_journaling_requested=journaled,
+        harness, "Transactional", time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
     )  # fmt: skip
-    desk.called[0].acknowledge()
+    harness.called[0].acknowledge()
     assert outgoing.state is WAITING_FOR_ORDER_ACK
-    desk.passes(21_000)
+    harness.advance(21_000)
     assert outgoing.state is DONE
-    assert left(desk) == ({"dead transactional": [b"m"]} if journaled else {})
+    assert left(harness) == ({"dead transactional": [b"m"]} if journaled else {})
 
 
 @pytest.mark.parametrize("acknowledged", [False, True])
 def test_a_message_in_doubt_does_not_expire_unless_that_is_set(acknowledged):
-    desk = Desk()
-    outgoing = put(desk, "Transactional", time_to_reach_queue=20, negative_journaling_requested=True)
-    peer = desk.called[0]
+    harness = harness_with_peer()
+    outgoing = put(harness, "Transactional", time_to_reach_queue=20, negative_journaling_requested=True)
+    peer = harness.called[0]
     if acknowledged:
         peer.acknowledge()
-    desk.passes(25_000)
+    harness.advance(25_000)
     assert outgoing.state is (WAITING_FOR_ORDER_ACK if acknowledged else WAITING_FOR_SESSION_ACK)
-    assert left(desk) == {"outgoing": [b"m"]}
+    assert left(harness) == {"outgoing": [b"m"]}
     order_acknowledge(peer)
     peer.acknowledge()
     assert outgoing.state is WAITING_FOR_FINAL_ACK
@@ -220,47 +224,47 @@ def test_a_message_in_doubt_does_not_expire_unless_that_is_set(acknowledged):
 @pytest.mark.parametrize("journaled", [False, True])
 @each(express="09 10", recoverable="09 10")
 def test_a_message_that_is_acknowledged_is_done(kind, journaled):
-    desk = Desk()
-    outgoing = put(desk, kind, positive_journaling_requested=journaled, negative_journaling_requested=True)
-    desk.called[0].acknowledge()
+    harness = harness_with_peer()
+    outgoing = put(harness, kind, positive_journaling_requested=journaled, negative_journaling_requested=True)
+    harness.called[0].acknowledge()
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, SESSION_ACK] is DONE
-    assert left(desk) == ({"journal": [b"m"]} if journaled else {})
-    assert not transfer(desk).table
+    assert left(harness) == ({"journal": [b"m"]} if journaled else {})
+    assert not transfer(harness).table
 
 
 @rows("Transactional", "04")
 def test_a_session_acknowledgement_does_not_end_a_transactional_message():
-    desk = Desk()
-    outgoing = put(desk, "Transactional")
-    desk.called[0].acknowledge()
+    harness = harness_with_peer()
+    outgoing = put(harness, "Transactional")
+    harness.called[0].acknowledge()
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_SESSION_ACK, SESSION_ACK]
     assert outgoing.state is WAITING_FOR_ORDER_ACK
-    assert left(desk) == {"outgoing": [b"m"]}
+    assert left(harness) == {"outgoing": [b"m"]}
 
 
 @rows("Transactional", "06")
 def test_without_an_order_acknowledgement_a_message_is_sent_again():
-    desk = Desk()
-    outgoing = put(desk, "Transactional")
-    peer = desk.called[0]
+    harness = harness_with_peer()
+    outgoing = put(harness, "Transactional")
+    peer = harness.called[0]
     peer.acknowledge()
     peer.take()
     assert MESSAGES["Transactional"][WAITING_FOR_ORDER_ACK, TIMEOUT] is WAITING_TO_SEND
-    desk.passes(29_999)
-    assert peer.sent_bodies() == []
-    desk.passes(1)
-    assert peer.sent_bodies() == [b"m"]
+    harness.advance(29_999)
+    assert peer.bodies() == []
+    harness.advance(1)
+    assert peer.bodies() == [b"m"]
     assert outgoing.state is WAITING_FOR_SESSION_ACK
 
 
 @rows("Transactional", "07", "15")
 def test_a_transactional_message_without_journaling_is_done_with_its_order_acknowledgement():
-    desk = Desk()
-    outgoing = put(desk, "Transactional")
-    desk.called[0].acknowledge()
-    order_acknowledge(desk.called[0])
+    harness = harness_with_peer()
+    outgoing = put(harness, "Transactional")
+    harness.called[0].acknowledge()
+    order_acknowledge(harness.called[0])
     assert outgoing.state is DONE
-    assert left(desk) == {}
+    assert left(harness) == {}
 
 
 @rows("Transactional", "08", "14", "15", "16")
@@ -275,18 +279,20 @@ def test_a_transactional_message_without_journaling_is_done_with_its_order_ackno
     ],
 )
 def test_a_final_acknowledgement_that_is_awaited(positive, negative, message_class, expected):
-    desk = Desk()
+    harness = harness_with_peer()
     outgoing = put(
-        desk, "Transactional", positive_journaling_requested=positive, negative_journaling_requested=negative
+        harness,
+        "Transactional",
+        positive_journaling_requested=positive,
+        negative_journaling_requested=negative,
     )
-    peer = desk.called[0]
+    peer = harness.called[0]
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
-    sequence = packet.TransactionHeader.TxSequenceID
-    peer.order_ack((sequence.TimeStamp, sequence.Ordinal), 1)
+    peer.send_order_ack(packet.tx[:2], 1)
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_ORDER_ACK, ORDER_ACK]
     assert outgoing.state is WAITING_FOR_FINAL_ACK
-    assert left(desk) == {"outgoing": [b"m"]}
-    peer.final_ack(packet, message_class)
+    assert left(harness) == {"outgoing": [b"m"]}
+    peer.send_final_ack(packet, message_class)
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_FINAL_ACK, FINAL_ACK] is DONE
-    assert left(desk) == expected
+    assert left(harness) == expected

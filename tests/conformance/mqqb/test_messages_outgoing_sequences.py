@@ -13,16 +13,27 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from tests.support import handmade
-from tests.support.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, Peer, bodies
+from tests.support.engine_harness import (
+    PEER_ADDRESS,
+    PEER_ID,
+    START_UTC,
+    THIRD_ID,
+    EngineHarness,
+    harness_with_peer,
+)
+from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.queue_contents import bodies
 
-FIRST = TxSequenceId(UTC, 1)
+FIRST = TxSequenceId(START_UTC, 1)
 
 
-def started(*some: bytes, settings: Settings | None = None, **how: object) -> tuple[Desk, Peer, Transfer]:
+def started(
+    *some: bytes, settings: Settings | None = None, **how: object
+) -> tuple[EngineHarness, HandwrittenPeer, Transfer]:
     """Messages that were sent in one transaction."""
-    desk = Desk(settings=settings)
-    desk.send_all(*some, **how)
-    return desk, desk.called[0], desk.transfer()
+    harness = harness_with_peer(settings=settings)
+    harness.send(*some, **how, transactional=True)
+    return harness, harness.called[0], harness.transfer()
 
 
 def infos(*numbers: int) -> list[SequenceInfo]:
@@ -37,103 +48,103 @@ def infos(*numbers: int) -> list[SequenceInfo]:
     "MQQB-3.1.1.3.1.1-07", "MQQB-3.1.1.3.1.2-04", "DMPR-3.1.1.12-69", "DMPR-3.1.1.12-70",
 )  # fmt: skip
 def test_messages_of_a_sequence_are_numbered():
-    desk, peer, transfer = started(b"a", b"b")
+    harness, peer, transfer = started(b"a", b"b")
     assert transfer.sequence_id == FIRST
     assert transfer.next_number == 3
     assert list(transfer.unacked_sequence) == infos(1, 2)
     assert [one.tx_sequence_number for one in transfer.table.values()] == [1, 2]
     first = peer.packets[0]
-    assert first.TransactionHeader.TxSequenceID.TimeStamp == UTC
-    assert peer.sent_in_order() == [(b"a", 1, 1, 0), (b"b", 1, 2, 1)]
-    desk.send(b"plain")
+    assert first.tx[0] == START_UTC
+    assert peer.sequenced_bodies() == [(b"a", 1, 1, 0), (b"b", 1, 2, 1)]
+    harness.send(b"plain")
     assert [one.tx_sequence_number for one in transfer.table.values()] == [1, 2, 0]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-05", "MQQB-3.1.6.5-02")
 def test_a_message_that_is_sent_again_keeps_its_place():
-    desk, peer, transfer = started(b"a", b"b")
+    harness, peer, transfer = started(b"a", b"b")
     peer.take()
     peer.acknowledge()
-    desk.passes(30_000)
-    assert peer.sent_in_order() == [(b"a", 1, 1, 0), (b"b", 1, 2, 1)]
+    harness.advance(30_000)
+    assert peer.sequenced_bodies() == [(b"a", 1, 1, 0), (b"b", 1, 2, 1)]
     assert list(transfer.unacked_sequence) == infos(1, 2)
     assert transfer.next_number == 3
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1.2-04")
 def test_numbers_survive():
-    desk, peer, _ = started(b"a", b"b", b"c")
+    harness, peer, _ = started(b"a", b"b", b"c")
     peer.acknowledge()
-    peer.order_ack(FIRST, 1)
-    again = desk.restart()
-    assert again.called[0].sent_in_order() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2)]
-    again.send_all(b"d")
-    assert again.called[0].sent_in_order() == [(b"d", 1, 4, 3)]
+    peer.send_order_ack(FIRST, 1)
+    again = harness.restarted()
+    assert again.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2)]
+    again.send(b"d", transactional=True)
+    assert again.called[0].sequenced_bodies() == [(b"d", 1, 4, 3)]
     assert [info.number for info in again.transfer().unacked_sequence] == [2, 3, 4]
-    third = again.restart()
-    assert third.called[0].sent_in_order() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
+    third = again.restarted()
+    assert third.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-02", "MQQB-3.1.1.5-06", "MQQB-3.1.1.5-07", "MQQB-3.1.5.6-09")
 def test_the_next_sequence_begins_when_all_is_acknowledged():
-    desk, peer, transfer = started(b"a", b"b")
+    harness, peer, transfer = started(b"a", b"b")
     peer.take()
     peer.acknowledge()
-    peer.order_ack(FIRST, 1)
-    desk.send_all(b"c")
-    assert peer.sent_in_order() == [(b"c", 1, 3, 2)]
+    peer.send_order_ack(FIRST, 1)
+    harness.send(b"c", transactional=True)
+    assert peer.sequenced_bodies() == [(b"c", 1, 3, 2)]
     peer.acknowledge()
-    peer.order_ack(FIRST, 3)
+    peer.send_order_ack(FIRST, 3)
     assert transfer.table == {}
-    desk.send_all(b"d", b"e")
-    assert peer.sent_in_order() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
-    again = desk.restart()
-    assert again.called[0].sent_in_order() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
+    harness.send(b"d", b"e", transactional=True)
+    assert peer.sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
+    again = harness.restarted()
+    assert again.called[0].sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-09", "MQQB-3.1.1.5-07")
 def test_a_sequence_goes_on_while_a_message_of_it_waits_for_its_session_acknowledgement():
-    desk, peer, transfer = started(b"a")
+    harness, peer, transfer = started(b"a")
     peer.take()
-    peer.order_ack(FIRST, 1)
+    peer.send_order_ack(FIRST, 1)
     assert len(transfer.table) == 1
-    desk.send_all(b"b")
-    assert peer.sent_in_order() == [(b"b", 1, 2, 1)]
-    peer.drop()
-    desk.passes(5_000)
-    assert {ordinal for _, ordinal, _, _ in desk.called[1].sent_in_order()} == {1}
+    harness.send(b"b", transactional=True)
+    assert peer.sequenced_bodies() == [(b"b", 1, 2, 1)]
+    peer.disconnect()
+    harness.advance(5_000)
+    assert {ordinal for _, ordinal, _, _ in harness.called[1].sequenced_bodies()} == {1}
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-07")
 def test_a_sequence_after_a_restart_is_later_than_all_before():
-    desk, peer, _ = started(b"a")
+    harness, peer, _ = started(b"a")
     peer.acknowledge()
-    peer.order_ack(FIRST, 1)
-    again = desk.restart()
+    peer.send_order_ack(FIRST, 1)
+    again = harness.restarted()
     assert again.called == []
-    again.send_all(b"b")
-    assert again.called[0].sent_in_order() == [(b"b", 2, 1, 0)]
-    assert again.transfer().sequence_id == TxSequenceId(UTC, 2)
+    again.send(b"b", transactional=True)
+    assert again.called[0].sequenced_bodies() == [(b"b", 2, 1, 0)]
+    assert again.transfer().sequence_id == TxSequenceId(START_UTC, 2)
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-04", "MQQB-3.1.7.1.3-04")
 def test_the_gap_of_a_message_that_expired_is_bridged():
-    desk = Desk(settings=Settings(expire_in_doubt=True))
-    to = desk.open()
-    transaction = desk.begin()
+    harness = harness_with_peer(settings=Settings(expire_in_doubt=True))
+    to = harness.open_to_send()
+    transaction = harness.begin()
     for body, reach in ((b"a", 100_000), (b"b", 10), (b"c", 100_000), (b"d", 10), (b"e", 100_000)):
-        desk.core.send(to, Message(body=body, time_to_reach_queue=reach), transaction)
-    assert desk.core.commit(transaction) == MQ_OK
-    desk.run()
-    peer = desk.called[0]
-    assert [number for _, _, number, _ in peer.sent_in_order()] == [1, 2, 3, 4, 5]
+        harness.core.send(to, Message(body=body, time_to_reach_queue=reach), transaction)
+    assert harness.core.commit(transaction) == MQ_OK
+    harness.run()
+    peer = harness.called[0]
+    assert [number for _, _, number, _ in peer.sequenced_bodies()] == [1, 2, 3, 4, 5]
     peer.acknowledge()
-    desk.passes(30_000)
-    assert peer.sent_in_order() == [(b"a", 1, 1, 0), (b"c", 1, 3, 1), (b"e", 1, 5, 3)]
-    peer.order_ack(FIRST, 1)
+    harness.advance(30_000)
+    assert peer.sequenced_bodies() == [(b"a", 1, 1, 0), (b"c", 1, 3, 1), (b"e", 1, 5, 3)]
+    peer.send_order_ack(FIRST, 1)
     peer.acknowledge()
-    desk.passes(30_000)
-    assert peer.sent_in_order() == [
+    harness.advance(30_000)
+    assert peer.sequenced_bodies() == [
         (b"c", 1, 3, 1),
         (b"e", 1, 5, 3),
     ]  # the first one follows the last acknowledged
@@ -141,15 +152,15 @@ def test_the_gap_of_a_message_that_expired_is_bridged():
 
 @pytest.mark.requirement("MQQB-3.1.7.1.3-04")
 def test_the_first_of_a_sequence_may_expire():
-    desk = Desk(settings=Settings(expire_in_doubt=True))
-    to = desk.open()
-    desk.send_all(b"a", to=to, time_to_reach_queue=10)
-    desk.send_all(b"b", to=to)
-    peer = desk.called[0]
+    harness = harness_with_peer(settings=Settings(expire_in_doubt=True))
+    to = harness.open_to_send()
+    harness.send(b"a", to=to, time_to_reach_queue=10, transactional=True)
+    harness.send(b"b", to=to, transactional=True)
+    peer = harness.called[0]
     peer.take()
     peer.acknowledge()
-    desk.passes(30_000)
-    assert peer.sent_in_order() == [(b"b", 1, 2, 0)]
+    harness.advance(30_000)
+    assert peer.sequenced_bodies() == [(b"b", 1, 2, 0)]
 
 
 # --- OutgoingMessagePosition ---
@@ -158,14 +169,14 @@ def test_the_first_of_a_sequence_may_expire():
 @pytest.mark.requirement("MQQB-3.1.1.3.1.2-01", "MQQB-3.1.1.3.1.2-02", "MQQB-3.1.1.3.1.2-03")
 @pytest.mark.requirement("MQQB-3.1.1.3.1.2-05", "MQQB-3.1.7.12-03")
 def test_what_is_known_of_a_message_on_its_way():
-    desk = Desk()
-    desk.hosts.clear()
-    desk.send(b"express")
-    desk.send(b"recoverable", delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
-    desk.send_all(b"transactional")
-    transfer = desk.transfer()
+    harness = harness_with_peer()
+    harness.hosts.clear()
+    harness.send(b"express")
+    harness.send(b"recoverable", delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
+    harness.send(b"transactional", transactional=True)
+    transfer = harness.transfer()
     express, recoverable, transactional = transfer.table.values()
-    assert {one.position for one in transfer.table.values()} == set(desk.outgoing().positions)
+    assert {one.position for one in transfer.table.values()} == set(harness.outgoing().positions)
 
     def numbers() -> list[tuple[int, int, int]]:
         return [
@@ -181,38 +192,38 @@ def test_what_is_known_of_a_message_on_its_way():
 
     assert numbers() == [(0, 0, 0)] * 3
     assert states() == [(False, False, False, False)] * 3
-    desk.hosts[PEER_ADDRESS] = THERE
-    desk.passes(5_000)
-    peer = desk.called[0]
-    assert peer.sent_bodies() == [b"express", b"recoverable", b"transactional"]
+    harness.hosts[PEER_ADDRESS] = PEER_ID
+    harness.advance(5_000)
+    peer = harness.called[0]
+    assert peer.bodies() == [b"express", b"recoverable", b"transactional"]
     assert numbers() == [(1, 0, 0), (2, 1, 0), (3, 2, 1)]
     assert states() == [(True, False, False, True)] * 3
     peer.acknowledge(ack=3, recoverable_ack=0, recoverable_flags=0)
     assert [one.received_session_ack for one in (express, recoverable, transactional)] == [True] * 3
     assert list(transfer.table.values()) == [recoverable, transactional]
-    peer.order_ack(transfer.sequence_id, 1)
+    peer.send_order_ack(transfer.sequence_id, 1)
     assert transactional.received_order_ack
     assert not recoverable.received_order_ack
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1.2-06", "MQQB-3.1.7.1.3-05")
 def test_a_forwarded_transactional_message_is_done_with_its_session_acknowledgement():
-    desk = Desk(routes={THERE: ["far"]})
-    desk.names["far"] = PEER_ADDRESS
-    other = desk.peer(BEHIND, "10.0.0.8")
-    other.send(b"m", tx=(4, 3, 7), address=THERE.bytes_le, destination=(3, handmade.private_id(9)))
-    peer = desk.called[0]
-    assert peer.sent_in_order() == [(b"m", 7, 4, 3)]
-    outgoing = desk.outgoing(f"PRIVATE={THERE}\\9")
-    (position,) = desk.core.engine.transfers[outgoing.number].table.values()
+    harness = harness_with_peer(routes={PEER_ID: ["far"]})
+    harness.names["far"] = PEER_ADDRESS
+    other = harness.accept_session(client=THIRD_ID, address="10.0.0.8")
+    other.send_message(b"m", tx=(4, 3, 7), address=PEER_ID.bytes_le, destination=(3, handmade.private_id(9)))
+    peer = harness.called[0]
+    assert peer.sequenced_bodies() == [(b"m", 7, 4, 3)]
+    outgoing = harness.outgoing(f"PRIVATE={PEER_ID}\\9")
+    (position,) = harness.core.engine.transfers[outgoing.number].table.values()
     assert position.tx_sequence_number == 0
-    assert list(desk.store.rows(Table.OUTGOING)) == []
-    desk.passes(35_000)  # while it is not acknowledged no timer of the sequence sends it again
-    assert peer.sent_in_order() == []
-    again = desk.restart()
-    assert again.called[0].sent_in_order() == [(b"m", 7, 4, 3)]
+    assert list(harness.store.rows(Table.OUTGOING)) == []
+    harness.advance(35_000)  # while it is not acknowledged no timer of the sequence sends it again
+    assert peer.sequenced_bodies() == []
+    again = harness.restarted()
+    assert again.called[0].sequenced_bodies() == [(b"m", 7, 4, 3)]
     again.called[0].acknowledge()
-    assert bodies(again.outgoing(f"PRIVATE={THERE}\\9")) == []
+    assert bodies(again.outgoing(f"PRIVATE={PEER_ID}\\9")) == []
 
 
 # --- order acknowledgements ---
@@ -222,11 +233,9 @@ def test_a_forwarded_transactional_message_is_done_with_its_session_acknowledgem
 @pytest.mark.requirement("MQQB-3.1.5.7-01")
 @pytest.mark.parametrize("packet", [handmade.order_ack(), handmade.final_ack()], ids=["order", "final"])
 def test_an_acknowledgement_before_the_session_is_open_closes_it(packet):
-    desk = Desk()
-    connection = desk.core.engine.next_connection()
-    desk.peers[connection] = peer = Peer(desk, connection, THERE, PEER_ADDRESS)
-    desk.core.engine.accepted(connection, PEER_ADDRESS)
-    peer.put(packet)
+    harness = harness_with_peer()
+    peer = harness.accept_connection()
+    peer.send(packet)
     assert peer.closed
 
 
@@ -236,50 +245,50 @@ def test_an_acknowledgement_before_the_session_is_open_closes_it(packet):
     "DMPR-3.1.1.4-02", "DMPR-3.1.1.4-03", "DMPR-3.1.1.4-05", "DMPR-3.1.1.4-06", "DMPR-3.1.1.4-08",
 )  # fmt: skip
 def test_what_an_order_acknowledgement_tells():
-    desk, peer, transfer = started(b"1", b"2", b"3", b"4", b"5")
-    info = desk.outgoing().transfer
+    harness, peer, transfer = started(b"1", b"2", b"3", b"4", b"5")
+    info = harness.outgoing().transfer
     assert (transfer.last_ack_count, transfer.last_ack.number) == (0, 0)
     assert info.eod_no_ack_count == 5
     assert [info.eod_first_non_ack, info.eod_last_non_ack] == infos(1, 5)
     peer.acknowledge()
-    desk.passes(3_000)
-    peer.order_ack(FIRST, 3)
-    assert (transfer.time_of_last_ack, transfer.last_ack_count) == (desk.utc, 1)
+    harness.advance(3_000)
+    peer.send_order_ack(FIRST, 3)
+    assert (transfer.time_of_last_ack, transfer.last_ack_count) == (harness.utc, 1)
     assert [transfer.last_ack] == infos(3)
     assert list(transfer.unacked_sequence) == infos(4, 5)
-    assert bodies(desk.outgoing()) == [b"4", b"5"]
-    assert (info.eod_last_ack_time, info.eod_last_ack_count, info.eod_last_ack) == (desk.utc, 1, *infos(3))
+    assert bodies(harness.outgoing()) == [b"4", b"5"]
+    assert (info.eod_last_ack_time, info.eod_last_ack_count, info.eod_last_ack) == (harness.utc, 1, *infos(3))
     assert info.eod_no_ack_count == 2
     assert [info.eod_first_non_ack, info.eod_last_non_ack] == infos(4, 5)
-    desk.passes(2_000)
-    peer.order_ack(FIRST, 2)  # an older one
-    assert (transfer.time_of_last_ack, transfer.last_ack_count) == (desk.utc, 2)
+    harness.advance(2_000)
+    peer.send_order_ack(FIRST, 2)  # an older one
+    assert (transfer.time_of_last_ack, transfer.last_ack_count) == (harness.utc, 2)
     assert [transfer.last_ack] == infos(3)
     assert list(transfer.unacked_sequence) == infos(4, 5)
-    peer.order_ack(FIRST, 5)
+    peer.send_order_ack(FIRST, 5)
     assert info.eod_no_ack_count == 0
     assert info.eod_first_non_ack is info.eod_last_non_ack is None
-    assert bodies(desk.outgoing()) == []
+    assert bodies(harness.outgoing()) == []
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-07")
 def test_a_message_without_its_session_acknowledgement_stays():
-    desk, peer, transfer = started(b"1", b"2", b"3")
+    harness, peer, transfer = started(b"1", b"2", b"3")
     peer.acknowledge(ack=1, recoverable_ack=1, recoverable_flags=1)
-    peer.order_ack(FIRST, 2)
-    assert bodies(desk.outgoing()) == [b"2", b"3"]
+    peer.send_order_ack(FIRST, 2)
+    assert bodies(harness.outgoing()) == [b"2", b"3"]
     peer.acknowledge(ack=3, recoverable_ack=2, recoverable_flags=0b11)
-    assert bodies(desk.outgoing()) == [b"3"]
+    assert bodies(harness.outgoing()) == [b"3"]
     assert [one.state for one in transfer.table.values()] == [MessageState.WAITING_FOR_ORDER_ACK]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-11")
-@pytest.mark.parametrize("sequence", [(UTC, 2), (UTC + 1, 1), (UTC - 1, 1), (0, 0)])
+@pytest.mark.parametrize("sequence", [(START_UTC, 2), (START_UTC + 1, 1), (START_UTC - 1, 1), (0, 0)])
 def test_an_order_acknowledgement_of_another_sequence_says_nothing(sequence):
-    desk, peer, transfer = started(b"1", b"2")
+    harness, peer, transfer = started(b"1", b"2")
     peer.acknowledge()
-    peer.order_ack(sequence, 2)
-    assert bodies(desk.outgoing()) == [b"1", b"2"]
+    peer.send_order_ack(sequence, 2)
+    assert bodies(harness.outgoing()) == [b"1", b"2"]
     assert list(transfer.unacked_sequence) == infos(1, 2)
 
 
@@ -287,22 +296,22 @@ def test_an_order_acknowledgement_of_another_sequence_says_nothing(sequence):
 @pytest.mark.parametrize("which", ["positive", "negative", None])
 def test_a_transactional_message_is_kept_until_its_last_acknowledgement(which):
     how = {f"{which}_journaling_requested": True} if which else {}
-    desk, peer, transfer = started(b"1", **how)
+    harness, peer, transfer = started(b"1", **how)
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
-    desk.passes(10_000)
-    assert bodies(desk.outgoing()) == [b"1"]
+    harness.advance(10_000)
+    assert bodies(harness.outgoing()) == [b"1"]
     assert transfer.table
-    peer.order_ack(FIRST, 1)
+    peer.send_order_ack(FIRST, 1)
     assert not transfer.table
     assert len(transfer.awaiting_final_ack) == bool(which)
-    assert bodies(desk.outgoing()) == ([b"1"] if which else [])
+    assert bodies(harness.outgoing()) == ([b"1"] if which else [])
     if which:
-        desk.passes(86_400_000)
-        again = desk.restart()
+        harness.advance(86_400_000)
+        again = harness.restarted()
         assert bodies(again.outgoing()) == [b"1"]
         assert again.called == []
-        again.peer().final_ack(packet)
+        again.accept_session().send_final_ack(packet)
         assert bodies(again.outgoing()) == []
         journal = again.core.queue_manager.system_journal_queue
         assert bodies(journal) == ([b"1"] if which == "positive" else [])
@@ -310,17 +319,17 @@ def test_a_transactional_message_is_kept_until_its_last_acknowledgement(which):
 
 @pytest.mark.requirement("MQQB-3.1.5.6-10", "MQQB-3.1.1.7.3-02")
 def test_order_and_final_acknowledgements_are_counted_and_acknowledged():
-    desk, peer, transfer = started(b"1", positive_journaling_requested=True)
+    harness, peer, transfer = started(b"1", positive_journaling_requested=True)
     (packet,) = peer.take("UserMessage")
     session = transfer.session
     peer.acknowledge()
-    peer.order_ack(FIRST, 1)
+    peer.send_order_ack(FIRST, 1)
     assert (session.message_received_count, session.recoverable_message_received_count) == (1, 0)
-    peer.final_ack(packet)
+    peer.send_final_ack(packet)
     assert (session.message_received_count, session.recoverable_message_received_count) == (2, 1)
     peer.acknowledge()  # its counts are right
     assert not peer.closed
-    desk.passes(500)
+    harness.advance(500)
     assert peer.acks[-1][:3] == (2, 1, 1)
 
 
@@ -348,69 +357,71 @@ def final_cases() -> list[object]:
     ]
 
 
-def ends(desk: Desk, end: str | None) -> None:
-    manager = desk.core.queue_manager
+def ends(harness: EngineHarness, end: str | None) -> None:
+    manager = harness.core.queue_manager
     for name in ("system_journal_queue", "system_transactional_deadletter_queue", "system_deadletter_queue"):
         assert bodies(getattr(manager, name)) == ([b"m"] if name == end else [])
-    assert bodies(desk.outgoing()) == []
-    assert list(desk.store.rows(Table.OUTGOING)) == []
+    assert bodies(harness.outgoing()) == []
+    assert list(harness.store.rows(Table.OUTGOING)) == []
 
 
 @pytest.mark.parametrize("when", ["last", "before the session's", "before the order's", "first"])
 @pytest.mark.parametrize(("positive", "negative", "kind", "end"), final_cases())
 def test_where_a_message_ends_with_its_final_acknowledgement(positive, negative, kind, end, when):
-    desk, peer, transfer = started(
+    harness, peer, transfer = started(
         b"m", positive_journaling_requested=positive, negative_journaling_requested=negative
     )
     (packet,) = peer.take("UserMessage")
     if when in ("last", "before the order's"):
         peer.acknowledge()
     if when in ("last", "before the session's"):
-        peer.order_ack(FIRST, 1)
-    peer.final_ack(packet, kind)
-    ends(desk, end)
+        peer.send_order_ack(FIRST, 1)
+    peer.send_final_ack(packet, kind)
+    ends(harness, end)
     assert not transfer.table
     assert not transfer.awaiting_final_ack
     peer.acknowledge()
-    peer.order_ack(FIRST, 1)
-    peer.final_ack(packet, kind)
-    ends(desk, end)
+    peer.send_order_ack(FIRST, 1)
+    peer.send_final_ack(packet, kind)
+    ends(harness, end)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.7-04")
 @pytest.mark.parametrize("valid", [True, False])
 def test_a_refused_message_goes_to_the_dead_letter_queue_of_the_application(valid):
-    desk = Desk()
-    own = desk.queue("dead", transactional=valid)
-    desk.send_all(b"m", negative_journaling_requested=True, application_deadletter_queue=own.pathname)
-    peer = desk.called[0]
+    harness = harness_with_peer()
+    own = harness.queue("dead", transactional=valid)
+    harness.send(
+        b"m",
+        negative_journaling_requested=True,
+        application_deadletter_queue=own.pathname,
+        transactional=True,
+    )
+    peer = harness.called[0]
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
-    peer.final_ack(packet, 0x8000)
-    dead = bodies(desk.core.queue_manager.system_transactional_deadletter_queue)
+    peer.send_final_ack(packet, 0x8000)
+    dead = bodies(harness.core.queue_manager.system_transactional_deadletter_queue)
     assert (bodies(own), dead) == (([b"m"], []) if valid else ([], [b"m"]))
 
 
 @pytest.mark.requirement("MQQB-3.1.5.7-02")
 def test_a_final_acknowledgement_of_another_message_says_nothing():
-    desk, peer, _ = started(b"m", positive_journaling_requested=True)
+    harness, peer, _ = started(b"m", positive_journaling_requested=True)
     (packet,) = peer.take("UserMessage")
-    packet.UserHeader.MessageID += 1
-    peer.final_ack(packet)
-    packet.UserHeader.MessageID -= 1
-    packet.TransactionHeader.TxSequenceID.Ordinal += 1
-    peer.final_ack(packet)
-    assert bodies(desk.outgoing()) == [b"m"]
+    peer.send_final_ack(packet, message_id=packet.MessageID + 1)
+    peer.send_final_ack(packet, ordinal=packet.tx[1] + 1)
+    assert bodies(harness.outgoing()) == [b"m"]
 
 
 def test_a_message_that_awaits_its_final_acknowledgement_can_be_purged():
-    desk, peer, transfer = started(b"m", positive_journaling_requested=True)
+    harness, peer, transfer = started(b"m", positive_journaling_requested=True)
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
-    peer.order_ack(FIRST, 1)
-    desk.core.messages.purge(desk.outgoing())
-    desk.run()
-    peer.final_ack(packet)
+    peer.send_order_ack(FIRST, 1)
+    harness.core.messages.purge(harness.outgoing())
+    harness.run()
+    peer.send_final_ack(packet)
     assert transfer.awaiting_final_ack == {}
-    assert list(desk.store.rows(Table.OUTGOING)) == []
-    assert bodies(desk.core.queue_manager.system_journal_queue) == []
+    assert list(harness.store.rows(Table.OUTGOING)) == []
+    assert bodies(harness.core.queue_manager.system_journal_queue) == []

@@ -10,9 +10,16 @@ from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import RESEND_TIMES, Settings
 from msmqwire.qm.model.timers import Timer
 from tests.support import handmade
-from tests.support.message_desk import BEHIND, PEER_ADDRESS, THERE, UTC, Desk, bodies
+from tests.support.engine_harness import (
+    PEER_ADDRESS,
+    PEER_ID,
+    START_UTC,
+    THIRD_ID,
+    harness_with_peer,
+)
+from tests.support.queue_contents import bodies
 
-FIRST = TxSequenceId(UTC, 1)
+FIRST = TxSequenceId(START_UTC, 1)
 
 
 @pytest.mark.requirement(
@@ -20,45 +27,45 @@ FIRST = TxSequenceId(UTC, 1)
     "MQQB-3.1.1.3.1.1-06",
 )  # fmt: skip
 def test_the_timer_starts_with_a_transactional_message():
-    desk = Desk()
-    desk.send(b"recoverable", delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
-    transfer, timers = desk.transfer(), desk.core.context.timers
+    harness = harness_with_peer()
+    harness.send(b"recoverable", delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
+    transfer, timers = harness.transfer(), harness.core.context.timers
     assert transfer.resend_time == 0
     assert not timers.active(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
-    desk.passes(2_000)
-    desk.send_all(b"m")
+    harness.advance(2_000)
+    harness.send(b"m", transactional=True)
     assert timers.active(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
-    assert transfer.resend_time == desk.utc + 30
-    peer = desk.called[0]
+    assert transfer.resend_time == harness.utc + 30
+    peer = harness.called[0]
     peer.acknowledge()
     peer.take()
-    desk.passes(29_999)
-    assert peer.sent_in_order() == []
-    desk.passes(1)
-    assert peer.sent_in_order() == [(b"m", 1, 1, 0)]
+    harness.advance(29_999)
+    assert peer.sequenced_bodies() == []
+    harness.advance(1)
+    assert peer.sequenced_bodies() == [(b"m", 1, 1, 0)]
 
 
 @pytest.mark.requirement("MQQB-3.1.6.5-01", "MQQB-3.1.6.5-02")
 def test_all_that_have_no_order_acknowledgement_are_sent_again():
-    desk = Desk()
-    desk.send_all(b"1", b"2", b"3")
-    peer, transfer = desk.called[0], desk.transfer()
-    desk.send(b"plain", delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
+    harness = harness_with_peer()
+    harness.send(b"1", b"2", b"3", transactional=True)
+    peer, transfer = harness.called[0], harness.transfer()
+    harness.send(b"plain", delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
     peer.acknowledge(ack=2, recoverable_ack=1, recoverable_flags=0b11)
-    peer.order_ack(FIRST, 1)
+    peer.send_order_ack(FIRST, 1)
     peer.take()
-    desk.passes(15_000)
+    harness.advance(15_000)
     peer.acknowledge(ack=2, recoverable_ack=0, recoverable_flags=0)  # the session lives
-    desk.passes(15_000)
-    assert peer.sent_in_order() == [(b"2", 1, 2, 1), (b"3", 1, 3, 2)]
+    harness.advance(15_000)
+    assert peer.sequenced_bodies() == [(b"2", 1, 2, 1), (b"3", 1, 3, 2)]
     assert [one.sequence_number for one in transfer.table.values()] == [5, 6, 4]
     assert [one.received_session_ack for one in transfer.table.values()] == [False] * 3
     peer.acknowledge(ack=4, recoverable_ack=0, recoverable_flags=0)  # what was sent first has come
     assert [one.received_session_ack for one in transfer.table.values()] == [False, False, True]
     peer.acknowledge(recoverable_ack=4, recoverable_flags=0b111)
-    assert bodies(desk.outgoing()) == [b"2", b"3"]
-    peer.order_ack(FIRST, 3)
-    assert bodies(desk.outgoing()) == []
+    assert bodies(harness.outgoing()) == [b"2", b"3"]
+    peer.send_order_ack(FIRST, 3)
+    assert bodies(harness.outgoing()) == []
     assert transfer.session.unacked_message_count == 0
 
 
@@ -67,48 +74,48 @@ def test_all_that_have_no_order_acknowledgement_are_sent_again():
     "DMPR-3.1.1.4-07", "DMPR-3.1.1.4-09", "DMPR-3.1.1.4-10", "DMPR-3.1.1.4-11", "DMPR-3.1.1.4-12",
 )  # fmt: skip
 def test_the_times_between_sending_again_grow_and_begin_anew():
-    desk = Desk(settings=Settings(session_cleanup_ms=1 << 40))
-    desk.send_all(b"m", positive_journaling_requested=True)
-    peer, info = desk.called[0], desk.outgoing().transfer
+    harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
+    harness.send(b"m", positive_journaling_requested=True, transactional=True)
+    peer, info = harness.called[0], harness.outgoing().transfer
     packet = peer.take("UserMessage")[0]
     for number, interval in enumerate((*RESEND_TIMES, RESEND_TIMES[-1]), 1):
         peer.acknowledge()
-        assert desk.transfer().resend_time == desk.utc + interval
+        assert harness.transfer().resend_time == harness.utc + interval
         if number > 1:
             assert info.eod_resend_interval == interval
-            assert info.eod_resend_time == desk.utc + interval
+            assert info.eod_resend_time == harness.utc + interval
             assert info.eod_resend_count == min(number, 10)
         peer.take()
-        desk.passes(interval * 1000 - 1)
-        assert peer.sent_in_order() == []
-        desk.passes(1)
-        assert [number for _, _, number, _ in peer.sent_in_order()] == [1]
+        harness.advance(interval * 1000 - 1)
+        assert peer.sequenced_bodies() == []
+        harness.advance(1)
+        assert [number for _, _, number, _ in peer.sequenced_bodies()] == [1]
     peer.acknowledge()
     assert info.eod_next_seq == SequenceInfo(FIRST, 2, 1)
     assert info.eod_no_read_count == 0
-    peer.order_ack(FIRST, 1)
-    assert (desk.transfer().resend_index, info.eod_resend_interval) == (0, 30)
+    peer.send_order_ack(FIRST, 1)
+    assert (harness.transfer().resend_index, info.eod_resend_interval) == (0, 30)
     assert info.eod_no_read_count == 1
-    desk.send_all(b"next")
+    harness.send(b"next", transactional=True)
     peer.acknowledge()
     peer.take()
-    desk.passes(29_999)
-    assert peer.sent_in_order() == []
-    desk.passes(1)
-    assert [body for body, *_ in peer.sent_in_order()] == [b"next"]
-    peer.final_ack(packet)
+    harness.advance(29_999)
+    assert peer.sequenced_bodies() == []
+    harness.advance(1)
+    assert [body for body, *_ in peer.sequenced_bodies()] == [b"next"]
+    peer.send_final_ack(packet)
     assert info.eod_no_read_count == 0
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "DMPR-3.1.1.4-01")
 def test_a_message_passed_on_has_the_state_of_its_queue_told():
-    desk = Desk(routes={THERE: ["far"]})
-    desk.names["far"] = PEER_ADDRESS
-    desk.send_all(b"own", to=desk.open(f"PRIVATE={THERE}\\9"))
-    queue = desk.outgoing(f"PRIVATE={THERE}\\9")
+    harness = harness_with_peer(routes={PEER_ID: ["far"]})
+    harness.names["far"] = PEER_ADDRESS
+    harness.send(b"own", to=harness.open_to_send(f"PRIVATE={PEER_ID}\\9"), transactional=True)
+    queue = harness.outgoing(f"PRIVATE={PEER_ID}\\9")
     queue.transfer.eod_next_seq, queue.transfer.eod_no_ack_count = None, 77
-    other = desk.peer(BEHIND, "10.0.0.8")
-    other.send(b"m", tx=(4, 3, 7), address=THERE.bytes_le, destination=(3, handmade.private_id(9)))
+    other = harness.accept_session(client=THIRD_ID, address="10.0.0.8")
+    other.send_message(b"m", tx=(4, 3, 7), address=PEER_ID.bytes_le, destination=(3, handmade.private_id(9)))
     assert queue.transfer.eod_next_seq == SequenceInfo(FIRST, 2, 1)
     assert queue.transfer.eod_no_ack_count == 1
     assert queue.transfer.eod_first_non_ack == SequenceInfo(FIRST, 1, 0)

@@ -11,7 +11,16 @@ from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AuthenticationLevel, ConnectionStatus, QueuePrivacy
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade
-from tests.support.message_desk import BEHIND, HERE, JN, NA, PEER_ADDRESS, THERE, Desk, acks, bodies, direct
+from tests.support.engine_harness import (
+    OWN_ID,
+    PEER_ADDRESS,
+    PEER_ID,
+    THIRD_ID,
+    EngineHarness,
+    harness_with_peer,
+)
+from tests.support.handwritten_peer import JN, NA, direct
+from tests.support.queue_contents import bodies, message_classes
 
 ADMIN = direct("adm")
 OPEN_NACKS = Settings(send_insecure_nacks=True)
@@ -43,16 +52,16 @@ def from_user(sid: str = USER, kind: int = 1, **how: bytes) -> bytes:
     return handmade.security_header(flags=kind, security_id=access.sid_bytes(sid), **how)
 
 
-def verdict(desk: Desk, security: bytes, **how: object) -> str:
+def verdict(harness: EngineHarness, security: bytes, **how: object) -> str:
     """What becomes of a message: "taken", or the class of the acknowledgements."""
-    queue = desk.core.queues.lookup.path("here\\private$\\orders")
-    admin = desk.core.queues.lookup.path("here\\private$\\adm") or desk.queue("adm")
-    before, acknowledged = len(queue.positions), len(acks(admin))
-    desk.peer().send(security=security, acks=NA, admin=ADMIN, **how)
+    queue = harness.core.queues.lookup.path("here\\private$\\orders")
+    admin = harness.core.queues.lookup.path("here\\private$\\adm") or harness.queue("adm")
+    before, acknowledged = len(queue.positions), len(message_classes(admin))
+    harness.accept_session().send_message(security=security, acks=NA, admin=ADMIN, **how)
     if len(queue.positions) > before:
-        assert len(acks(admin)) == acknowledged
+        assert len(message_classes(admin)) == acknowledged
         return "taken"
-    return f"{acks(admin)[-1]:04x}"
+    return f"{message_classes(admin)[-1]:04x}"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-28", "MQQB-3.1.5.8.3-30", "DMPR-3.1.1.12-60")
@@ -62,49 +71,49 @@ def verdict(desk: Desk, security: bytes, **how: object) -> str:
         ([USER], from_user(USER), "taken"),
         ([USER], from_user(OTHER), "8004"),
         ([EVERYONE], from_user(OTHER), "taken"),
-        ([EVERYONE], handmade.security_header(flags=2, security_id=THERE.bytes_le), "taken"),
-        ([USER], handmade.security_header(flags=2, security_id=THERE.bytes_le), "8004"),
-        ([ANONYMOUS], handmade.security_header(flags=2, security_id=THERE.bytes_le), "8004"),
+        ([EVERYONE], handmade.security_header(flags=2, security_id=PEER_ID.bytes_le), "taken"),
+        ([USER], handmade.security_header(flags=2, security_id=PEER_ID.bytes_le), "8004"),
+        ([ANONYMOUS], handmade.security_header(flags=2, security_id=PEER_ID.bytes_le), "8004"),
         ([ANONYMOUS], handmade.security_header(flags=0), "taken"),
         ([], from_user(USER), "8004"),
     ],
 )
 def test_a_sender_needs_the_right_to_write(allowed, security, expected):
-    desk = Desk(settings=OPEN_NACKS)
-    desk.queue(security=allowing(*allowed))
-    assert verdict(desk, security) == expected
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    harness.queue(security=allowing(*allowed))
+    assert verdict(harness, security) == expected
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-28")
 def test_another_right_is_not_enough():
-    desk = Desk(settings=OPEN_NACKS)
-    desk.queue(security=allowing(USER, mask=0x1F & ~WRITE))
-    assert verdict(desk, from_user()) == "8004"
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    harness.queue(security=allowing(USER, mask=0x1F & ~WRITE))
+    assert verdict(harness, from_user()) == "8004"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-29")
 @pytest.mark.parametrize("published", [False, True])
 def test_the_descriptor_of_a_public_queue_is_that_of_the_directory(published):
     directory = EmbeddedDirectory()
-    desk = Desk(settings=OPEN_NACKS, directory=directory)
-    desk.core.queue_manager.directory_integrated = True
-    queue = desk.queue()
+    harness = harness_with_peer(settings=OPEN_NACKS, directory=directory)
+    harness.core.queue_manager.directory_integrated = True
+    queue = harness.queue()
     queue.queue_type = queue.queue_type.PUBLIC
     queue.security = allowing(USER)
     if published:
         there = Queue(queue.identifier, pathname="here\\orders", security=allowing(OTHER))
         there.queue_type = queue.queue_type
         directory.create_directory_object(there)
-    assert verdict(desk, from_user(USER)) == ("8004" if published else "taken")
-    assert verdict(desk, from_user(OTHER)) == ("taken" if published else "8004")
+    assert verdict(harness, from_user(USER)) == ("8004" if published else "taken")
+    assert verdict(harness, from_user(OTHER)) == ("taken" if published else "8004")
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-32")
 @pytest.mark.parametrize("sid", [b"\x01", b"\x02\x01" + bytes(10), bytes(60)])
 def test_a_sender_that_cannot_be_read_has_no_right(sid):
-    desk = Desk(settings=OPEN_NACKS)
-    desk.queue(security=allowing(EVERYONE, ANONYMOUS))
-    assert verdict(desk, handmade.security_header(flags=1, security_id=sid)) == "8004"
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    harness.queue(security=allowing(EVERYONE, ANONYMOUS))
+    assert verdict(harness, handmade.security_header(flags=1, security_id=sid)) == "8004"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-33", "MQQB-3.1.5.8.3-34")
@@ -112,13 +121,13 @@ def test_a_sender_that_cannot_be_read_has_no_right(sid):
 @pytest.mark.parametrize("tx", [None, (1, 0)])
 @pytest.mark.parametrize("insecure", [False, True])
 def test_a_message_that_is_refused(asked, tx, insecure):
-    desk = Desk(settings=Settings(send_insecure_nacks=insecure))
-    queue = desk.queue(security=allowing(OTHER), transactional=tx is not None)
-    admin, peer = desk.queue("adm"), desk.peer()
-    peer.send(tx=tx, security=from_user(), acks=asked, admin=ADMIN)
+    harness = harness_with_peer(settings=Settings(send_insecure_nacks=insecure))
+    queue = harness.queue(security=allowing(OTHER), transactional=tx is not None)
+    admin, peer = harness.queue("adm"), harness.accept_session()
+    peer.send_message(tx=tx, security=from_user(), acks=asked, admin=ADMIN)
     assert bodies(queue) == []
-    assert acks(admin) == ([0x8004] if asked and insecure else [])
-    finals = [packet.MessagePropertiesHeader.MessageClass for packet in peer.take("FinalAck")]
+    assert message_classes(admin) == ([0x8004] if asked and insecure else [])
+    finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([0x8004] if tx else [])
 
 
@@ -127,14 +136,14 @@ def test_a_message_that_is_refused(asked, tx, insecure):
     "how",
     [
         {"destination": direct()},
-        {"destination": (3, handmade.private_id(5)), "address": HERE.bytes_le},
+        {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_le},
     ],
     ids=["zero", "own"],
 )
 def test_access_is_checked_for_every_name(how):
-    desk = Desk(settings=OPEN_NACKS)
-    desk.queue(security=allowing(OTHER))
-    assert verdict(desk, from_user(), **how) == "8004"
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    harness.queue(security=allowing(OTHER))
+    assert verdict(harness, from_user(), **how) == "8004"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-36")
@@ -142,23 +151,23 @@ def test_access_is_checked_for_every_name(how):
     ("allowed", "expected"), [([ANONYMOUS], "taken"), ([EVERYONE], "taken"), ([USER], "8004")]
 )
 def test_a_message_without_a_security_header_comes_from_anybody(allowed, expected):
-    desk = Desk(settings=OPEN_NACKS)
-    desk.queue(security=allowing(*allowed))
-    assert verdict(desk, b"") == expected
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    harness.queue(security=allowing(*allowed))
+    assert verdict(harness, b"") == expected
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-01")
 def test_a_message_that_is_passed_on_is_not_judged():
-    desk = Desk(routes={BEHIND: ["far"]}, settings=OPEN_NACKS)
-    desk.names["far"], desk.hosts[PEER_ADDRESS] = PEER_ADDRESS, BEHIND
-    admin, peer = desk.queue("adm"), desk.peer()
+    harness = harness_with_peer(routes={THIRD_ID: ["far"]}, settings=OPEN_NACKS)
+    harness.names["far"], harness.hosts[PEER_ADDRESS] = PEER_ADDRESS, THIRD_ID
+    admin, peer = harness.queue("adm"), harness.accept_session()
     security = from_user(signature=b"s" * 64, certificate=b"c" * 9, encryption_key=b"k" * 76)
-    header = {"address": BEHIND.bytes_le, "destination": (3, handmade.private_id(9))}
-    peer.send(b"sealed", security=security, privacy=3, acks=NA, admin=ADMIN, **header)
-    (sent,) = desk.called[0].take("UserMessage")
-    assert sent.MessagePropertiesHeader.MessageBody == b"sealed"
-    assert acks(admin) == []
-    assert sent.SecurityHeader.to_bytes() == security
+    header = {"address": THIRD_ID.bytes_le, "destination": (3, handmade.private_id(9))}
+    peer.send_message(b"sealed", security=security, privacy=3, acks=NA, admin=ADMIN, **header)
+    (sent,) = harness.called[0].take("UserMessage")
+    assert sent.body == b"sealed"
+    assert message_classes(admin) == []
+    assert sent.SecurityHeader == security
 
 
 # --- what can't be verified yet ---
@@ -174,13 +183,17 @@ def test_a_message_that_is_passed_on_is_not_judged():
     ],
 )
 def test_a_protected_message_is_refused(security, privacy, expected, tx):
-    desk = Desk(settings=OPEN_NACKS)
-    queue, admin, peer = desk.queue(transactional=tx is not None), desk.queue("adm"), desk.peer()
-    peer.send(b"m", security=security, privacy=privacy, tx=tx, acks=NA, admin=ADMIN)
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    queue, admin, peer = (
+        harness.queue(transactional=tx is not None),
+        harness.queue("adm"),
+        harness.accept_session(),
+    )
+    peer.send_message(b"m", security=security, privacy=privacy, tx=tx, acks=NA, admin=ADMIN)
     assert bodies(queue) == []
-    assert acks(admin) == [expected]
+    assert message_classes(admin) == [expected]
     assert bodies(admin) == [b"" if privacy else b"m"]  # what is encrypted is not sent back
-    finals = [packet.MessagePropertiesHeader.MessageClass for packet in peer.take("FinalAck")]
+    finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([expected] if tx else [])
 
 
@@ -189,9 +202,9 @@ def test_a_protected_message_is_refused(security, privacy, expected, tx):
     [({"authentication": True}, "8006"), ({"privacy_level": QueuePrivacy.BODY}, "8007")],
 )
 def test_a_queue_that_wants_protection_refuses_what_has_none(attributes, expected):
-    desk = Desk(settings=OPEN_NACKS)
-    desk.queue(**attributes)
-    assert verdict(desk, from_user()) == expected
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    harness.queue(**attributes)
+    assert verdict(harness, from_user()) == expected
 
 
 @pytest.mark.parametrize("transactional", [False, True])
@@ -202,15 +215,14 @@ def test_a_queue_that_wants_protection_refuses_what_has_none(attributes, expecte
     ids=["sealed", "signed"],
 )
 def test_a_message_that_cannot_be_protected_is_not_sent(wish, flags, transactional):
-    desk = Desk()
-    send = desk.send_all if transactional else desk.send
-    send(b"secret", negative_journaling_requested=bool(flags), **wish)
-    assert desk.called[0].take("UserMessage") == []
-    assert bodies(desk.outgoing()) == []
-    manager = desk.core.queue_manager
+    harness = harness_with_peer()
+    harness.send(b"secret", transactional=transactional, negative_journaling_requested=bool(flags), **wish)
+    assert harness.called[0].take("UserMessage") == []
+    assert bodies(harness.outgoing()) == []
+    manager = harness.core.queue_manager
     dead = manager.system_transactional_deadletter_queue if transactional else manager.system_deadletter_queue
     assert bodies(dead) == ([b"secret"] if flags else [])
-    last = desk.outgoing().connection_history[-1]
+    last = harness.outgoing().connection_history[-1]
     assert last.status is ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE
-    assert (last.time, last.addresses) == (desk.utc, (PEER_ADDRESS,))
+    assert (last.time, last.addresses) == (harness.utc, (PEER_ADDRESS,))
     assert last.error & 0x80000000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from msmqwire.names import parse_format_name
@@ -21,31 +19,30 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from tests.support import handmade
-from tests.support.message_desk import (
-    ADDRESS,
-    HERE,
-    JP,
+from tests.support.engine_harness import (
+    OWN_ADDRESS,
+    OWN_ID,
     PEER_ADDRESS,
-    PR,
-    THERE,
-    UTC,
-    Desk,
-    acks,
-    bodies,
-    direct,
+    PEER_ID,
+    PEER_QUEUE,
+    START_UTC,
+    EngineHarness,
+    harness_with_peer,
 )
+from tests.support.handwritten_peer import JP, PR, direct
+from tests.support.queue_contents import bodies, message_classes
+from tests.support.received_packets import ReceivedPacket
 
 RECOVERABLE = DeliveryGuarantee.RECOVERABLE
 
 
-def transfer_of(desk: Desk) -> Transfer:
-    return desk.core.engine.transfers[desk.outgoing().number]
+def transfer_of(harness: EngineHarness) -> Transfer:
+    return harness.core.engine.transfers[harness.outgoing().number]
 
 
-def header_of(packet: object) -> tuple[int, ...] | None:
-    """The SessionHeader of a message: acknowledgement, first saved, flags, sent, saved ones sent, window."""
-    header = packet.SessionHeader
-    return header and struct.unpack("<HHLHHHH", header.to_bytes())[:6]
+def header_of(packet: ReceivedPacket) -> tuple[int, ...] | None:
+    """The SessionHeader of a message without Reserved."""
+    return packet.session_header and packet.session_header[:6]
 
 
 # --- the events ---
@@ -53,28 +50,28 @@ def header_of(packet: object) -> tuple[int, ...] | None:
 
 @pytest.mark.requirement("MQQB-3.1.7-01")
 def test_the_events_of_the_core_that_the_engine_answers():
-    desk = Desk()
-    queue = desk.queue("tx", transactional=True)
-    peer = desk.peer()
-    peer.send(tx=(1, 0), destination=direct("tx"), flags=JP)
-    desk.receive(queue)  # Message Position Deleted
-    assert [one.schema.name for one in peer.take()] == ["FinalAck"]
-    desk.send(b"1")  # Message Position Available
-    far = desk.called[0]
-    assert far.sent_bodies() == [b"1"]
-    desk.core.queues.pause(desk.outgoing())  # Pause Queue
-    desk.send(b"2")
-    desk.run()
-    assert far.sent_bodies() == []
-    desk.core.queues.resume(desk.outgoing())  # Resume Queue
-    desk.run()
-    assert far.sent_bodies() == [b"2"]
+    harness = harness_with_peer()
+    queue = harness.queue("tx", transactional=True)
+    peer = harness.accept_session()
+    peer.send_message(tx=(1, 0), destination=direct("tx"), flags=JP)
+    harness.receive(queue)  # Message Position Deleted
+    assert [one.kind for one in peer.take()] == ["FinalAck"]
+    harness.send(b"1")  # Message Position Available
+    far = harness.called[0]
+    assert far.bodies() == [b"1"]
+    harness.core.queues.pause(harness.outgoing())  # Pause Queue
+    harness.send(b"2")
+    harness.run()
+    assert far.bodies() == []
+    harness.core.queues.resume(harness.outgoing())  # Resume Queue
+    harness.run()
+    assert far.bodies() == [b"2"]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1-01", "MQQB-3.1.7.16-01", "MQQB-3.1.7.12-04", "MQQB-3.1.7.11-01")
 def test_a_message_is_sent_by_way_of_the_dispatch_collection(monkeypatch):
-    desk = Desk()
-    dispatch, sending, log = desk.core.dispatch, desk.core.engine.sending, []
+    harness = harness_with_peer()
+    dispatch, sending, log = harness.core.dispatch, harness.core.engine.sending, []
     for owner, name in ((dispatch, "add"), (sending, "send"), (dispatch, "remove")):
         inner = getattr(owner, name)
 
@@ -83,89 +80,89 @@ def test_a_message_is_sent_by_way_of_the_dispatch_collection(monkeypatch):
             return inner(*args)
 
         monkeypatch.setattr(owner, name, watch)
-    desk.send(b"m")
-    (outgoing,) = transfer_of(desk).table.values()
-    (position,) = desk.outgoing().positions
+    harness.send(b"m")
+    (outgoing,) = transfer_of(harness).table.values()
+    (position,) = harness.outgoing().positions
     assert log == [("add", position), ("send", outgoing), ("remove", position)]
     assert outgoing.position is position
-    assert position.queue is desk.outgoing()
+    assert position.queue is harness.outgoing()
     assert len(dispatch) == 0
-    assert desk.called[0].sent_bodies() == [b"m"]
+    assert harness.called[0].bodies() == [b"m"]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1-02")
 @pytest.mark.parametrize("state", [state for state in OutgoingQueueState if state.value != "Connected"])
 def test_nothing_is_sent_from_a_queue_that_is_not_connected(state):
-    desk = Desk()
-    desk.send(b"1")
-    peer = desk.called[0]
-    assert peer.sent_bodies() == [b"1"]
-    assert desk.outgoing().state is OutgoingQueueState.CONNECTED
-    desk.outgoing().state = state
-    desk.send(b"2")
-    assert peer.sent_bodies() == []
-    assert transfer_of(desk).session.unacked_message_count == 1
-    desk.outgoing().state = OutgoingQueueState.CONNECTED
+    harness = harness_with_peer()
+    harness.send(b"1")
+    peer = harness.called[0]
+    assert peer.bodies() == [b"1"]
+    assert harness.outgoing().state is OutgoingQueueState.CONNECTED
+    harness.outgoing().state = state
+    harness.send(b"2")
+    assert peer.bodies() == []
+    assert transfer_of(harness).session.unacked_message_count == 1
+    harness.outgoing().state = OutgoingQueueState.CONNECTED
     peer.acknowledge()
-    assert peer.sent_bodies() == [b"2"]
+    assert peer.bodies() == [b"2"]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1-03", "MQQB-3.1.7.1.3-08")
 @pytest.mark.parametrize(("own", "theirs", "window"), [(5, 64, 5), (64, 3, 3), (4, 4, 4)])
 def test_no_more_are_sent_than_the_smaller_window_allows(own, theirs, window):
-    desk = Desk(settings=Settings(window_size=own))
-    desk.send(b"first")
-    peer = desk.called[0]
+    harness = harness_with_peer(settings=Settings(window_size=own))
+    harness.send(b"first")
+    peer = harness.called[0]
     peer.window = theirs
     peer.acknowledge()
     peer.take()
-    desk.send(*(b"%d" % number for number in range(10)))
-    session = transfer_of(desk).session
-    assert len(peer.sent_bodies()) == window == session.unacked_message_count
+    harness.send(*(b"%d" % number for number in range(10)))
+    session = transfer_of(harness).session
+    assert len(peer.bodies()) == window == session.unacked_message_count
     peer.acknowledge(ack=peer.received - 1)
-    assert len(peer.sent_bodies()) == window - 1
+    assert len(peer.bodies()) == window - 1
     assert session.unacked_message_count == window
     peer.acknowledge()
-    assert len(peer.sent_bodies()) == min(window, 10 - window - (window - 1))
+    assert len(peer.bodies()) == min(window, 10 - window - (window - 1))
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1-04")
 def test_an_open_session_serves_the_first_queue_that_needs_it():
-    desk = Desk()
-    peer = desk.peer()
-    session = desk.core.engine.session_table.by_connection[peer.connection]
+    harness = harness_with_peer()
+    peer = harness.accept_session()
+    session = harness.core.engine.session_table.by_connection[peer.connection]
     assert session.transfers == []
-    queue = desk.queue("tx", transactional=True)
-    peer.send(tx=(1, 0), destination=direct("tx"), flags=JP)
-    desk.receive(queue)
-    assert [transfer.queue.acknowledged_peer for transfer in session.transfers] == [THERE]
+    queue = harness.queue("tx", transactional=True)
+    peer.send_message(tx=(1, 0), destination=direct("tx"), flags=JP)
+    harness.receive(queue)
+    assert [transfer.queue.acknowledged_peer for transfer in session.transfers] == [PEER_ID]
 
 
 def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
-    desk = Desk()
-    reports = desk.queue("reports")
+    harness = harness_with_peer()
+    reports = harness.queue("reports")
     log = []
-    engine = desk.core.engine
+    engine = harness.core.engine
     for owner, name in (
-        (desk.core.identity, "identify"), (engine.sending, "_protect"), (engine.sending, "_number"),
-        (desk.core.system_messages, "trace"),
+        (harness.core.identity, "identify"), (engine.sending, "_protect"), (engine.sending, "_number"),
+        (harness.core.system_messages, "trace"),
     ):  # fmt: skip
         inner = getattr(owner, name)
 
         def watch(*args, inner=inner, name=name, **how):
             if any(getattr(one, "body", None) == b"m" for one in args):
-                log.append((name, len(desk.core.context.effects)))
+                log.append((name, len(harness.core.context.effects)))
             return inner(*args, **how)
 
         monkeypatch.setattr(owner, name, watch)
-    to = desk.open()
-    desk.send(b"0", to=to)
+    to = harness.open_to_send()
+    harness.send(b"0", to=to)
     message = Message(body=b"m", tracing_requested=True, tracing_queue_identifier=reports.identifier)
-    transaction = desk.begin()
-    desk.core.send(to, message, transaction)
+    transaction = harness.begin()
+    harness.core.send(to, message, transaction)
     log.clear()
-    desk.core.commit(transaction)
-    desk.run()
+    harness.core.commit(transaction)
+    harness.run()
     assert log == [("identify", 0), ("_protect", 0), ("_number", 0), ("trace", 1)]
 
 
@@ -174,30 +171,30 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
 
 @pytest.mark.requirement("MQQB-3.1.7.1.1-01")
 def test_messages_are_numbered_once():
-    desk = Desk()
-    first, second = desk.send(b"1", b"2")
-    assert (first.identifier, second.identifier) == (ObjectId(HERE, 1), ObjectId(HERE, 2))
-    desk.called[0].drop()
-    desk.passes(5_000)
-    assert [packet.UserHeader.MessageID for packet in desk.called[1].take("UserMessage")] == [1, 2]
-    (third,) = desk.send(b"3")
-    assert third.identifier == ObjectId(HERE, 3)
-    (later,) = desk.restart().send(b"4")
+    harness = harness_with_peer()
+    first, second = harness.send(b"1", b"2")
+    assert (first.identifier, second.identifier) == (ObjectId(OWN_ID, 1), ObjectId(OWN_ID, 2))
+    harness.called[0].disconnect()
+    harness.advance(5_000)
+    assert [packet.MessageID for packet in harness.called[1].take("UserMessage")] == [1, 2]
+    (third,) = harness.send(b"3")
+    assert third.identifier == ObjectId(OWN_ID, 3)
+    (later,) = harness.restarted().send(b"4")
     assert later.identifier.uniquifier > 3
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.1-02", "MQQB-3.1.7.1.6-01")
 def test_the_bytes_of_a_message_that_is_sent():
-    desk = Desk()
-    desk.send(
+    harness = harness_with_peer()
+    harness.send(
         b"body", label="label", priority=5, application_tag=7, time_to_reach_queue=100,
         acknowledgements_requested=AcknowledgementsRequested(PR), positive_journaling_requested=True,
         administration=parse_format_name("DIRECT=TCP:10.0.0.1\\PRIVATE$\\adm"),
     )  # fmt: skip
-    assert desk.called[0].raw[-1] == handmade.user_message(
+    assert harness.called[0].all_packets[-1] == handmade.user_message(
         user=handmade.user_header(
-            source=HERE.bytes_le, sent_time=UTC, message_id=1, flags=handmade.MP | JP,
-            destination=direct("far", PEER_ADDRESS),
+            source=OWN_ID.bytes_le, sent_time=START_UTC, message_id=1, flags=handmade.MP | JP,
+            destination=direct("orders", PEER_ADDRESS),
             admin=(7, handmade.direct_name("TCP:10.0.0.1\\PRIVATE$\\adm")),
         ),
         properties=handmade.properties_header(
@@ -206,7 +203,7 @@ def test_the_bytes_of_a_message_that_is_sent():
         ),
         flags=5, time_to_reach_queue=100,
     )  # fmt: skip
-    assert [one.transmitted for one in transfer_of(desk).table.values()] == [True]
+    assert [one.transmitted for one in transfer_of(harness).table.values()] == [True]
 
 
 # --- 3.1.7.1.2 ---
@@ -221,21 +218,21 @@ def test_the_bytes_of_a_message_that_is_sent():
     ],
 )  # fmt: skip
 def test_an_expired_message_is_not_sent(reach, waited, late):
-    desk = Desk()
-    desk.send(b"0")
-    desk.called[0].acknowledge()
-    desk.outgoing().state = OutgoingQueueState.ON_HOLD  # so that only the moment of sending tells
-    desk.send(b"m", **({} if reach is None else {"time_to_reach_queue": reach}))
-    transfer = transfer_of(desk)
+    harness = harness_with_peer()
+    harness.send(b"0")
+    harness.called[0].acknowledge()
+    harness.outgoing().state = OutgoingQueueState.ON_HOLD  # so that only the moment of sending tells
+    harness.send(b"m", **({} if reach is None else {"time_to_reach_queue": reach}))
+    transfer = transfer_of(harness)
     (outgoing,) = transfer.table.values()
-    desk.called[0].take()
-    desk.core.context.timers.stop(Timer.TIME_TO_REACH_QUEUE, None)
-    desk.start += waited
-    desk.core.at(desk.now, desk.utc)
-    desk.outgoing().state = OutgoingQueueState.CONNECTED
-    desk.core.engine.sending.send_waiting(transfer.session)
-    desk.run()
-    assert desk.called[0].sent_bodies() == ([] if late else [b"m"])
+    harness.called[0].take()
+    harness.core.context.timers.stop(Timer.TIME_TO_REACH_QUEUE, None)
+    harness.utc_start += waited
+    harness.core.at(harness.now, harness.utc)
+    harness.outgoing().state = OutgoingQueueState.CONNECTED
+    harness.core.engine.sending.send_waiting(transfer.session)
+    harness.run()
+    assert harness.called[0].bodies() == ([] if late else [b"m"])
     assert (len(transfer.table), outgoing.state is MessageState.DONE) == ((0, True) if late else (1, False))
 
 
@@ -244,52 +241,53 @@ def test_an_expired_message_is_not_sent(reach, waited, late):
 @pytest.mark.parametrize("wanted", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 def test_where_an_expired_message_goes(transactional, wanted, own):
-    desk = Desk()
-    desk.hosts.clear()
-    queue = desk.queue("dead", transactional=True)
-    send = desk.send_all if transactional else desk.send
+    harness = harness_with_peer()
+    harness.hosts.clear()
+    queue = harness.queue("dead", transactional=True)
     how = {"application_deadletter_queue": queue.pathname} if own else {}
-    send(b"m", time_to_reach_queue=10, negative_journaling_requested=wanted, **how)
-    desk.passes(11_000)
-    manager = desk.core.queue_manager
+    harness.send(
+        b"m", transactional=transactional, time_to_reach_queue=10, negative_journaling_requested=wanted, **how
+    )
+    harness.advance(11_000)
+    manager = harness.core.queue_manager
     found = [
         bodies(one)
         for one in (manager.system_deadletter_queue, manager.system_transactional_deadletter_queue, queue)
     ]
     place = 0 if not transactional else 2 if own else 1
     assert found == [[b"m"] if wanted and number == place else [] for number in range(3)]
-    assert bodies(desk.outgoing()) == []
+    assert bodies(harness.outgoing()) == []
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-24", "DMPR-3.1.1.12-22")
 @pytest.mark.parametrize("which", ["journal", "dead"])
 def test_a_journal_that_is_full_does_not_get_it(which):
-    desk = Desk()
-    manager = desk.core.queue_manager
+    harness = harness_with_peer()
+    manager = harness.core.queue_manager
     manager.system_journal_queue.quota = manager.system_deadletter_queue.quota = 0
-    desk.send(
+    harness.send(
         b"m", positive_journaling_requested=True, negative_journaling_requested=True, time_to_reach_queue=10
     )
     if which == "journal":
-        desk.called[0].acknowledge()
+        harness.called[0].acknowledge()
     else:
-        desk.passes(11_000)
+        harness.advance(11_000)
     assert bodies(manager.system_journal_queue) == bodies(manager.system_deadletter_queue) == []
-    assert bodies(desk.outgoing()) == []
+    assert bodies(harness.outgoing()) == []
     assert manager.total_bytes == 0
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-22", "DMPR-3.1.1.12-23", "DMPR-3.1.1.12-17", "DMPR-3.1.1.12-18")
 @pytest.mark.parametrize("wanted", [False, True])
 def test_a_delivered_message_is_journaled_and_the_journal_survives(wanted):
-    desk = Desk()
-    desk.send(b"m", delivery_guarantee=RECOVERABLE, positive_journaling_requested=wanted, label="l")
-    again = desk.restart()
+    harness = harness_with_peer()
+    harness.send(b"m", delivery_guarantee=RECOVERABLE, positive_journaling_requested=wanted, label="l")
+    again = harness.restarted()
     peer = again.called[0]
     (packet,) = peer.take("UserMessage")
-    assert (packet.MessagePropertiesHeader.Label, packet.UserHeader.Flags.JP) == ("l", wanted)
+    assert (packet.Label, bool(packet.Flags & JP)) == ("l", wanted)
     peer.acknowledge()
-    third = again.restart()
+    third = again.restarted()
     assert third.called == []
     assert bodies(third.core.queue_manager.system_journal_queue) == ([b"m"] if wanted else [])
 
@@ -299,17 +297,17 @@ def test_a_delivered_message_is_journaled_and_the_journal_survives(wanted):
 
 @pytest.mark.requirement("MQQB-3.1.7.1.3-06", "MQQB-3.1.7.1.3-07")
 def test_what_is_sent_is_counted_each_time():
-    desk = Desk()
-    desk.send(b"e")
-    desk.send(b"r", delivery_guarantee=RECOVERABLE)
-    desk.send_all(b"t")
-    transfer = transfer_of(desk)
-    session, peer = transfer.session, desk.called[0]
+    harness = harness_with_peer()
+    harness.send(b"e")
+    harness.send(b"r", delivery_guarantee=RECOVERABLE)
+    harness.send(b"t", transactional=True)
+    transfer = transfer_of(harness)
+    session, peer = transfer.session, harness.called[0]
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (3, 2)
     numbers = [(one.sequence_number, one.recoverable_sequence_number) for one in transfer.table.values()]
     assert numbers == [(1, 0), (2, 1), (3, 2)]
     peer.acknowledge()
-    desk.passes(30_000)  # the transactional one again
+    harness.advance(30_000)  # the transactional one again
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (4, 3)
     (outgoing,) = transfer.table.values()
     assert (outgoing.sequence_number, outgoing.recoverable_sequence_number) == (4, 3)
@@ -317,15 +315,15 @@ def test_what_is_sent_is_counted_each_time():
 
 @pytest.mark.requirement("MQQB-3.1.7.1.3-12")
 def test_what_a_sent_message_awaits():
-    desk = Desk()
-    desk.send(b"1")
-    session, timers = transfer_of(desk).session, desk.core.context.timers
-    (outgoing,) = transfer_of(desk).table.values()
+    harness = harness_with_peer()
+    harness.send(b"1")
+    session, timers = transfer_of(harness).session, harness.core.context.timers
+    (outgoing,) = transfer_of(harness).table.values()
     assert outgoing.session is session
     assert session.session_active
     assert timers.elapsed(Timer.SESSION_ACK_WAIT, session.number) == 0.0
-    desk.passes(10_000)
-    desk.send(b"2")
+    harness.advance(10_000)
+    harness.send(b"2")
     assert timers.elapsed(Timer.SESSION_ACK_WAIT, session.number) == 0.25  # of 40 s: it was running
 
 
@@ -337,20 +335,20 @@ def test_what_a_sent_message_awaits():
     ("waited", "came", "expected"), [(7_500, 1, False), (7_501, 1, True), (9_000, 0, False)]
 )
 def test_when_a_message_carries_a_session_header(waited, came, expected):
-    desk = Desk()
-    desk.queue()
-    desk.send(b"0")
-    peer = desk.called[0]
-    peer.send()  # starts the timer of ten seconds
+    harness = harness_with_peer()
+    harness.queue()
+    harness.send(b"0")
+    peer = harness.called[0]
+    peer.send_message()  # starts the timer of ten seconds
     if not came:
-        desk.core.engine.session_timers.send_session_ack(transfer_of(desk).session)
-        desk.run()
+        harness.core.engine.session_timers.send_session_ack(transfer_of(harness).session)
+        harness.run()
     peer.take()
-    desk.passes(waited)
-    desk.send(b"1")
+    harness.advance(waited)
+    harness.send(b"1")
     (packet,) = peer.take("UserMessage")
-    assert (packet.SessionHeader is not None) is expected
-    assert bool(packet.BaseHeader.Flags.SH) is expected
+    assert (packet.session_header is not None) is expected
+    assert bool(packet.base_flags & handmade.BASE_SH) is expected
 
 
 @pytest.mark.requirement(
@@ -358,42 +356,42 @@ def test_when_a_message_carries_a_session_header(waited, came, expected):
 )
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_what_the_header_of_a_message_says(recoverable):
-    desk = Desk(settings=Settings(window_size=50))
-    desk.queue()
-    desk.send(b"0", delivery_guarantee=RECOVERABLE)
-    peer = desk.called[0]
-    session = transfer_of(desk).session
+    harness = harness_with_peer(settings=Settings(window_size=50))
+    harness.queue()
+    harness.send(b"0", delivery_guarantee=RECOVERABLE)
+    peer = harness.called[0]
+    session = transfer_of(harness).session
     for number in range(3):
-        peer.send(recoverable=number > 0)
-    desk.passes(400)  # of the 500 ms of RecoverableAckSendTimeout
+        peer.send_message(recoverable=number > 0)
+    harness.advance(400)  # of the 500 ms of RecoverableAckSendTimeout
     peer.take()
-    desk.send(b"1", delivery_guarantee=DeliveryGuarantee(recoverable))
-    desk.send(b"2")
+    harness.send(b"1", delivery_guarantee=DeliveryGuarantee(recoverable))
+    harness.send(b"2")
     with_header, without = peer.take("UserMessage")
     assert header_of(with_header) == (3, 1, 0b11, 2, 1 + recoverable, 50)
     assert header_of(without) is None
     assert (session.recoverable_ack_flags, session.unacked_received_count) == (0, 0)
     assert session.last_acked_recoverable == session.recoverable_message_received_count == 2
-    assert desk.core.context.timers.elapsed(Timer.SESSION_ACK_SEND, session.number) == 0.0
-    desk.passes(9_999)
+    assert harness.core.context.timers.elapsed(Timer.SESSION_ACK_SEND, session.number) == 0.0
+    harness.advance(9_999)
     assert peer.kinds() == []
-    peer.send()
-    desk.passes(1)
+    peer.send_message()
+    harness.advance(1)
     assert peer.acks[-1][:5] == (4, 0, 0, 3, 1 + recoverable)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.11-02")
 def test_an_acknowledgement_of_order_or_receipt_never_carries_one():
-    desk = Desk()
-    queue = desk.queue("tx", transactional=True)
-    peer = desk.peer()
-    peer.send(tx=(1, 0), destination=direct("tx"), flags=JP)
-    peer.send(destination=direct("none"))
-    desk.passes(490)
-    desk.receive(queue)
+    harness = harness_with_peer()
+    queue = harness.queue("tx", transactional=True)
+    peer = harness.accept_session()
+    peer.send_message(tx=(1, 0), destination=direct("tx"), flags=JP)
+    peer.send_message(destination=direct("none"))
+    harness.advance(490)
+    harness.receive(queue)
     (final,) = peer.take()
-    assert final.schema.name == "FinalAck"
-    assert int(final.BaseHeader.Flags) == 0
+    assert final.kind == "FinalAck"
+    assert final.base_flags == 0
 
 
 # --- 3.1.7.12 ---
@@ -402,43 +400,43 @@ def test_an_acknowledgement_of_order_or_receipt_never_carries_one():
 @pytest.mark.requirement("MQQB-3.1.7.12-01")
 @pytest.mark.parametrize("how", ["local", "multicast", "locked", "on hold", "http", "https"])
 def test_queues_that_are_not_served(how):
-    desk = Desk()
-    desk.queue()
+    harness = harness_with_peer()
+    harness.queue()
     name = {
-        "local": f"DIRECT=TCP:{ADDRESS}\\private$\\orders",
+        "local": f"DIRECT=TCP:{OWN_ADDRESS}\\private$\\orders",
         "http": f"DIRECT=http://{PEER_ADDRESS}/msmq/private$/far",
         "https": f"DIRECT=https://{PEER_ADDRESS}/msmq/private$/far",
-    }.get(how, f"DIRECT=TCP:{PEER_ADDRESS}\\private$\\far")
-    to = desk.open(name)
+    }.get(how, PEER_QUEUE)
+    to = harness.open_to_send(name)
     if how in ("locked", "on hold"):
         to.queue.state = OutgoingQueueState.LOCKED if how == "locked" else OutgoingQueueState.ON_HOLD
     elif how == "multicast":
         to.queue.multicast = True
-    desk.effects.clear()
-    desk.send(b"m", to=to)
-    desk.passes(60_000)
-    assert desk.effects == []
-    assert desk.called == []
+    harness.forget_effects()
+    harness.send(b"m", to=to)
+    harness.advance(60_000)
+    assert harness.effects == []
+    assert harness.called == []
     assert bodies(to.queue) == [b"m"]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.12-02")
 def test_a_message_brings_up_a_connection():
-    desk = Desk(settings=Settings(session_cleanup_ms=60_000))
-    to = desk.open()
-    assert desk.effects == []
+    harness = harness_with_peer(settings=Settings(session_cleanup_ms=60_000))
+    to = harness.open_to_send()
+    assert harness.effects == []
     assert to.queue.state is OutgoingQueueState.INACTIVE
-    desk.send(b"1", to=to)
-    assert len(desk.called) == 1
-    desk.called[0].acknowledge()
-    desk.passes(200_000)
-    assert desk.called[0].closed
+    harness.send(b"1", to=to)
+    assert len(harness.called) == 1
+    harness.called[0].acknowledge()
+    harness.advance(200_000)
+    assert harness.called[0].closed
     assert to.queue.connection_history
     assert to.queue.state in (OutgoingQueueState.DISCONNECTED, OutgoingQueueState.INACTIVE)
-    desk.effects.clear()
-    desk.send(b"2", to=to)
-    assert any(isinstance(effect, Resolve) for effect in desk.effects)
-    assert desk.called[1].sent_bodies() == [b"2"]
+    harness.forget_effects()
+    harness.send(b"2", to=to)
+    assert any(isinstance(effect, Resolve) for effect in harness.effects)
+    assert harness.called[1].bodies() == [b"2"]
 
 
 # --- 3.1.7.1.6 ---
@@ -446,50 +444,54 @@ def test_a_message_brings_up_a_connection():
 
 @pytest.mark.requirement("MQQB-3.1.7.1.6-02")
 def test_a_connection_that_is_lost_while_messages_wait():
-    desk = Desk(settings=Settings(window_size=2))
-    reports = desk.queue("reports")
-    desk.send(
+    harness = harness_with_peer(settings=Settings(window_size=2))
+    reports = harness.queue("reports")
+    harness.send(
         *(b"%d" % number for number in range(4)), tracing_requested=True,
         tracing_queue_identifier=reports.identifier,
     )  # fmt: skip
-    session = transfer_of(desk).session
+    session = transfer_of(harness).session
     assert len(bodies(reports)) == 2
-    desk.called[0].drop()
+    harness.called[0].disconnect()
     assert session.state in (SessionState.CLOSED, SessionState.WAITING_RECONNECT)
-    assert len(desk.core.dispatch) == 0
+    assert len(harness.core.dispatch) == 0
     assert len(bodies(reports)) == 2
-    assert desk.outgoing().state is OutgoingQueueState.DISCONNECTED
-    assert [one.state for one in transfer_of(desk).table.values()] == [MessageState.WAITING_TO_SEND] * 4
+    assert harness.outgoing().state is OutgoingQueueState.DISCONNECTED
+    assert [one.state for one in transfer_of(harness).table.values()] == [MessageState.WAITING_TO_SEND] * 4
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-02", "DMPR-3.1.1.12-35")
 def test_who_a_message_is_from():
-    desk = Desk()
-    first, second = desk.send(b"1", b"2")
+    harness = harness_with_peer()
+    first, second = harness.send(b"1", b"2")
     assert first.identifier != second.identifier
-    assert first.source_machine_identifier == HERE
-    (packet, _) = desk.called[0].take("UserMessage")
-    assert packet.UserHeader.SourceQueueManager == HERE == first.identifier.lineage
+    assert first.source_machine_identifier == OWN_ID
+    (packet, _) = harness.called[0].take("UserMessage")
+    assert packet.SourceQueueManager == OWN_ID.bytes_le == first.identifier.lineage.bytes_le
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-49")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_the_time_to_be_received_counts_from_when_it_was_sent(recoverable):
-    desk = Desk()
-    queue, admin, peer = desk.queue(), desk.queue("adm"), desk.peer()
-    peer.send(sent_time=desk.utc - 50, receive=60, recoverable=recoverable, acks=8, admin=direct("adm"))
-    peer.send(b"stays", recoverable=recoverable)
-    desk.passes(9_999)
+    harness = harness_with_peer()
+    queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
+    peer.send_message(
+        sent_time=harness.utc - 50,
+        time_to_be_received=60,
+        recoverable=recoverable,
+        acks=8,
+        admin=direct("adm"),
+    )
+    peer.send_message(b"stays", recoverable=recoverable)
+    harness.advance(9_999)
     assert bodies(queue) == [b"x", b"stays"]
-    desk.passes(1)
+    harness.advance(1)
     assert bodies(queue) == [b"stays"]
-    assert acks(admin) == [0xC002]
-    assert len(list(desk.store.rows(Table.MESSAGE))) == (2 if recoverable else 0)
+    assert message_classes(admin) == [0xC002]
+    assert len(list(harness.store.rows(Table.MESSAGE))) == (2 if recoverable else 0)
 
 
 def test_a_reader_of_an_outgoing_queue_is_none():
-    desk = Desk()
-    status, _ = desk.core.queues.open(
-        parse_format_name(f"DIRECT=TCP:{PEER_ADDRESS}\\private$\\far"), QueueAccessType.RECEIVE_ACCESS
-    )
+    harness = harness_with_peer()
+    status, _ = harness.core.queues.open(parse_format_name(PEER_QUEUE), QueueAccessType.RECEIVE_ACCESS)
     assert status != 0

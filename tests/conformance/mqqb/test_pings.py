@@ -11,35 +11,38 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import PING, PingState
 from tests.support import handmade as h
-from tests.support.engine_desk import OTHER, OWN, THERE, Desk
-from tests.support.engine_pair import Pair
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness
+from tests.support.harness_network import joined_pair
 
 W = PingState.WAITING
 SECOND = r"DIRECT=TCP:10.0.0.3\private$\orders"
 RC, RF = 1, 2
 
 
-def asking(**settings: object) -> Desk:
-    """A desk that has sent a message and waits for the answer to its ping."""
-    desk = Desk(ping=True, **settings)  # type: ignore[arg-type]
-    desk.send()
-    desk.resolve(THERE)
-    return desk
+def asking(**settings: object) -> EngineHarness:
+    """A harness that has sent a message and waits for the answer to its ping."""
+    harness = EngineHarness(ping=True, **settings)  # type: ignore[arg-type]
+    harness.send()
+    harness.resolve(PEER_ADDRESS)
+    return harness
 
 
-def answer(desk: Desk, *, cookie: int = 1, flags: int = 0, **fields: int) -> None:
-    desk.engine.datagram(
-        h.ping(cookie=cookie, flags=flags, queue_manager=OTHER.bytes_le, **fields),
-        THERE,
+def answer(harness: EngineHarness, *, cookie: int = 1, flags: int = 0, **fields: int) -> None:
+    harness.engine.datagram(
+        h.ping(cookie=cookie, flags=flags, queue_manager=PEER_ID.bytes_le, **fields),
+        PEER_ADDRESS,
         3527,
         request=False,  # type: ignore[arg-type]
     )
-    desk.take()
+    harness.run()
 
 
-def refused(desk: Desk) -> bool:
-    (session,) = desk.engine.sessions.values()
-    return desk.of(Connect) == [] and desk.left(Timer.SESSION_RETRY_CONNECT, session.number) is not None
+def refused(harness: EngineHarness) -> bool:
+    (session,) = harness.engine.sessions.values()
+    return (
+        harness.effects_of(Connect) == []
+        and harness.time_left(Timer.SESSION_RETRY_CONNECT, session.number) is not None
+    )
 
 
 @pytest.mark.requirement(
@@ -58,39 +61,39 @@ def test_the_table_is_figure_11() -> None:
 @pytest.mark.requirement("MQQB-3.1.7.6-01", "MQQB-3.1.1.1.1.9-01", "MQQB-3.1.5.2.2-01", "MQQB-3.1.5.2.2-02")
 @pytest.mark.parametrize("server", [True, False])
 def test_the_request_byte_for_byte(server: bool) -> None:
-    desk = asking(server_class=server)
+    harness = asking(server_class=server)
     flags = 0 if server else RC
-    expected = h.ping(flags=flags, cookie=1, queue_manager=OWN.bytes_le)
+    expected = h.ping(flags=flags, cookie=1, queue_manager=OWN_ID.bytes_le)
     assert expected[2:4] == b"\x48\x55"
-    assert desk.datagrams() == [SendDatagram(THERE, 3527, expected, request=True)]
-    assert desk.of(Connect) == [], "the connection waits for the answer"
+    assert harness.effects_of(SendDatagram) == [SendDatagram(PEER_ADDRESS, 3527, expected, request=True)]
+    assert harness.effects_of(Connect) == [], "the connection waits for the answer"
 
 
 @pytest.mark.requirement(
     "MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-04", "MQQB-3.1.5.2.2-02", "MQQB-3.1.7.9-01", "MQQB-3.1.7.8-03"
 )
 def test_a_response_with_rf_0_goes_on_to_the_connection() -> None:
-    desk = asking()
-    answer(desk)
-    assert desk.left(Timer.PING_RESPONSE, 1) is None
-    assert desk.of(Connect)
-    (request,) = desk.connect().take()
+    harness = asking()
+    answer(harness)
+    assert harness.time_left(Timer.PING_RESPONSE, 1) is None
+    assert harness.effects_of(Connect)
+    (request,) = harness.connect().take()
     assert int.from_bytes(request[56:58], "little") & 0x100 == 0, "SE is 0 after a ping"
-    desk.advance(30_000)
-    assert len(desk.of(Connect)) == 1
+    harness.advance(30_000)
+    assert len(harness.effects_of(Connect)) == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-03", "MQQB-3.1.5.2.2-03", "MQQB-3.1.7.9-01")
 def test_a_response_with_rf_1_is_a_ping_failure() -> None:
-    desk = asking()
-    desk.advance(500)
-    answer(desk, flags=RF)
-    assert refused(desk)
-    assert desk.left(Timer.PING_RESPONSE, 1) is None
-    assert desk.left(Timer.SESSION_RETRY_CONNECT, 1) == 5_000
+    harness = asking()
+    harness.advance(500)
+    answer(harness, flags=RF)
+    assert refused(harness)
+    assert harness.time_left(Timer.PING_RESPONSE, 1) is None
+    assert harness.time_left(Timer.SESSION_RETRY_CONNECT, 1) == 5_000
     error = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
-    assert list(desk.outgoing().connection_history) == [
-        ConnectionHistory(ConnectionStatus.PING_FAILURE, desk.utc, error, (THERE,))
+    assert list(harness.outgoing().connection_history) == [
+        ConnectionHistory(ConnectionStatus.PING_FAILURE, harness.utc, error, (PEER_ADDRESS,))
     ]
 
 
@@ -99,168 +102,170 @@ def test_a_response_with_rf_1_is_a_ping_failure() -> None:
     "MQQB-3.1.5.2.2-03",
 )  # fmt: skip
 def test_no_response_within_exactly_a_second_is_a_ping_failure() -> None:
-    desk = asking()
-    assert desk.left(Timer.PING_RESPONSE, 1) == 1_000
-    desk.advance(999)
-    assert not refused(desk)
-    desk.advance(1)
-    assert refused(desk)
-    assert [entry.status for entry in desk.outgoing().connection_history] == [ConnectionStatus.PING_FAILURE]
-    answer(desk)
-    assert refused(desk), "an answer that comes later is for nobody"
+    harness = asking()
+    assert harness.time_left(Timer.PING_RESPONSE, 1) == 1_000
+    harness.advance(999)
+    assert not refused(harness)
+    harness.advance(1)
+    assert refused(harness)
+    assert [entry.status for entry in harness.outgoing().connection_history] == [
+        ConnectionStatus.PING_FAILURE
+    ]
+    answer(harness)
+    assert refused(harness), "an answer that comes later is for nobody"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.2-03")
 def test_a_ping_that_fails_starts_no_timer_when_nothing_waits() -> None:
-    desk = asking()
-    desk.core.messages.purge(desk.outgoing())
-    answer(desk, flags=RF)
-    assert desk.engine.sessions == {}
-    assert desk.core.deadline is None or not desk.left(Timer.SESSION_RETRY_CONNECT, 1)
+    harness = asking()
+    harness.core.messages.purge(harness.outgoing())
+    answer(harness, flags=RF)
+    assert harness.engine.sessions == {}
+    assert harness.core.deadline is None or not harness.time_left(Timer.SESSION_RETRY_CONNECT, 1)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.2-01", "MQQB-3.1.6.1-04", "MQQB-3.1.5.2.3-06")
 def test_a_retry_with_the_next_address_does_not_ping() -> None:
-    desk = Desk(ping=True)
-    desk.send()
-    desk.resolve(THERE, "10.0.0.3")
-    answer(desk, flags=RF)
-    desk.advance(5_000)
-    assert len(desk.datagrams()) == 1
-    assert desk.last(Connect).address == "10.0.0.3"
-    (request,) = desk.connect().take()
+    harness = EngineHarness(ping=True)
+    harness.send()
+    harness.resolve(PEER_ADDRESS, "10.0.0.3")
+    answer(harness, flags=RF)
+    harness.advance(5_000)
+    assert len(harness.effects_of(SendDatagram)) == 1
+    assert harness.last_effect(Connect).address == "10.0.0.3"
+    (request,) = harness.connect().take()
     assert int.from_bytes(request[56:58], "little") & 0x100, "SE is 1 without a ping"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.2-01", "MQQB-3.1.6.1-04")
 def test_a_retry_from_the_start_does_not_ping_either() -> None:
-    desk = asking()
-    desk.advance(6_000)
-    desk.resolve(THERE)
-    assert len(desk.datagrams()) == 1
-    (request,) = desk.connect().take()
+    harness = asking()
+    harness.advance(6_000)
+    harness.resolve(PEER_ADDRESS)
+    assert len(harness.effects_of(SendDatagram)) == 1
+    (request,) = harness.connect().take()
     assert int.from_bytes(request[56:58], "little") & 0x100
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3-18", "MQQB-3.1.3.2-18", "MQQB-3.1.2.9-01", "MQQB-3.1.7.6-02")
 def test_each_request_has_a_cookie_and_a_timer_of_its_own() -> None:
-    desk = Desk(ping=True)
-    assert desk.engine.pings.cookie == 0
+    harness = EngineHarness(ping=True)
+    assert harness.engine.pings.cookie == 0
     for number, name in enumerate((r"DIRECT=TCP:10.0.0.2\private$\orders", SECOND)):
-        desk.send(name)
-        desk.resolve(name[11:19])
-        desk.advance(300)
-        assert desk.datagrams()[number].data[4:8] == (number + 1).to_bytes(4, "little")
-    assert desk.left(Timer.PING_RESPONSE, 1) == 400
-    assert desk.left(Timer.PING_RESPONSE, 2) == 700
-    desk.advance(500)
-    assert desk.left(Timer.PING_RESPONSE, 1) is None
-    assert desk.left(Timer.PING_RESPONSE, 2) == 200
-    answer(desk, cookie=2)
-    assert [connect.address for connect in desk.of(Connect)] == ["10.0.0.3"]
+        harness.send(to=name)
+        harness.resolve(name[11:19])
+        harness.advance(300)
+        assert harness.effects_of(SendDatagram)[number].data[4:8] == (number + 1).to_bytes(4, "little")
+    assert harness.time_left(Timer.PING_RESPONSE, 1) == 400
+    assert harness.time_left(Timer.PING_RESPONSE, 2) == 700
+    harness.advance(500)
+    assert harness.time_left(Timer.PING_RESPONSE, 1) is None
+    assert harness.time_left(Timer.PING_RESPONSE, 2) == 200
+    answer(harness, cookie=2)
+    assert [connect.address for connect in harness.effects_of(Connect)] == ["10.0.0.3"]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.8-02")
 @pytest.mark.parametrize("cookie", [0, 1, 3, 0x0100_0002, 0xFFFF_FFFF])
 def test_a_response_with_another_cookie_is_ignored(cookie: int) -> None:
-    desk = asking()
-    desk.send(SECOND)
-    desk.resolve("10.0.0.3")
-    answer(desk, cookie=cookie)
-    assert desk.of(Connect) == []
-    assert desk.left(Timer.PING_RESPONSE, 1) == desk.left(Timer.PING_RESPONSE, 2) == 1_000
-    answer(desk, cookie=2)
-    assert len(desk.of(Connect)) == 1
+    harness = asking()
+    harness.send(to=SECOND)
+    harness.resolve("10.0.0.3")
+    answer(harness, cookie=cookie)
+    assert harness.effects_of(Connect) == []
+    assert harness.time_left(Timer.PING_RESPONSE, 1) == harness.time_left(Timer.PING_RESPONSE, 2) == 1_000
+    answer(harness, cookie=2)
+    assert len(harness.effects_of(Connect)) == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.7.8-01")
 @pytest.mark.parametrize("signature", [0, 0x5549, 0x4855])
 def test_a_response_with_another_signature_is_ignored(signature: int) -> None:
-    desk = asking()
-    answer(desk, signature=signature)
-    assert desk.of(Connect) == []
-    assert desk.left(Timer.PING_RESPONSE, 1) == 1_000
+    harness = asking()
+    answer(harness, signature=signature)
+    assert harness.effects_of(Connect) == []
+    assert harness.time_left(Timer.PING_RESPONSE, 1) == 1_000
 
 
 @pytest.mark.requirement("MQQB-3.1.7.8-03")
 def test_a_response_that_nobody_waits_for_is_ignored() -> None:
-    desk = asking()
-    answer(desk)
-    desk.news()
-    answer(desk)
-    answer(desk, flags=RF)
-    assert desk.news() == []
-    assert len(desk.of(Connect)) == 1
-    fresh = Desk()
+    harness = asking()
+    answer(harness)
+    harness.new_effects()
+    answer(harness)
+    answer(harness, flags=RF)
+    assert harness.new_effects() == []
+    assert len(harness.effects_of(Connect)) == 1
+    fresh = EngineHarness()
     answer(fresh, cookie=0)
-    assert fresh.news() == []
+    assert fresh.new_effects() == []
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-02", "MQQB-3.1.7.7-03")
 @pytest.mark.parametrize("flags", [0, RC, RF, RC | RF, 0xFFFC])
 def test_a_request_is_answered_where_it_came_from(flags: int) -> None:
-    desk = Desk()
-    request = h.ping(flags=flags, cookie=0x8000_0001, queue_manager=OTHER.bytes_le)
-    desk.engine.datagram(request, "10.0.0.9", 50_123, request=True)
-    expected = h.ping(flags=flags & RC, cookie=0x8000_0001, queue_manager=OWN.bytes_le)
-    assert desk.news() == [SendDatagram("10.0.0.9", 50_123, expected, request=False)]
+    harness = EngineHarness()
+    request = h.ping(flags=flags, cookie=0x8000_0001, queue_manager=PEER_ID.bytes_le)
+    harness.engine.datagram(request, "10.0.0.9", 50_123, request=True)
+    expected = h.ping(flags=flags & RC, cookie=0x8000_0001, queue_manager=OWN_ID.bytes_le)
+    assert harness.new_effects() == [SendDatagram("10.0.0.9", 50_123, expected, request=False)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-01")
 @pytest.mark.parametrize("signature", [0, 0x5549, 0x4855])
 def test_a_request_with_another_signature_is_ignored(signature: int) -> None:
-    desk = Desk()
-    desk.engine.datagram(h.ping(signature=signature), "10.0.0.9", 50_123, request=True)
-    assert desk.news() == []
+    harness = EngineHarness()
+    harness.engine.datagram(h.ping(signature=signature), "10.0.0.9", 50_123, request=True)
+    assert harness.new_effects() == []
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-03")
 def test_rf_tells_that_a_session_would_be_refused() -> None:
-    desk = Desk(max_in_sessions=1)
+    harness = EngineHarness(max_in_sessions=1)
 
     def asked() -> int:
-        desk.engine.datagram(h.ping(), "10.0.0.9", 50_123, request=True)
-        desk.take()
-        return desk.datagrams()[-1].data[0]
+        harness.engine.datagram(h.ping(), "10.0.0.9", 50_123, request=True)
+        harness.run()
+        return harness.effects_of(SendDatagram)[-1].data[0]
 
     assert asked() == 0
-    peer = desk.rung()
+    peer = harness.accept_session()
     assert asked() == RF
-    peer.drop()
+    peer.disconnect()
     assert asked() == 0
-    desk.core.queue_manager.connection_active = False
+    harness.core.queue_manager.connection_active = False
     assert asked() == RF
 
 
 def test_pings_may_be_left_unanswered() -> None:
-    desk = Desk(answer_pings=False)
-    desk.engine.datagram(h.ping(), "10.0.0.9", 50_123, request=True)
-    assert desk.news() == []
+    harness = EngineHarness(answer_pings=False)
+    harness.engine.datagram(h.ping(), "10.0.0.9", 50_123, request=True)
+    assert harness.new_effects() == []
 
 
 def test_a_ping_is_forgotten_when_the_queue_manager_stops() -> None:
-    desk = asking()
-    desk.core.stop()
-    answer(desk)
-    desk.advance(60_000)
-    assert desk.of(Connect) == []
-    assert desk.engine.sessions == {}
+    harness = asking()
+    harness.core.stop()
+    answer(harness)
+    harness.advance(60_000)
+    assert harness.effects_of(Connect) == []
+    assert harness.engine.sessions == {}
 
 
 @pytest.mark.requirement("MQQB-3.1.1.7.1-01")
 @pytest.mark.parametrize("ping", [True, False])
 def test_figure_12(ping: bool) -> None:
-    pair = Pair(delay=2, ping=ping)
-    pair.beta.queue()
-    pair.alpha.send()
-    pair.advance(100)
-    first = [("alpha", "P"), ("beta", "P")] if ping else []
-    assert pair.heard() == [
+    network, alpha, beta = joined_pair(delay=2, ping=ping)
+    beta.queue()
+    alpha.send()
+    network.advance(100)
+    first = [("alpha", "Ping"), ("beta", "Ping")] if ping else []
+    assert network.exchanged() == [
         *first,
-        ("alpha", "EC"),
-        ("beta", "EC"),
-        ("alpha", "CP"),
-        ("beta", "CP"),
-        ("alpha", "UM"),
+        ("alpha", "EstablishConnection"),
+        ("beta", "EstablishConnection"),
+        ("alpha", "ConnectionParameters"),
+        ("beta", "ConnectionParameters"),
+        ("alpha", "UserMessage"),
     ]
-    assert pair.alpha.outgoing().state is OutgoingQueueState.CONNECTED
+    assert alpha.outgoing().state is OutgoingQueueState.CONNECTED

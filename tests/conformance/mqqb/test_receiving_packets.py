@@ -9,19 +9,20 @@ import pytest
 from msmqwire.qm.model.effects import Disconnect, SendDatagram
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import OTHER, OWN, Desk, Peer
+from tests.support.engine_harness import OWN_ID, PEER_ID, EngineHarness
+from tests.support.handwritten_peer import HandwrittenPeer, direct
 
 S = SessionState
 
 
-def opened() -> tuple[Desk, Peer]:
-    desk = Desk()
-    desk.queue()
-    return desk, desk.rung()
+def opened() -> tuple[EngineHarness, HandwrittenPeer]:
+    harness = EngineHarness()
+    harness.queue()
+    return harness, harness.accept_session()
 
 
-def ordering_ack(peer: Peer, message_class: int, body: bytes, **changes: object) -> bytes:
-    """An acknowledgement for order_queue$ of the desk, counted by the peer."""
+def ordering_ack(peer: HandwrittenPeer, message_class: int, body: bytes, **changes: object) -> bytes:
+    """An acknowledgement for order_queue$ of the harness, counted by the peer."""
     peer.sent += 1
     dm = 0x20 if message_class >= 0x4000 else 0
     peer.recoverable_sent += bool(dm)
@@ -36,9 +37,9 @@ def ordering_ack(peer: Peer, message_class: int, body: bytes, **changes: object)
     )
 
 
-def queued(desk: Desk) -> int:
+def queued(harness: EngineHarness) -> int:
     """Messages in all queues of applications."""
-    return sum(len(queue.positions) for queue in desk.core.queue_manager.queues.values())
+    return sum(len(queue.positions) for queue in harness.core.queue_manager.queues.values())
 
 
 # -- 3.1.5.1: ReceivedAck ---------------------------------------------------------------------------------
@@ -59,8 +60,8 @@ def test_any_packet_sets_received_ack(what: str) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.5.1-01")
 def test_packets_of_the_handshake_set_received_ack_too() -> None:
-    desk = Desk()
-    peer = desk.ring()
+    harness = EngineHarness()
+    peer = harness.accept_connection()
     assert peer.session.received_ack is False
     peer.send(peer.establish())
     assert peer.session.received_ack is True
@@ -71,8 +72,8 @@ def test_packets_of_the_handshake_set_received_ack_too() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.5.1-02", "MQQB-3.1.5.1.1-01", "MQQB-3.1.5.1.1-02")
 def test_internal_packets_are_known_by_in_and_pt() -> None:
-    desk = Desk()
-    peer = desk.ring()
+    harness = EngineHarness()
+    peer = harness.accept_connection()
     peer.send(peer.establish(internal=2))
     assert peer.state is S.WAITING_CP_MSG
     peer.send(peer.parameters(internal=3))
@@ -82,8 +83,8 @@ def test_internal_packets_are_known_by_in_and_pt() -> None:
 @pytest.mark.requirement("MQQB-3.1.5.1.1-01", "MQQB-3.1.5.1.1-02", "MQQB-3.1.5.1.1-03")
 @pytest.mark.parametrize("internal", [0, 1, 3, 4, 15])
 def test_an_establish_connection_packet_with_another_pt_is_none(internal: int) -> None:
-    desk = Desk()
-    peer = desk.ring()
+    harness = EngineHarness()
+    peer = harness.accept_connection()
     peer.send(peer.establish(internal=internal))
     assert peer.closed
     assert peer.packets == []
@@ -91,10 +92,10 @@ def test_an_establish_connection_packet_with_another_pt_is_none(internal: int) -
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-03", "MQQB-3.1.5.5-02")
 def test_a_session_ack_has_in_and_sh_and_pt_1() -> None:
-    desk = Desk()
-    peer = desk.dialled()
+    harness = EngineHarness()
+    peer = harness.open_session()
     peer.send(peer.ack(ack=1))
-    assert len(desk.transfer().table) == 0
+    assert len(harness.transfer().table) == 0
     assert peer.state is S.OPEN
     peer.send(h.session_ack(peer.header(), flags=3 | h.IN))  # without SH there is no SessionHeader
     assert peer.closed
@@ -102,12 +103,12 @@ def test_a_session_ack_has_in_and_sh_and_pt_1() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-04")
 def test_an_order_ack_is_known_by_five_things() -> None:
-    desk = Desk()
-    peer = desk.dialled(transactional=True, count=1)
-    transfer = desk.transfer()
+    harness = EngineHarness()
+    peer = harness.open_session(transactional=True, count=1)
+    transfer = harness.transfer()
     ids = {"ordinal": transfer.sequence_id.ordinal, "time_stamp": transfer.sequence_id.time_stamp}
     peer.acknowledge()
-    before = queued(desk)
+    before = queued(harness)
     body = h.order_ack_body(**ids, number=1)
     wrong = [
         ordering_ack(peer, 0x00FF, body, flags=3),  # BaseHeader.Flags
@@ -123,20 +124,20 @@ def test_an_order_ack_is_known_by_five_things() -> None:
     assert peer.session.message_received_count == len(wrong)
     peer.send(ordering_ack(peer, 0x00FF, body))
     assert len(transfer.ordered) == 0
-    assert queued(desk) <= before, "an OrderAck is put into no queue"
+    assert queued(harness) <= before, "an OrderAck is put into no queue"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-05")
 def test_a_final_ack_is_known_by_four_things() -> None:
-    desk = Desk()
-    peer = desk.dialled(transactional=True, count=1, positive_journaling_requested=True)
-    transfer = desk.transfer()
+    harness = EngineHarness()
+    peer = harness.open_session(transactional=True, count=1, positive_journaling_requested=True)
+    transfer = harness.transfer()
     ids = {"ordinal": transfer.sequence_id.ordinal, "time_stamp": transfer.sequence_id.time_stamp}
     message = next(iter(transfer.table.values())).position.message
     peer.acknowledge()
     peer.send(ordering_ack(peer, 0x00FF, h.order_ack_body(**ids, number=1)))
     assert len(transfer.awaiting_final_ack) == 1
-    body = h.final_ack_body(**ids, source=OWN.bytes_le, message_id=message.identifier.uniquifier)
+    body = h.final_ack_body(**ids, source=OWN_ID.bytes_le, message_id=message.identifier.uniquifier)
     wrong = [
         ordering_ack(peer, 0x4000, body, flags=3),
         ordering_ack(peer, 0x4000, body, number=5),
@@ -154,12 +155,12 @@ def test_a_final_ack_is_known_by_four_things() -> None:
 @pytest.mark.requirement("MQQB-3.1.5.1.1-06")
 @pytest.mark.parametrize("message_class", [0x0000, 0x0001, 0x0002, 0x1234, 0x4000, 0x8002, 0xC004])
 def test_every_other_packet_without_in_is_a_user_message(message_class: int) -> None:
-    desk, peer = opened()
-    queue = desk.core.queues.lookup.path("alpha\\private$\\orders")
+    harness, peer = opened()
+    queue = harness.core.queues.lookup.path("here\\private$\\orders")
     assert queue is not None
     peer.sent += 1
     user = h.user_header(
-        source=OTHER.bytes_le, flags=h.MP, destination=(7, h.direct_name("OS:alpha\\private$\\orders"))
+        source=PEER_ID.bytes_le, flags=h.MP, destination=(7, h.direct_name("OS:here\\private$\\orders"))
     )
     peer.send(
         h.user_message(user=user, properties=h.properties_header(body=b"x", message_class=message_class))
@@ -170,13 +171,13 @@ def test_every_other_packet_without_in_is_a_user_message(message_class: int) -> 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-07")
 def test_only_pings_are_valid_on_the_ping_port() -> None:
-    desk, peer = opened()
-    desk.news()
+    harness, peer = opened()
+    harness.new_effects()
     for packet in (peer.establish(), peer.message(count=False), peer.ack(), h.ping()[:23], h.ping() + b"x"):
-        desk.engine.datagram(packet, "10.0.0.9", 4242, request=True)
-    assert desk.news() == []
-    desk.engine.datagram(h.ping(cookie=5), "10.0.0.9", 4242, request=True)
-    assert [type(effect) for effect in desk.news()] == [SendDatagram]
+        harness.engine.datagram(packet, "10.0.0.9", 4242, request=True)
+    assert harness.new_effects() == []
+    harness.engine.datagram(h.ping(cookie=5), "10.0.0.9", 4242, request=True)
+    assert [type(effect) for effect in harness.new_effects()] == [SendDatagram]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-07")
@@ -199,8 +200,8 @@ def of_base(packet: bytes, at: int, field: bytes) -> bytes:
     [(0, b"\x11"), (0, b"\x00"), (0, b"\xff"), (4, b"ROIL"), (4, b"LIOS"), (4, bytes(4)), (4, b"\x00IOR")],
 )
 def test_another_version_or_signature_ends_the_session(at: int, field: bytes) -> None:
-    desk, peer = opened()
-    queue = desk.core.queues.lookup.path("alpha\\private$\\orders")
+    harness, peer = opened()
+    queue = harness.core.queues.lookup.path("here\\private$\\orders")
     good, bad = peer.message(), of_base(peer.message(), at, field)
     assert good[4:8] == b"LIOR"
     assert good[0] == 0x10
@@ -208,13 +209,13 @@ def test_another_version_or_signature_ends_the_session(at: int, field: bytes) ->
     assert queue is not None
     assert len(queue.positions) == 1, "the bad one and all behind it are discarded"
     assert peer.closed
-    assert peer.session.number not in desk.engine.sessions
-    assert desk.last(Disconnect) == Disconnect(peer.connection)
+    assert peer.session.number not in harness.engine.sessions
+    assert harness.last_effect(Disconnect) == Disconnect(peer.connection)
 
 
-def malformed(peer: Peer) -> dict[str, bytes]:
+def malformed(peer: HandwrittenPeer) -> dict[str, bytes]:
     message, ack = peer.message(count=False), peer.ack()
-    properties = 16 + 48 + len(h.direct_name("OS:alpha\\private$\\orders"))
+    properties = 16 + 48 + len(direct()[1])
     return {
         "PacketSize below 16": of_base(message, 8, struct.pack("<L", 15)),
         "PacketSize 0": of_base(message, 8, bytes(4)),
@@ -233,16 +234,16 @@ def malformed(peer: Peer) -> dict[str, bytes]:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.3-01", "MQQB-3.1.1.1.1.2-09")
-@pytest.mark.parametrize("name", sorted(malformed(Peer(Desk(), 0))))
+@pytest.mark.parametrize("name", sorted(malformed(HandwrittenPeer(EngineHarness(), 0, PEER_ID))))
 def test_a_packet_that_is_not_well_formed_ends_the_session(name: str) -> None:
-    desk, peer = opened()
-    queue = desk.core.queues.lookup.path("alpha\\private$\\orders")
+    harness, peer = opened()
+    queue = harness.core.queues.lookup.path("here\\private$\\orders")
     assert queue is not None
     peer.send(malformed(peer)[name], peer.message())
     assert peer.closed, name
     assert len(queue.positions) == 0
     assert peer.packets == []
-    assert peer.session.number not in desk.engine.sessions
+    assert peer.session.number not in harness.engine.sessions
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.3-01", "MQQB-3.1.5.4.1-01")
@@ -250,27 +251,27 @@ def test_a_packet_that_is_not_well_formed_ends_the_session(name: str) -> None:
     "fields", [{"ack": 19_999}, {"ack": 120_001}, {"recoverable": 499}, {"recoverable": 120_001}], ids=str
 )
 def test_parameters_out_of_range_end_the_session_before_it_is_open(fields: dict[str, int]) -> None:
-    desk = Desk()
-    peer = desk.ring()
+    harness = EngineHarness()
+    peer = harness.accept_connection()
     peer.send(peer.establish(), peer.parameters(**fields))
     assert peer.closed
-    assert peer.kinds() == "EC"
+    assert peer.kinds() == ["EstablishConnection"]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.3-01")
 def test_nothing_of_a_refused_packet_is_processed() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=2)
+    harness = EngineHarness()
+    peer = harness.open_session(count=2)
     bad = peer.message(header={"ack": 2, "window": 0})
     peer.send(bad)
     assert peer.closed
-    assert len(desk.transfer().table) == 2, "its SessionHeader does not count"
+    assert len(harness.transfer().table) == 2, "its SessionHeader does not count"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1-02")
 def test_packets_may_come_in_any_pieces() -> None:
-    desk, peer = opened()
-    queue = desk.core.queues.lookup.path("alpha\\private$\\orders")
+    harness, peer = opened()
+    queue = harness.core.queues.lookup.path("here\\private$\\orders")
     assert queue is not None
     stream = peer.message() + peer.message(header={}) + peer.ack() + peer.message()
     for at in range(len(stream)):
@@ -280,14 +281,14 @@ def test_packets_may_come_in_any_pieces() -> None:
 
 
 def test_half_a_packet_is_forgotten_with_its_connection() -> None:
-    desk = Desk()
-    peer = desk.dialled()
+    harness = EngineHarness()
+    peer = harness.open_session()
     peer.send(peer.message(count=False)[:30])
-    peer.drop()
-    desk.advance(5_000)
-    desk.resolve("10.0.0.2")
-    second = desk.connect()
-    second.accept()
+    peer.disconnect()
+    harness.advance(5_000)
+    harness.resolve("10.0.0.2")
+    second = harness.connect()
+    second.answer_handshake()
     second.send(second.message(count=False))
     assert second.state is S.OPEN
     assert second.session.message_received_count == 1

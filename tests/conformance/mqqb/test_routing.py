@@ -32,7 +32,7 @@ A, B, C, D = (guid(number) for number in (0xA, 0xB, 0xC, 0xD))
 HERE, THERE = guid(1), guid(2)
 
 
-class Net:
+class Enterprise:
     """An enterprise, seen from the queue manager number 1."""
 
     def __init__(self, *, workgroup: bool = False, **here: Any) -> None:
@@ -90,18 +90,18 @@ class Net:
     ],
 )
 def test_the_host_of_a_direct_name(name: str, host: str) -> None:
-    info = Net().routing.get_destination_info(parse_format_name(name))
+    info = Enterprise().routing.get_destination_info(parse_format_name(name))
     assert info == Destination(host, NULL_GUID)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.4-03")
 def test_the_host_of_a_public_name() -> None:
-    net = Net()
-    net.manager_of(2)
+    enterprise = Enterprise()
+    enterprise.manager_of(2)
     queue = Queue(guid(100), pathname="m2\\orders")
     queue.queue_type = QueueType.PUBLIC
-    net.add(queue)
-    assert net.routing.get_destination_info(PublicName(guid(100))) == Destination("m2.example", THERE)
+    enterprise.add(queue)
+    assert enterprise.routing.get_destination_info(PublicName(guid(100))) == Destination("m2.example", THERE)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.4-03", "MQQB-3.1.7.4-04")
@@ -122,12 +122,12 @@ def test_a_queue_that_the_directory_does_not_have(name: FormatName) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.7.4-05")
 def test_the_queue_manager_of_a_private_name() -> None:
-    assert Net().routing.get_destination_info(PrivateName(THERE, 15)) == Destination("", THERE)
+    assert Enterprise().routing.get_destination_info(PrivateName(THERE, 15)) == Destination("", THERE)
 
 
 @pytest.mark.parametrize("text", ["MULTICAST=234.1.1.1:8001", "DIRECT=OS:a\\q,DIRECT=OS:b\\q", f"DL={A}"])
 def test_names_without_one_host(text: str) -> None:
-    assert Net().routing.get_destination_info(parse_format_name(text)) is None
+    assert Enterprise().routing.get_destination_info(parse_format_name(text)) is None
 
 
 # -- Get Next Hops ----------------------------------------------------------------------------------------
@@ -135,108 +135,110 @@ def test_names_without_one_host(text: str) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.7.5-01", "MQQB-3.1.7.5-02", "MQQB-3.1.7.5-03")
 def test_directly_within_a_site() -> None:
-    net = Net(site_identifier_list=[A])
-    net.manager_of(2, B, A)
-    found = net.routing.get_next_hops(THERE)
+    enterprise = Enterprise(site_identifier_list=[A])
+    enterprise.manager_of(2, B, A)
+    found = enterprise.routing.get_next_hops(THERE)
     assert [manager.qualified_computer_name for manager in found] == ["m2.example"]
     assert [manager.identifier for manager in found] == [THERE]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-03", "MQQB-3.1.7.5-04")
 def test_hops_that_the_directory_does_not_have_are_left_out() -> None:
-    net = Net(out_routing_server_identifier_list=[guid(8), guid(3), guid(9), guid(4)])
-    net.manager_of(2)
-    assert net.hops() == []
-    net.manager_of(4)
-    net.manager_of(3)
-    assert net.hops() == [guid(3), guid(4)]
+    enterprise = Enterprise(out_routing_server_identifier_list=[guid(8), guid(3), guid(9), guid(4)])
+    enterprise.manager_of(2)
+    assert enterprise.hops() == []
+    enterprise.manager_of(4)
+    enterprise.manager_of(3)
+    assert enterprise.hops() == [guid(3), guid(4)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-04")
 def test_no_way() -> None:
-    net = Net(site_identifier_list=[A])
-    assert net.hops() == []  # unknown
-    net.manager_of(2, B)
-    assert net.hops() == []  # elsewhere, and no routing server
-    net.directory.connected = False
-    assert net.hops() == []
+    enterprise = Enterprise(site_identifier_list=[A])
+    assert enterprise.hops() == []  # unknown
+    enterprise.manager_of(2, B)
+    assert enterprise.hops() == []  # elsewhere, and no routing server
+    enterprise.directory.connected = False
+    assert enterprise.hops() == []
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_in_routing_servers() -> None:
-    net = Net(site_identifier_list=[A])
-    net.manager_of(2, A, in_routing_server_identifier_list=[guid(4), guid(3)])
-    net.manager_of(3, A, routing_server=True)
-    net.manager_of(4, A, routing_server=True)
-    assert net.hops() == [guid(4), guid(3)]
+    enterprise = Enterprise(site_identifier_list=[A])
+    enterprise.manager_of(2, A, in_routing_server_identifier_list=[guid(4), guid(3)])
+    enterprise.manager_of(3, A, routing_server=True)
+    enterprise.manager_of(4, A, routing_server=True)
+    assert enterprise.hops() == [guid(4), guid(3)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_out_routing_servers_come_first() -> None:
-    net = Net(site_identifier_list=[A], out_routing_server_identifier_list=[guid(3)])
-    net.manager_of(2, A, in_routing_server_identifier_list=[guid(4)])
-    net.manager_of(3, A)
-    net.manager_of(4, A)
-    assert net.hops() == [guid(3)]
+    enterprise = Enterprise(site_identifier_list=[A], out_routing_server_identifier_list=[guid(3)])
+    enterprise.manager_of(2, A, in_routing_server_identifier_list=[guid(4)])
+    enterprise.manager_of(3, A)
+    enterprise.manager_of(4, A)
+    assert enterprise.hops() == [guid(3)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_out_of_the_site_by_a_routing_server() -> None:
-    net = Net(site_identifier_list=[A])
-    net.manager_of(2, B)
-    net.manager_of(3, B, routing_server=True)
-    net.manager_of(4, A)
-    net.manager_of(5, A, routing_server=True)
-    assert net.hops() == [guid(5)]
+    enterprise = Enterprise(site_identifier_list=[A])
+    enterprise.manager_of(2, B)
+    enterprise.manager_of(3, B, routing_server=True)
+    enterprise.manager_of(4, A)
+    enterprise.manager_of(5, A, routing_server=True)
+    assert enterprise.hops() == [guid(5)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_a_routing_server_sends_to_the_gate_of_its_site() -> None:
-    net = Net(site_identifier_list=[A], routing_server=True, out_routing_server_identifier_list=[guid(5)])
-    net.sites(A, B)
-    net.manager_of(2, B)
+    enterprise = Enterprise(
+        site_identifier_list=[A], routing_server=True, out_routing_server_identifier_list=[guid(5)]
+    )
+    enterprise.sites(A, B)
+    enterprise.manager_of(2, B)
     for number, site in ((3, B), (4, A), (5, A)):
-        net.manager_of(number, site, routing_server=True)
-    net.link(A, B, 1, guid(3), guid(4))
-    assert net.hops() == [guid(4)]
+        enterprise.manager_of(number, site, routing_server=True)
+    enterprise.link(A, B, 1, guid(3), guid(4))
+    assert enterprise.hops() == [guid(4)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_a_routing_server_within_its_site() -> None:
-    net = Net(site_identifier_list=[A], routing_server=True)
-    net.manager_of(2, A, in_routing_server_identifier_list=[guid(3)])
-    net.manager_of(3, A)
-    assert net.hops() == [guid(3)]
-    net.manager_of(4, A)
-    assert net.hops(guid(4)) == [guid(4)]
+    enterprise = Enterprise(site_identifier_list=[A], routing_server=True)
+    enterprise.manager_of(2, A, in_routing_server_identifier_list=[guid(3)])
+    enterprise.manager_of(3, A)
+    assert enterprise.hops() == [guid(3)]
+    enterprise.manager_of(4, A)
+    assert enterprise.hops(guid(4)) == [guid(4)]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_an_in_routing_server_delivers() -> None:
-    net = Net(site_identifier_list=[A], routing_server=True)
-    net.manager_of(2, B, in_routing_server_identifier_list=[guid(3), HERE])
-    net.manager_of(3, B)
-    assert net.hops() == [THERE]
+    enterprise = Enterprise(site_identifier_list=[A], routing_server=True)
+    enterprise.manager_of(2, B, in_routing_server_identifier_list=[guid(3), HERE])
+    enterprise.manager_of(3, B)
+    assert enterprise.hops() == [THERE]
 
 
 # [MS-MQBR] 4: gates 1, 3, 4 and 5 of the sites A, B, C and D; the destination is in C.
 EXAMPLES = [({"AB": 3, "BC": 1, "BD": 1, "CD": 1}, "BC"), ({"AB": 3, "BC": 3, "BD": 1, "CD": 1}, "BDC")]
 
 
-def example(costs: dict[str, int], here: UUID = A) -> Net:
-    net = Net(site_identifier_list=[here], routing_server=True)
+def example(costs: dict[str, int], here: UUID = A) -> Enterprise:
+    enterprise = Enterprise(site_identifier_list=[here], routing_server=True)
     site = {"A": A, "B": B, "C": C, "D": D}
     gate = {"A": guid(11), "B": guid(12), "C": guid(13), "D": guid(14)}
     gate[next(name for name, each in site.items() if each == here)] = HERE
-    net.sites(*site.values())
+    enterprise.sites(*site.values())
     for name, number in gate.items():
         if number != HERE:
-            net.manager_of(number.int, site[name], routing_server=True)
+            enterprise.manager_of(number.int, site[name], routing_server=True)
     for (one, other), cost in costs.items():
-        net.link(site[one], site[other], cost, gate[one], gate[other])
-    net.manager_of(2, C)
-    net.routing.initialize()
-    return net
+        enterprise.link(site[one], site[other], cost, gate[one], gate[other])
+    enterprise.manager_of(2, C)
+    enterprise.routing.initialize()
+    return enterprise
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
@@ -251,43 +253,43 @@ def test_the_ways_of_the_example(costs: dict[str, int], way: str) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.7.5-02")
 def test_a_site_that_no_link_leads_to() -> None:
-    net = example({"AB": 1, "CD": 1})
-    assert net.hops() == []
-    assert net.routing.routing_table == {A: A, B: B}
+    enterprise = example({"AB": 1, "CD": 1})
+    assert enterprise.hops() == []
+    assert enterprise.routing.routing_table == {A: A, B: B}
 
 
 def test_the_routing_table_is_made_anew_every_hour() -> None:
-    net = example({"AB": 3, "BC": 1})
-    assert net.routing.routing_table[C] == B
-    net.link(A, C, 1, HERE, guid(13))
-    net.timers.advance(3_599_999)
-    assert net.routing.routing_table[C] == B
-    net.timers.advance(3_600_000)
-    assert net.routing.routing_table[C] == C
-    net.timers.advance(7_200_000)
-    assert net.hops() == [guid(13)]
+    enterprise = example({"AB": 3, "BC": 1})
+    assert enterprise.routing.routing_table[C] == B
+    enterprise.link(A, C, 1, HERE, guid(13))
+    enterprise.timers.advance(3_599_999)
+    assert enterprise.routing.routing_table[C] == B
+    enterprise.timers.advance(3_600_000)
+    assert enterprise.routing.routing_table[C] == C
+    enterprise.timers.advance(7_200_000)
+    assert enterprise.hops() == [guid(13)]
 
 
 def test_only_a_site_gate_has_a_routing_table() -> None:
-    net = Net(site_identifier_list=[A], routing_server=True)
-    net.sites(A, B)
-    net.link(A, B, 1)
-    net.routing.initialize()
-    assert net.routing.routing_table == {}
+    enterprise = Enterprise(site_identifier_list=[A], routing_server=True)
+    enterprise.sites(A, B)
+    enterprise.link(A, B, 1)
+    enterprise.routing.initialize()
+    assert enterprise.routing.routing_table == {}
 
 
 def test_one_site_gate_of_several() -> None:
-    net = example({"AB": 1})
-    net.manager_of(15, B, routing_server=True)
-    net.link(B, D, 1, guid(15))
-    net.manager_of(16, B)
-    assert net.hops(guid(16)) == [guid(12)]
+    enterprise = example({"AB": 1})
+    enterprise.manager_of(15, B, routing_server=True)
+    enterprise.link(B, D, 1, guid(15))
+    enterprise.manager_of(16, B)
+    assert enterprise.hops(guid(16)) == [guid(12)]
 
 
 def test_without_sites_all_is_one_site() -> None:
-    net = Net()
-    net.manager_of(2)
-    assert net.hops() == [THERE]
+    enterprise = Enterprise()
+    enterprise.manager_of(2)
+    assert enterprise.hops() == [THERE]
 
 
 # -- the table --------------------------------------------------------------------------------------------
@@ -315,25 +317,25 @@ def test_the_cheapest_of_own_sites_is_the_start() -> None:
 
 
 def test_fixed_routes_are_enough_in_a_workgroup() -> None:
-    net = Net(workgroup=True)
-    net.routing.routes = {THERE: ["gate.example", "10.0.0.9"], None: ["default.example"]}
-    hops = net.routing.get_next_hops(THERE)
+    enterprise = Enterprise(workgroup=True)
+    enterprise.routing.routes = {THERE: ["gate.example", "10.0.0.9"], None: ["default.example"]}
+    hops = enterprise.routing.get_next_hops(THERE)
     assert [(hop.qualified_computer_name, hop.identifier) for hop in hops] == [
         ("gate.example", NULL_GUID),
         ("10.0.0.9", NULL_GUID),
     ]
-    assert [hop.computer_name for hop in net.routing.get_next_hops(guid(3))] == ["default.example"]
+    assert [hop.computer_name for hop in enterprise.routing.get_next_hops(guid(3))] == ["default.example"]
 
 
 def test_a_fixed_route_goes_before_the_directory_and_the_default_behind_it() -> None:
-    net = Net(site_identifier_list=[A])
+    enterprise = Enterprise(site_identifier_list=[A])
     for number in (2, 3, 4):
-        net.manager_of(number, A)
-    net.routing.routes = {THERE: [guid(99), guid(4)], None: [guid(3)]}
-    assert net.hops() == [guid(4)]
-    net.routing.routes = {None: [guid(3)]}
-    assert net.hops() == [THERE]
-    assert net.hops(guid(77)) == [guid(3)]
+        enterprise.manager_of(number, A)
+    enterprise.routing.routes = {THERE: [guid(99), guid(4)], None: [guid(3)]}
+    assert enterprise.hops() == [guid(4)]
+    enterprise.routing.routes = {None: [guid(3)]}
+    assert enterprise.hops() == [THERE]
+    assert enterprise.hops(guid(77)) == [guid(3)]
 
 
 # -- addresses --------------------------------------------------------------------------------------------

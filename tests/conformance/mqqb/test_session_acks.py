@@ -7,40 +7,32 @@ import pytest
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import (
-    DIRECT,
-    OTHER,
-    THERE,
-    Desk,
-    Header,
-    Peer,
-    base_flags,
-    header,
-    internal_flags,
-    kind,
-    message_id,
-)
+from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
+from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.received_packets import SessionHeader
 
 S = SessionState
 TX = h.transaction_header
 
 
-def acks(peer: Peer) -> list[Header]:
+def acks(peer: HandwrittenPeer) -> list[SessionHeader]:
     """The session acknowledgements that were heard."""
-    return [found for packet in peer.take() if kind(packet) == "SA" and (found := header(packet))]
+    return [
+        found for packet in peer.take() if packet.kind == "SessionAck" and (found := packet.session_header)
+    ]
 
 
-def ids(desk: Desk, name: str = DIRECT) -> list[int]:
+def ids(harness: EngineHarness, name: str = PEER_QUEUE) -> list[int]:
     """MessageIDs of what is in OutgoingMessageTable, in its order."""
-    return [position.message.identifier.uniquifier for position in desk.transfer(name).table]
+    return [position.message.identifier.uniquifier for position in harness.transfer(name).table]
 
 
-def receiving(**settings: object) -> tuple[Desk, Peer]:
-    desk = Desk(**settings)  # type: ignore[arg-type]
-    desk.queue()
-    desk.queue("tx", transactional=True)
-    peer = desk.rung(recoverable=1_000, ack=30_000)
-    return desk, peer
+def receiving(**settings: object) -> tuple[EngineHarness, HandwrittenPeer]:
+    harness = EngineHarness(**settings)  # type: ignore[arg-type]
+    harness.queue()
+    harness.queue("tx", transactional=True)
+    peer = harness.accept_session(recoverable=1_000, ack=30_000)
+    return harness, peer
 
 
 # -- 3.1.1.4: sequences ------------------------------------------------------------------------------------
@@ -55,47 +47,50 @@ def receiving(**settings: object) -> tuple[Desk, Peer]:
     "MQQB-3.1.1.3.1-28",
 )
 def test_messages_are_numbered_in_the_order_of_sending() -> None:
-    desk = Desk()
-    peer = desk.dialled()
-    desk.send(recoverable=True)
-    desk.send()
-    desk.send(transactional=True)
-    session, table = peer.session, desk.transfer().table.values()
+    harness = EngineHarness()
+    peer = harness.open_session()
+    harness.send(recoverable=True)
+    harness.send()
+    harness.send(transactional=True)
+    session, table = peer.session, harness.transfer().table.values()
     assert [one.sequence_number for one in table] == [1, 2, 3, 4]
     assert [one.recoverable_sequence_number for one in table] == [0, 1, 0, 2]
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (4, 2)
     assert session.unacked_message_count == 4
-    assert all(header(packet) is None for packet in peer.packets), "the number itself is in no packet"
+    assert all(packet.session_header is None for packet in peer.packets), "the number itself is in no packet"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.4-01", "MQQB-3.1.3.2-01", "MQQB-3.1.1.3.1-05")
 def test_both_sequences_begin_anew_with_each_session() -> None:
-    desk = Desk()
-    desk.queue()
-    peer = desk.dialled(count=3, recoverable=True)
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.open_session(count=3, recoverable=True)
     peer.send(peer.message(), peer.message(recoverable=True))
-    peer.drop()
-    desk.advance(5_000)
-    desk.resolve(THERE)
-    again = desk.connect()
-    again.accept()
+    peer.disconnect()
+    harness.advance(5_000)
+    harness.resolve(PEER_ADDRESS)
+    again = harness.connect()
+    again.answer_handshake()
     session = again.session
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (3, 3)
-    assert [one.sequence_number for one in desk.transfer().table.values()] == [1, 2, 3]
+    assert [one.sequence_number for one in harness.transfer().table.values()] == [1, 2, 3]
     assert (session.message_received_count, session.recoverable_message_received_count) == (0, 0)
     again.send(again.message(), again.ack(ack=1))
     assert again.state is S.OPEN
-    assert len(ids(desk)) == 3, "express numbers say nothing of recoverable messages"
+    assert len(ids(harness)) == 3, "express numbers say nothing of recoverable messages"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-07", "MQQB-3.1.1.3.1-08", "MQQB-3.1.1.3.1-11", "MQQB-3.1.1.4-04")
 def test_what_is_received_is_counted_by_kind() -> None:
-    _desk, peer = receiving()
+    _, peer = receiving()
     session = peer.session
     counts = []
     for packet in (
-        peer.message(), peer.message(recoverable=True), peer.message("tx", transaction=TX()), peer.message(),
-    ):  # fmt: skip
+        peer.message(),
+        peer.message(recoverable=True),
+        peer.message(queue="tx", transaction=TX()),
+        peer.message(),
+    ):
         peer.send(packet)
         counts.append(
             (
@@ -118,74 +113,74 @@ def test_what_is_received_is_counted_by_kind() -> None:
     "MQQB-3.1.1.4-05", "MQQB-3.1.1.3.1-10", "MQQB-3.1.1.3.1-19",
 )  # fmt: skip
 def test_the_acknowledgement_byte_for_byte() -> None:
-    desk, peer = receiving(window_size=60)
-    desk.core.routing.routes = {OTHER: ["beta"]}
-    desk.send(f"PRIVATE={OTHER}\\00000009", recoverable=True)
-    desk.send(f"PRIVATE={OTHER}\\00000009", count=2)
+    harness, peer = receiving(window_size=60)
+    harness.core.routing.routes = {PEER_ID: ["beta"]}
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009", recoverable=True)
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009", count=2)
     peer.take()
     peer.send(peer.message(), peer.message(recoverable=True), peer.message(recoverable=True), peer.message())
-    desk.advance(1_000)
+    harness.advance(1_000)
     (packet,) = peer.take()
     fields = h.session_header(
         ack=4, recoverable_ack=1, recoverable_flags=0b11, sent=3, recoverable_sent=1, window=60
     )
     assert packet == h.session_ack(fields)
-    assert base_flags(packet) & (h.IN | h.BASE_SH) == h.IN | h.BASE_SH
-    assert internal_flags(packet) == 1
+    assert packet.base_flags & (h.IN | h.BASE_SH) == h.IN | h.BASE_SH
+    assert packet.internal_flags == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.6.4-09", "MQQB-3.1.6.4-08", "MQQB-3.1.1.3.1-09", "MQQB-3.1.1.6.1-06")
 def test_what_was_acknowledged_is_not_acknowledged_again() -> None:
-    desk, peer = receiving()
+    harness, peer = receiving()
     session = peer.session
     peer.send(peer.message(recoverable=True), peer.message(recoverable=True))
-    desk.advance(1_000)
-    assert acks(peer) == [Header(2, 1, 0b11, 0, 0, 64, 0)]
+    harness.advance(1_000)
+    assert acks(peer) == [SessionHeader(2, 1, 0b11, 0, 0, 64, 0)]
     assert (session.recoverable_ack_flags, session.unacked_received_count) == (0, 0)
     assert session.last_acked_recoverable == 2
     peer.send(peer.message(recoverable=True))
-    desk.advance(1_000)
-    assert acks(peer) == [Header(3, 3, 0b1, 0, 0, 64, 0)]
+    harness.advance(1_000)
+    assert acks(peer) == [SessionHeader(3, 3, 0b1, 0, 0, 64, 0)]
     peer.send(peer.message())
-    desk.advance(15_000)
-    assert acks(peer) == [Header(4, 0, 0, 0, 0, 64, 0)], "nothing recoverable has come since"
+    harness.advance(15_000)
+    assert acks(peer) == [SessionHeader(4, 0, 0, 0, 0, 64, 0)], "nothing recoverable has come since"
 
 
 @pytest.mark.requirement("MQQB-3.1.2.5-01", "MQQB-3.1.6.4-01", "MQQB-3.1.6.4-10", "MQQB-3.1.2.5-03")
 def test_express_messages_are_acknowledged_after_half_of_the_wait() -> None:
-    desk, peer = receiving()
+    harness, peer = receiving()
     timer = Timer.SESSION_ACK_SEND, peer.session.number
-    assert desk.left(*timer) is None
+    assert harness.time_left(*timer) is None
     peer.send(peer.message())
-    assert desk.left(*timer) == 15_000
-    desk.advance(4_000)
+    assert harness.time_left(*timer) == 15_000
+    harness.advance(4_000)
     peer.send(peer.message())
-    assert desk.left(*timer) == 11_000, "further ones don't put it off"
-    desk.advance(10_999)
+    assert harness.time_left(*timer) == 11_000, "further ones don't put it off"
+    harness.advance(10_999)
     assert peer.packets == []
-    desk.advance(1)
-    assert acks(peer) == [Header(2, 0, 0, 0, 0, 64, 0)]
-    assert desk.left(*timer) == 15_000
-    desk.advance(45_000)
+    harness.advance(1)
+    assert acks(peer) == [SessionHeader(2, 0, 0, 0, 0, 64, 0)]
+    assert harness.time_left(*timer) == 15_000
+    harness.advance(45_000)
     assert peer.packets == [], "with nothing to acknowledge no packet is sent"
-    assert desk.left(*timer) == 15_000
+    assert harness.time_left(*timer) == 15_000
 
 
 @pytest.mark.requirement("MQQB-3.1.2.5-02", "MQQB-3.1.1.3.1-25")
 def test_the_first_recoverable_message_shortens_the_wait() -> None:
-    desk, peer = receiving()
+    harness, peer = receiving()
     timer = Timer.SESSION_ACK_SEND, peer.session.number
     peer.send(peer.message())
-    desk.advance(2_000)
+    harness.advance(2_000)
     peer.send(peer.message(recoverable=True))
-    assert desk.left(*timer) == 1_000
-    desk.advance(600)
+    assert harness.time_left(*timer) == 1_000
+    harness.advance(600)
     peer.send(peer.message(recoverable=True))
-    assert desk.left(*timer) == 400, "only the first one since the last acknowledgement does"
-    desk.advance(400)
-    assert acks(peer) == [Header(3, 1, 0b11, 0, 0, 64, 0)]
+    assert harness.time_left(*timer) == 400, "only the first one since the last acknowledgement does"
+    harness.advance(400)
+    assert acks(peer) == [SessionHeader(3, 1, 0b11, 0, 0, 64, 0)]
     peer.send(peer.message(recoverable=True))
-    assert desk.left(*timer) == 1_000
+    assert harness.time_left(*timer) == 1_000
 
 
 @pytest.mark.requirement("MQQB-3.1.1.6.1-07", "MQQB-3.1.1.3.1-19", "MQQB-3.1.1.3.1-20")
@@ -193,13 +188,13 @@ def test_the_first_recoverable_message_shortens_the_wait() -> None:
     ("own", "theirs", "at"), [(64, 64, 32), (10, 64, 5), (64, 8, 4), (64, 1, 1), (64, 0, 1), (3, 3, 1)]
 )
 def test_half_a_window_is_acknowledged_at_once(own: int, theirs: int, at: int) -> None:
-    desk = Desk(window_size=own)
-    desk.queue()
-    peer = desk.rung(window=theirs)
+    harness = EngineHarness(window_size=own)
+    harness.queue()
+    peer = harness.accept_session(window=theirs, ack=30_000)
     for number in range(1, 2 * at + 1):
         peer.send(peer.message())
         assert len(acks(peer)) == (number % at == 0)
-    assert desk.left(Timer.SESSION_ACK_SEND, peer.session.number) == 15_000
+    assert harness.time_left(Timer.SESSION_ACK_SEND, peer.session.number) == 15_000
 
 
 # -- 3.1.5.5: being acknowledged ---------------------------------------------------------------------------
@@ -209,32 +204,32 @@ def test_half_a_window_is_acknowledged_at_once(own: int, theirs: int, at: int) -
     "MQQB-3.1.5.5.1-01", "MQQB-3.1.5.5.1-02", "MQQB-3.1.5.5.2-01", "MQQB-3.1.1.6.1-03", "MQQB-3.1.1.6-01"
 )
 def test_express_messages_up_to_the_number_are_dropped() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=5)
-    session, first = peer.session, ids(desk)
+    harness = EngineHarness()
+    peer = harness.open_session(count=5)
+    session, first = peer.session, ids(harness)
     peer.send(peer.ack(ack=3))
-    assert ids(desk) == first[3:]
+    assert ids(harness) == first[3:]
     assert session.unacked_message_count == 2
-    assert len(desk.outgoing().positions) == 2
+    assert len(harness.outgoing().positions) == 2
     for repeated in (3, 2, 0):
         peer.send(peer.ack(ack=repeated))
-        assert ids(desk) == first[3:], "a repeated acknowledgement changes nothing"
+        assert ids(harness) == first[3:], "a repeated acknowledgement changes nothing"
         assert session.unacked_message_count == 2
     peer.send(peer.ack(ack=5))
-    assert ids(desk) == []
+    assert ids(harness) == []
     assert session.state is S.OPEN
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.1-01")
 def test_what_was_never_sent_over_the_session_is_not_marked() -> None:
-    desk = Desk(window_size=2)
-    peer = desk.dialled(count=4)
-    assert peer.kinds() == "UM UM"
+    harness = EngineHarness(window_size=2)
+    peer = harness.open_session(count=4)
+    assert peer.kinds() == ["UserMessage"] * 2
     peer.session.window_size = 0  # nothing more is sent
-    first = ids(desk)
+    first = ids(harness)
     peer.send(peer.ack(ack=2, window=1))
-    waiting = [one for one in desk.transfer().table.values() if one.state is MessageState.WAITING_TO_SEND]
-    assert ids(desk)[-len(waiting) :] == first[-len(waiting) :]
+    waiting = [one for one in harness.transfer().table.values() if one.state is MessageState.WAITING_TO_SEND]
+    assert ids(harness)[-len(waiting) :] == first[-len(waiting) :]
     assert not any(one.received_session_ack for one in waiting)
 
 
@@ -244,14 +239,14 @@ def test_what_was_never_sent_over_the_session_is_not_marked() -> None:
     [(0, 1), (1, 0), (2, 0), (1_000, 0), (0x7FFF, 0), (0x8001, 2), (0xFFFE, 2), (0xFFFF, 2)],
 )
 def test_numbers_are_compared_with_their_wrap(ahead: int, left: int) -> None:
-    desk = Desk()
-    peer = desk.dialled(count=1)
+    harness = EngineHarness()
+    peer = harness.open_session(count=1)
     peer.acknowledge()
     peer.session.message_sent_count = 0xFFFE
-    desk.send(count=2)
-    assert [one.sequence_number for one in desk.transfer().table.values()] == [0xFFFF, 0]
+    harness.send(count=2)
+    assert [one.sequence_number for one in harness.transfer().table.values()] == [0xFFFF, 0]
     peer.send(peer.ack(ack=(0xFFFF + ahead) % 0x10000))
-    assert len(ids(desk)) == left
+    assert len(ids(harness)) == left
     assert peer.session.unacked_message_count == left
     assert peer.state is S.OPEN
 
@@ -272,39 +267,39 @@ def test_numbers_are_compared_with_their_wrap(ahead: int, left: int) -> None:
     ],
 )
 def test_recoverable_messages_are_dropped_by_base_and_bits(base: int, flags: int, left: list[int]) -> None:
-    desk = Desk()
-    peer = desk.dialled(count=5, recoverable=True)
-    first = ids(desk)
+    harness = EngineHarness()
+    peer = harness.open_session(count=5, recoverable=True)
+    first = ids(harness)
     if base == 0xFFF0:  # bits lead over the wrap
-        for number, one in enumerate(desk.transfer().table.values()):
+        for number, one in enumerate(harness.transfer().table.values()):
             one.recoverable_sequence_number = (base + (13, 14, 15, 32, 33)[number]) % 0x10000
         left = [4, 5]
     peer.send(peer.ack(ack=5, recoverable_ack=base, recoverable_flags=flags))
-    assert [first.index(number) + 1 for number in ids(desk)] == left
+    assert [first.index(number) + 1 for number in ids(harness)] == left
     assert peer.session.unacked_message_count == 0
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.2-01")
 def test_bits_say_nothing_of_express_messages_and_numbers_nothing_of_recoverable_ones() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=2)
-    desk.send(count=2, recoverable=True)
-    first = ids(desk)
+    harness = EngineHarness()
+    peer = harness.open_session(count=2)
+    harness.send(count=2, recoverable=True)
+    first = ids(harness)
     peer.send(peer.ack(ack=4))
-    assert ids(desk) == first[2:], "received is not saved"
-    desk.send(count=1)
-    express = ids(desk)[-1]
+    assert ids(harness) == first[2:], "received is not saved"
+    harness.send(count=1)
+    express = ids(harness)[-1]
     peer.send(peer.ack(ack=4, recoverable_ack=2, recoverable_flags=1))
-    assert ids(desk) == [express]
+    assert ids(harness) == [express]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.3-04", "MQQB-3.1.5.5.5-03", "MQQB-3.1.5.5.3-03")
 @pytest.mark.parametrize("order_ack_first", [False, True])
 def test_transactional_messages_need_both_acknowledgements(order_ack_first: bool) -> None:
-    desk = Desk()
-    peer = desk.dialled(transactional=True, count=2)
-    transfer = desk.transfer()
-    first = ids(desk)
+    harness = EngineHarness()
+    peer = harness.open_session(transactional=True, count=2)
+    transfer = harness.transfer()
+    first = ids(harness)
     sequence = {"ordinal": transfer.sequence_id.ordinal, "time_stamp": transfer.sequence_id.time_stamp}
     body = h.order_ack_body(**sequence, number=1)
 
@@ -314,56 +309,56 @@ def test_transactional_messages_need_both_acknowledgements(order_ack_first: bool
 
     if order_ack_first:
         order()
-        assert ids(desk) == first
+        assert ids(harness) == first
     peer.send(peer.ack(ack=2, recoverable_ack=1, recoverable_flags=0b11))
-    assert ids(desk) == (first[1:] if order_ack_first else first)
+    assert ids(harness) == (first[1:] if order_ack_first else first)
     if not order_ack_first:
         order()
-        assert ids(desk) == first[1:]
+        assert ids(harness) == first[1:]
     assert peer.state is S.OPEN
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.4-01")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_acknowledged_messages_are_journaled_where_that_was_asked_for(recoverable: bool) -> None:
-    desk = Desk()
-    peer = desk.dialled(recoverable=recoverable, positive_journaling_requested=True)
-    desk.send(recoverable=recoverable)
-    first = ids(desk)
-    journal = desk.core.queue_manager.system_journal_queue
+    harness = EngineHarness()
+    peer = harness.open_session(recoverable=recoverable, positive_journaling_requested=True)
+    harness.send(recoverable=recoverable)
+    first = ids(harness)
+    journal = harness.core.queue_manager.system_journal_queue
     assert journal is not None
     assert len(journal.positions) == 0
     peer.acknowledge()
     assert [position.message.identifier.uniquifier for position in journal.positions] == first[:1]
-    assert len(desk.outgoing().positions) == 0
+    assert len(harness.outgoing().positions) == 0
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.1-03", "MQQB-3.1.5.5-03")
 def test_an_acknowledgement_lets_waiting_messages_out_in_order_and_none_twice() -> None:
-    desk = Desk(window_size=3)
-    peer = desk.dialled(count=8)
-    numbers = ids(desk)
-    heard = [message_id(packet) for packet in peer.take()]
+    harness = EngineHarness(window_size=3)
+    peer = harness.open_session(count=8)
+    numbers = ids(harness)
+    heard = [packet.MessageID for packet in peer.take()]
     assert heard == numbers[:3]
     for ack, upto in ((1, 4), (2, 5), (5, 8), (8, 8)):
         peer.send(peer.ack(ack=ack))
-        heard += [message_id(packet) for packet in peer.take()]
+        heard += [packet.MessageID for packet in peer.take()]
         assert heard == numbers[:upto]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5-04", "MQQB-3.1.1.3.1-20")
 def test_the_window_of_a_session_header_is_taken_over() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=1)
+    harness = EngineHarness()
+    peer = harness.open_session(count=1)
     peer.send(peer.ack(ack=1, window=2))
     assert peer.session.received_window_size == 2
     peer.take()
-    desk.send(count=5)
-    assert peer.kinds() == "UM UM"
+    harness.send(count=5)
+    assert peer.kinds() == ["UserMessage"] * 2
     peer.send(peer.ack(ack=3, window=1))
-    assert peer.kinds() == "UM"
+    assert peer.kinds() == ["UserMessage"]
     peer.send(peer.ack(ack=4, window=64))
-    assert peer.kinds() == "UM UM"
+    assert peer.kinds() == ["UserMessage"] * 2
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.5-01")
@@ -372,9 +367,9 @@ def test_the_window_of_a_session_header_is_taken_over() -> None:
 )
 @pytest.mark.parametrize("piggy_backed", [False, True])
 def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: bool) -> None:
-    desk = Desk()
-    queue = desk.queue()
-    peer = desk.dialled(count=2)
+    harness = EngineHarness()
+    queue = harness.queue()
+    peer = harness.open_session(count=2)
     peer.send(peer.message(recoverable=True), peer.message())
     if piggy_backed:
         wrong = {name: value + (name == "sent") for name, value in wrong.items()}
@@ -383,14 +378,14 @@ def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: boo
     else:
         peer.send(peer.ack(ack=1, **wrong))
     assert peer.closed
-    assert len(ids(desk)) == 1, "what it acknowledges counts"
+    assert len(ids(harness)) == 1, "what it acknowledges counts"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.5-01", "MQQB-3.1.5.5-02", "MQQB-3.1.1.6.1-01", "MQQB-3.1.1.4-05")
 def test_a_piggy_backed_header_counts_the_message_that_it_comes_with() -> None:
-    desk = Desk()
-    desk.queue()
-    peer = desk.dialled(count=2)
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.open_session(count=2)
     peer.send(peer.message(recoverable=True, header={"ack": 2}))
-    assert ids(desk) == []
+    assert ids(harness) == []
     assert peer.state is S.OPEN

@@ -13,31 +13,33 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import OTHER, OWN, THERE, Desk, Header, Peer, header, kind
-from tests.support.engine_pair import Pair
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness
+from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.harness_network import joined_pair
+from tests.support.received_packets import SessionHeader
 
 S, Q = SessionState, OutgoingQueueState
 TX = h.transaction_header
 SECOND = r"DIRECT=TCP:10.0.0.2\private$\second"
 
 
-def used(desk: Desk) -> Peer:
+def used(harness: EngineHarness) -> HandwrittenPeer:
     """A session over which everything has happened, and that the initiator has lost."""
-    desk.queue()
-    desk.queue("tx", transactional=True)
-    peer = desk.dialled(count=3)
-    desk.send(recoverable=True, count=2)
-    desk.send(transactional=True)
-    peer.send(peer.message(), peer.message(recoverable=True), peer.message("tx", transaction=TX()))
+    harness.queue()
+    harness.queue("tx", transactional=True)
+    peer = harness.open_session(count=3)
+    harness.send(recoverable=True, count=2)
+    harness.send(transactional=True)
+    peer.send(peer.message(), peer.message(recoverable=True), peer.message(queue="tx", transaction=TX()))
     peer.send(peer.ack(ack=1))
     return peer
 
 
-def again(desk: Desk, peer: Peer) -> Peer:
-    peer.drop()
-    desk.advance(5_000)
-    desk.resolve(THERE)
-    return desk.connect()
+def again(harness: EngineHarness, peer: HandwrittenPeer) -> HandwrittenPeer:
+    peer.disconnect()
+    harness.advance(5_000)
+    harness.resolve(PEER_ADDRESS)
+    return harness.connect()
 
 
 # -- 3.1.3.2 -----------------------------------------------------------------------------------------------
@@ -50,11 +52,11 @@ def again(desk: Desk, peer: Peer) -> Peer:
 )  # fmt: skip
 @pytest.mark.parametrize("new", [True, False], ids=["a new session", "the same one, connected again"])
 def test_every_session_begins_with_the_same_values(new: bool) -> None:
-    desk = Desk()
+    harness = EngineHarness()
     if new:
-        peer = desk.ring()
+        peer = harness.accept_connection()
     else:
-        lost = used(desk)
+        lost = used(harness)
         session = lost.session
         assert session.message_sent_count
         assert session.recoverable_message_sent_count
@@ -65,7 +67,7 @@ def test_every_session_begins_with_the_same_values(new: bool) -> None:
         assert session.session_active
         assert session.received_ack
         assert session.direct_format_session
-        peer = again(desk, lost)
+        peer = again(harness, lost)
         assert peer.session is session
     session = peer.session
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (0, 0)
@@ -78,28 +80,28 @@ def test_every_session_begins_with_the_same_values(new: bool) -> None:
     assert session.window_size == 64
     assert session.ack_wait_timeout == 20_000
     assert session.recoverable_ack_send_timeout == 0xFFFF_FFFF
-    assert session.last_order_ack_send_time == desk.utc
+    assert session.last_order_ack_send_time == harness.utc
 
 
 @pytest.mark.requirement("MQQB-3.1.3.2-02", "MQQB-3.1.3.2-03")
 def test_timers_at_the_beginning_of_a_session() -> None:
-    desk = Desk()
-    peer = again(desk, used(desk))
+    harness = EngineHarness()
+    peer = again(harness, used(harness))
     number = peer.session.number
     for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
-        assert desk.left(timer, number) is None
-    assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, desk.outgoing().number) is None
-    assert desk.left(Timer.SESSION_CLEANUP, number) == 300_000
+        assert harness.time_left(timer, number) is None
+    assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, harness.outgoing().number) is None
+    assert harness.time_left(Timer.SESSION_CLEANUP, number) == 300_000
 
 
 @pytest.mark.requirement("MQQB-3.1.3.2-05", "MQQB-3.1.1.3.1-18", "MQQB-3.1.1.3.1.1-02", "MQQB-3.1.1.3.1.1-03")
 def test_each_session_begins_a_new_outgoing_transfer_sequence() -> None:
-    desk = Desk()
-    peer = desk.dialled(transactional=True, count=2)
-    transfer = desk.transfer()
+    harness = EngineHarness()
+    peer = harness.open_session(transactional=True, count=2)
+    transfer = harness.transfer()
     sequence = transfer.sequence_id
     peer.acknowledge()
-    desk.advance(30_000)  # sent again: the next interval
+    harness.advance(30_000)  # sent again: the next interval
     assert transfer.resend_index == 1
     peer.acknowledge()
     body = h.order_ack_body(ordinal=sequence.ordinal, time_stamp=sequence.time_stamp, number=1)
@@ -108,12 +110,12 @@ def test_each_session_begins_a_new_outgoing_transfer_sequence() -> None:
     transfer.resend_index = 4
     assert transfer.last_ack == SequenceInfo(sequence, 1, 0)
     assert transfer.last_ack_count == 1
-    peer = again(desk, peer)
+    peer = again(harness, peer)
     assert transfer.last_ack.number == 0
-    assert transfer.time_of_last_ack == desk.utc
+    assert transfer.time_of_last_ack == harness.utc
     assert (transfer.last_ack_count, transfer.resend_index, transfer.resend_time) == (0, 0, 0)
-    peer.accept()
-    assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, desk.outgoing().number) == 30_000
+    peer.answer_handshake()
+    assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, harness.outgoing().number) == 30_000
     (packet,) = peer.take()
     assert packet.find(TX(ordinal=sequence.ordinal, time_stamp=sequence.time_stamp, number=2)[4:16]) > 0, (
         "it keeps its number"
@@ -122,17 +124,17 @@ def test_each_session_begins_a_new_outgoing_transfer_sequence() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.3.2-07", "MQQB-3.1.1.3.1-28")
 def test_many_waiting_messages_do_not_use_up_the_window() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=200)
-    assert peer.kinds() == " ".join(["UM"] * 64)
+    harness = EngineHarness()
+    peer = harness.open_session(count=200)
+    assert peer.kinds() == ["UserMessage"] * 64
     assert peer.session.unacked_message_count == 64
-    peer = again(desk, peer)
+    peer = again(harness, peer)
     assert peer.session.unacked_message_count == 0
-    peer.accept()
-    assert peer.kinds() == " ".join(["UM"] * 64)
+    peer.answer_handshake()
+    assert peer.kinds() == ["UserMessage"] * 64
     for _ in range(10):
         peer.acknowledge()
-    assert len(desk.transfer().table) == 0
+    assert len(harness.transfer().table) == 0
 
 
 @pytest.mark.requirement("MQQB-3.1.3.2-10", "MQQB-3.1.1.3.1-24")
@@ -149,10 +151,10 @@ def test_many_waiting_messages_do_not_use_up_the_window() -> None:
 def test_the_ack_wait_timeout_comes_from_the_settings_within_its_range(
     configured: int, delay: int, expected: int
 ) -> None:
-    desk = Desk(ack_wait_timeout_ms=configured, round_trip_delay_ms=delay)
-    peer = desk.dial()
+    harness = EngineHarness(ack_wait_timeout_ms=configured, round_trip_delay_ms=delay)
+    peer = harness.request_session()
     peer.take()
-    peer.send(peer.establish(client=OWN, server=OTHER))
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
     assert peer.session.ack_wait_timeout == expected
     assert int.from_bytes(peer.packets[0][24:28], "little") == expected
 
@@ -163,56 +165,56 @@ def test_the_ack_wait_timeout_comes_from_the_settings_within_its_range(
 def test_order_acknowledgements_wait_for_half_a_second() -> None:
     assert Settings().order_ack_timeout_ms == 500
     assert Settings().maximum_order_ack_delay_s == 10
-    desk = Desk()
-    desk.queue("tx", transactional=True)
-    peer = desk.rung()
-    assert desk.left(Timer.ORDER_ACK_SEND, peer.session.number) is None
-    peer.send(peer.message("tx", transaction=TX()))
-    assert desk.left(Timer.ORDER_ACK_SEND, peer.session.number) == 500
-    desk.advance(499)
+    harness = EngineHarness()
+    harness.queue("tx", transactional=True)
+    peer = harness.accept_session(recoverable=1_000)
+    assert harness.time_left(Timer.ORDER_ACK_SEND, peer.session.number) is None
+    peer.send(peer.message(queue="tx", transaction=TX()))
+    assert harness.time_left(Timer.ORDER_ACK_SEND, peer.session.number) == 500
+    harness.advance(499)
     assert peer.packets == []
-    desk.advance(1)
-    assert peer.kinds() == "UM"
+    harness.advance(1)
+    assert peer.kinds() == ["OrderAck"]
 
 
 @pytest.mark.requirement(
     "MQQB-3.1.2.7-02", "MQQB-3.1.3.2-13", "MQQB-3.1.3.2-14", "MQQB-3.1.1.3.1-33", "MQQB-3.1.1.3.1-34"
 )
 def test_order_acknowledgements_are_put_off_for_ten_seconds_at_most() -> None:
-    desk = Desk()
-    desk.queue("tx", transactional=True)
-    peer = desk.rung()
-    began = desk.now
+    harness = EngineHarness()
+    harness.queue("tx", transactional=True)
+    peer = harness.accept_session(recoverable=1_000)
+    began = harness.now
     number = 0
-    while not any(kind(packet) == "UM" for packet in peer.take()):
+    while not any(packet.kind == "OrderAck" for packet in peer.take()):
         number += 1
-        peer.send(peer.message("tx", transaction=TX(number=number, previous=number - 1)))
-        assert desk.now - began < 20_000
-        desk.advance(400)
-    assert desk.now - began == 10_400, "the first one counts from the start of the session"
-    assert peer.session.last_order_ack_send_time == desk.utc
+        peer.send(peer.message(queue="tx", transaction=TX(number=number, previous=number - 1)))
+        assert harness.now - began < 20_000
+        harness.advance(400)
+    assert harness.now - began == 10_400, "the first one counts from the start of the session"
+    assert peer.session.last_order_ack_send_time == harness.utc
 
 
 @pytest.mark.requirement(
     "MQQB-3.1.2.6-01", "MQQB-3.1.2.6-02", "MQQB-3.1.2.6-03", "MQQB-3.1.1.3.1.1-04", "MQQB-3.1.1.3.1.1-06"
 )
 def test_the_transactional_ack_wait_timer() -> None:
-    desk = Desk(resend_timer_table=(7, 11))
-    peer = desk.dialled()
-    key, transfer = desk.outgoing().number, desk.transfer()
-    assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, key) is None
-    desk.advance(2_000)
-    desk.send(transactional=True)
+    harness = EngineHarness(resend_timer_table=(7, 11))
+    peer = harness.open_session()
+    key, transfer = harness.outgoing().number, harness.transfer()
+    assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, key) is None
+    harness.advance(2_000)
+    harness.send(transactional=True)
     peer.take()
-    assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, key) == 7_000
-    assert transfer.resend_time == desk.utc + 7
+    assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, key) == 7_000
+    assert transfer.resend_time == harness.utc + 7
     peer.acknowledge()
-    desk.advance(6_999)
+    harness.advance(6_999)
     assert peer.packets == []
-    desk.advance(1)
-    assert peer.kinds() == "UM"
-    assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, key) == 11_000
-    assert transfer.resend_time == desk.utc + 11
+    harness.advance(1)
+    assert peer.kinds() == ["UserMessage"]
+    assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, key) == 11_000
+    assert transfer.resend_time == harness.utc + 11
 
 
 # -- 3.1.1.3.1 ---------------------------------------------------------------------------------------------
@@ -220,36 +222,36 @@ def test_the_transactional_ack_wait_timer() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-01", "MQQB-3.1.1.4-01")
 def test_each_side_counts_for_itself() -> None:
-    pair = Pair()
-    pair.beta.queue()
-    pair.alpha.send(count=3, recoverable=True)
-    pair.run()
-    (alpha,) = pair.alpha.engine.sessions.values()
-    (beta,) = pair.beta.engine.sessions.values()
-    assert (alpha.message_sent_count, alpha.message_received_count) == (3, 0)
-    assert (beta.message_sent_count, beta.message_received_count) == (0, 3)
-    assert (alpha.recoverable_ack_flags, beta.recoverable_ack_flags) == (0, 0b111)
-    assert not {id(getattr(alpha, name)) for name in ("in_flight", "unsaved", "framer")} & {
-        id(getattr(beta, name)) for name in ("in_flight", "unsaved", "framer")
+    network, alpha, beta = joined_pair()
+    beta.queue()
+    alpha.send(count=3, recoverable=True)
+    network.run()
+    (session,) = alpha.engine.sessions.values()
+    (opposite,) = beta.engine.sessions.values()
+    assert (session.message_sent_count, session.message_received_count) == (3, 0)
+    assert (opposite.message_sent_count, opposite.message_received_count) == (0, 3)
+    assert (session.recoverable_ack_flags, opposite.recoverable_ack_flags) == (0, 0b111)
+    assert not {id(getattr(session, name)) for name in ("in_flight", "unsaved", "framer")} & {
+        id(getattr(opposite, name)) for name in ("in_flight", "unsaved", "framer")
     }
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-31", "MQQB-3.1.3.2-12")
 @pytest.mark.parametrize("direct", [True, False])
 def test_how_the_sender_named_the_queue_decides_the_name_of_its_order_queue(direct: bool) -> None:
-    desk = Desk()
-    queue = desk.queue("tx", transactional=True)
-    peer = desk.rung()
-    packet = peer.message("tx", transaction=TX())
+    harness = EngineHarness()
+    queue = harness.queue("tx", transactional=True)
+    peer = harness.accept_session(recoverable=1_000)
+    packet = peer.message(queue="tx", transaction=TX())
     if not direct:
         user = h.user_header(
-            source=OTHER.bytes_le, address=OWN.bytes_le, flags=h.MP | 0x20, sent_time=desk.utc,
+            source=PEER_ID.bytes_le, address=OWN_ID.bytes_le, flags=h.MP | 0x20, sent_time=harness.utc,
             destination=(3, h.private_id(queue.private_queue_number)),
         )  # fmt: skip
         packet = h.user_message(user=user, transaction=TX())
     peer.send(packet)
     assert peer.session.direct_format_session is direct
-    desk.advance(500)
+    harness.advance(500)
     (ack,) = peer.take()
     form = int.from_bytes(ack[60:64], "little") >> 10 & 7
     assert form == (7 if direct else 3)
@@ -266,10 +268,10 @@ def test_how_the_sender_named_the_queue_decides_the_name_of_its_order_queue(dire
     "MQQB-3.1.1.3.1.2-05",
 )
 def test_entries_of_the_table_begin_with_nothing() -> None:
-    desk = Desk()
-    assert desk.transfer().table == {}
-    first, second = desk.send(count=2)
-    entries = list(desk.transfer().table.values())
+    harness = EngineHarness()
+    assert harness.transfer().table == {}
+    first, second = harness.send(count=2)
+    entries = list(harness.transfer().table.values())
     assert [entry.position.message for entry in entries] == [first, second]
     for entry in entries:
         assert (entry.sequence_number, entry.recoverable_sequence_number, entry.tx_sequence_number) == (
@@ -280,9 +282,9 @@ def test_entries_of_the_table_begin_with_nothing() -> None:
         assert (entry.session, entry.transmitted) == (None, False)
         assert (entry.received_session_ack, entry.received_order_ack) == (False, False)
         assert entry.state is MessageState.WAITING_TO_SEND
-    desk.resolve(THERE)
-    peer = desk.connect()
-    peer.accept()
+    harness.resolve(PEER_ADDRESS)
+    peer = harness.connect()
+    peer.answer_handshake()
     assert [(entry.session, entry.transmitted, entry.sequence_number) for entry in entries] == [
         (peer.session, True, 1), (peer.session, True, 2),
     ]  # fmt: skip
@@ -311,22 +313,22 @@ def test_there_are_these_timers() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.7-01", "MQQB-3.1.7.13-01", "MQQB-3.1.7.13-02")
 def test_pausing_tells_the_peer_to_slow_down() -> None:
-    desk = Desk()
-    desk.queue()
-    peer = desk.dialled(recoverable=True)
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.open_session(recoverable=True)
     peer.send(peer.message(recoverable=True), peer.message(), peer.message(recoverable=True))
     session = peer.session
     peer.take()
-    assert desk.left(Timer.SESSION_ACK_SEND, session.number) is not None
-    desk.core.queues.pause(desk.outgoing())
-    desk.take()
+    assert harness.time_left(Timer.SESSION_ACK_SEND, session.number) is not None
+    harness.core.queues.pause(harness.outgoing())
+    harness.run()
     (packet,) = peer.take()
     assert packet == h.session_ack(
         h.session_header(
             ack=3, recoverable_ack=1, recoverable_flags=0b11, sent=1, recoverable_sent=1, window=1
         )
     )
-    assert desk.left(Timer.SESSION_ACK_SEND, session.number) is None
+    assert harness.time_left(Timer.SESSION_ACK_SEND, session.number) is None
     assert (session.recoverable_ack_flags, session.unacked_received_count) == (0, 0)
     assert session.last_acked_recoverable == 2
     assert session.session_active is False
@@ -335,70 +337,70 @@ def test_pausing_tells_the_peer_to_slow_down() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.7-01", "MQQB-3.1.7.13-03")
 def test_a_queue_on_hold_sends_nothing_more() -> None:
-    desk = Desk(window_size=2)
-    peer = desk.dialled(count=5)
-    assert peer.kinds() == "UM UM"
-    desk.core.queues.pause(desk.outgoing())
-    assert desk.outgoing().state is Q.ON_HOLD
-    desk.send(count=2)
-    desk.take()
+    harness = EngineHarness(window_size=2)
+    peer = harness.open_session(count=5)
+    assert peer.kinds() == ["UserMessage"] * 2
+    harness.core.queues.pause(harness.outgoing())
+    assert harness.outgoing().state is Q.ON_HOLD
+    harness.send(count=2)
+    harness.run()
     peer.take()
     peer.acknowledge()
-    desk.advance(10_000)
-    assert "UM" not in peer.kinds()
-    assert len(desk.core.dispatch) == 0
-    desk.send(SECOND)
-    assert peer.kinds() == "UM", "other queues that the session serves go on"
+    harness.advance(10_000)
+    assert "UserMessage" not in peer.kinds()
+    assert len(harness.core.dispatch) == 0
+    harness.send(to=SECOND)
+    assert peer.kinds() == ["UserMessage"], "other queues that the session serves go on"
 
 
 @pytest.mark.requirement("MQQB-3.1.7-01", "MQQB-3.1.7.14-02")
 def test_resuming_sends_what_waits_and_nothing_twice() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=2)
-    desk.send(transactional=True)
-    desk.core.queues.pause(desk.outgoing())
-    desk.send(count=3)
+    harness = EngineHarness()
+    peer = harness.open_session(count=2)
+    harness.send(transactional=True)
+    harness.core.queues.pause(harness.outgoing())
+    harness.send(count=3)
     peer.take()
-    desk.core.queues.resume(desk.outgoing())
-    desk.take()
-    assert desk.outgoing().state is Q.CONNECTED
-    assert peer.kinds() == "UM UM UM"
+    harness.core.queues.resume(harness.outgoing())
+    harness.run()
+    assert harness.outgoing().state is Q.CONNECTED
+    assert peer.kinds() == ["UserMessage"] * 3
     assert peer.session.session_active is True
-    assert len(desk.of(Connect)) == 1
-    established = [entry.status.value for entry in desk.outgoing().connection_history]
+    assert len(harness.effects_of(Connect)) == 1
+    established = [entry.status.value for entry in harness.outgoing().connection_history]
     assert established.count("Established") == 1, "nothing was established anew"
 
 
 @pytest.mark.requirement("MQQB-3.1.7.14-01")
 @pytest.mark.parametrize("waiting", [True, False])
 def test_resuming_connects_when_there_is_anything_to_send(waiting: bool) -> None:
-    desk = Desk()
-    peer = desk.dialled(count=1)
+    harness = EngineHarness()
+    peer = harness.open_session(count=1)
     if not waiting:
         peer.acknowledge()
-    desk.core.queues.pause(desk.outgoing())
-    peer.drop()
-    desk.advance(60_000)
-    assert len(desk.of(Resolve)) == 1
-    desk.core.queues.resume(desk.outgoing())
-    desk.take()
-    assert len(desk.of(Resolve)) == 1 + waiting
+    harness.core.queues.pause(harness.outgoing())
+    peer.disconnect()
+    harness.advance(60_000)
+    assert len(harness.effects_of(Resolve)) == 1
+    harness.core.queues.resume(harness.outgoing())
+    harness.run()
+    assert len(harness.effects_of(Resolve)) == 1 + waiting
     if waiting:
-        desk.resolve(THERE)
-        second = desk.connect()
-        second.accept()
-        assert second.kinds() == "UM"
+        harness.resolve(PEER_ADDRESS)
+        second = harness.connect()
+        second.answer_handshake()
+        assert second.kinds() == ["UserMessage"]
 
 
 def test_a_header_of_a_paused_queue_is_understood_by_the_peer() -> None:
-    pair = Pair()
-    pair.beta.queue()
-    pair.alpha.send(count=1)
-    pair.run()
-    pair.alpha.core.queues.pause(pair.alpha.outgoing())
-    pair.run()
-    (session,) = pair.beta.engine.sessions.values()
+    network, alpha, beta = joined_pair()
+    beta.queue()
+    alpha.send(count=1)
+    network.run()
+    alpha.core.queues.pause(alpha.outgoing())
+    network.run()
+    (session,) = beta.engine.sessions.values()
     assert session.received_window_size == 1
     assert session.is_open
-    last = [packet for who, packet in pair.wire if who == "alpha"][-1]
-    assert header(last) == Header(0, 0, 0, 1, 0, 1, 0)
+    last = network.between("alpha", "beta")[-1]
+    assert last.session_header == SessionHeader(0, 0, 0, 1, 0, 1, 0)

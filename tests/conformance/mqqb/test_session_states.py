@@ -9,7 +9,8 @@ from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
 from tests.support import handmade as h
-from tests.support.engine_desk import DIRECT, OTHER, OWN, THERE, Desk, Peer, base_flags, kind
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
+from tests.support.handwritten_peer import HandwrittenPeer
 
 ASKS, ASKED, S, E = Role.INITIATOR, Role.ACCEPTOR, SessionState, SessionEvent
 Q = OutgoingQueueState
@@ -59,23 +60,23 @@ def test_the_states_are_these() -> None:
     }  # fmt: skip
 
 
-def in_state(state: SessionState, role: Role) -> tuple[Desk, Peer]:
-    """A session of a desk in a state of the handshake, or open. A message waits on the side that asked."""
-    desk = Desk()
-    desk.queue()
+def in_state(state: SessionState, role: Role) -> tuple[EngineHarness, HandwrittenPeer]:
+    """A session of a harness in a state of the handshake, or open. A message waits on the side that asked."""
+    harness = EngineHarness()
+    harness.queue()
     if role is ASKS:
-        peer = desk.dial()
+        peer = harness.request_session()
         if state is not S.WAITING_ECR_MSG:
-            peer.send(peer.establish(client=OWN, server=OTHER))
+            peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
     else:
-        peer = desk.ring()
+        peer = harness.accept_connection()
         if state is not S.WAITING_EC_MSG:
             peer.send(peer.establish())
     if state is S.OPEN:
         peer.send(peer.parameters())
     assert peer.state is state
     peer.take()
-    return desk, peer
+    return harness, peer
 
 
 HALFWAY = [
@@ -88,9 +89,9 @@ ANY = [*HALFWAY, (S.OPEN, ASKS), (S.OPEN, ASKED)]
 EACH = pytest.mark.parametrize(("state", "role"), ANY, ids=lambda one: one.value)
 
 
-def packets(peer: Peer) -> dict[SessionEvent, bytes]:
+def packets(peer: HandwrittenPeer) -> dict[SessionEvent, bytes]:
     return {
-        E.ESTABLISH_CONNECTION: peer.establish(client=OWN, server=OTHER),
+        E.ESTABLISH_CONNECTION: peer.establish(client=OWN_ID, server=PEER_ID),
         E.CONNECTION_PARAMETERS: peer.parameters(),
         E.USER_MESSAGE: peer.message(count=False),
         E.SESSION_ACK: peer.ack(),
@@ -104,9 +105,11 @@ def packets(peer: Peer) -> dict[SessionEvent, bytes]:
     "MQQB-3.1.1.1.1.2-06", "MQQB-3.1.1.1.1.2-07", "MQQB-3.1.1.1.1.2-09",
 )  # fmt: skip
 @EACH
-@pytest.mark.parametrize("event", list(packets(Peer(Desk(), 0))), ids=lambda event: event.name)
+@pytest.mark.parametrize(
+    "event", list(packets(HandwrittenPeer(EngineHarness(), 0, PEER_ID))), ids=lambda event: event.name
+)
 def test_each_packet_in_each_state(state: SessionState, role: Role, event: SessionEvent) -> None:
-    desk, peer = in_state(state, role)
+    harness, peer = in_state(state, role)
     session = peer.session
     expected = SESSION.get((role, state, event))
     peer.send(packets(peer)[event])
@@ -117,7 +120,7 @@ def test_each_packet_in_each_state(state: SessionState, role: Role, event: Sessi
     else:
         assert session.state is expected
         assert not peer.closed
-    assert desk.of(Disconnect) == [Disconnect(peer.connection)] * (expected is None)
+    assert harness.effects_of(Disconnect) == [Disconnect(peer.connection)] * (expected is None)
 
 
 @pytest.mark.requirement(
@@ -125,24 +128,24 @@ def test_each_packet_in_each_state(state: SessionState, role: Role, event: Sessi
 )
 @pytest.mark.parametrize(("state", "role"), HALFWAY, ids=lambda one: one.value)
 def test_a_handshake_that_takes_too_long_closes_the_session(state: SessionState, role: Role) -> None:
-    desk, peer = in_state(state, role)
+    harness, peer = in_state(state, role)
     session = peer.session
-    desk.advance(59_999)
+    harness.advance(59_999)
     assert session.state is state
-    desk.advance(1)
+    harness.advance(1)
     assert peer.closed
     assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
 
 
 @pytest.mark.requirement("MQQB-3.1.2.1-03")
 def test_each_session_has_an_initialization_timer_of_its_own() -> None:
-    desk = Desk()
-    first = desk.ring()
-    desk.advance(40_000)
-    second = desk.ring()
-    desk.advance(20_000)
+    harness = EngineHarness()
+    first = harness.accept_connection()
+    harness.advance(40_000)
+    second = harness.accept_connection()
+    harness.advance(20_000)
     assert (first.closed, second.closed) == (True, False)
-    desk.advance(40_000)
+    harness.advance(40_000)
     assert second.closed
 
 
@@ -153,102 +156,102 @@ def test_each_session_has_an_initialization_timer_of_its_own() -> None:
 @EACH
 @pytest.mark.parametrize("how", ["closed here", "the connection breaks"])
 def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role: Role, how: str) -> None:
-    desk, peer = in_state(state, role)
-    session, other = peer.session, desk.rung()
+    harness, peer = in_state(state, role)
+    session, other = peer.session, harness.accept_session()
     if state is S.OPEN:
-        desk.send(transactional=True)
+        harness.send(transactional=True)
         transaction = h.transaction_header(number=1)
         peer.send(peer.message(transaction=transaction, flags=0), peer.message())
-        desk.engine.session_timers.start_ack_wait(session)
-        assert desk.left(Timer.SESSION_ACK_SEND, session.number) is not None
+        harness.engine.session_timers.start_ack_wait(session)
+        assert harness.time_left(Timer.SESSION_ACK_SEND, session.number) is not None
     peer.take()
     if how == "closed here":
-        desk.engine.close(session)
-        desk.take()
+        harness.engine.close(session)
+        harness.run()
     else:
-        peer.drop()
+        peer.disconnect()
     assert peer.packets == []
-    assert desk.of(Disconnect) == ([Disconnect(peer.connection)] if how == "closed here" else [])
+    assert harness.effects_of(Disconnect) == ([Disconnect(peer.connection)] if how == "closed here" else [])
     for timer in OF_A_SESSION:
-        assert desk.left(timer, session.number) is None, timer
-    for transfer in desk.engine.transfers.values():
-        assert desk.left(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number) is None
+        assert harness.time_left(timer, session.number) is None, timer
+    for transfer in harness.engine.transfers.values():
+        assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number) is None
     assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
     assert other.state is S.OPEN, "other sessions are left alone"
-    assert desk.left(Timer.SESSION_CLEANUP, other.session.number) is not None
+    assert harness.time_left(Timer.SESSION_CLEANUP, other.session.number) is not None
 
 
 @pytest.mark.requirement("MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-13", "MQQB-3.1.2.3-01")
 def test_with_messages_left_the_initiator_reconnects_later() -> None:
-    desk = Desk(round_trip_delay_ms=40)
-    peer = desk.dialled()
+    harness = EngineHarness(round_trip_delay_ms=40)
+    peer = harness.open_session()
     session = peer.session
     states = []
-    desk.engine.session_table.forget_connection, forget = (  # type: ignore[method-assign]
-        lambda one: (states.append(desk.outgoing().state), forget(one))[1],
-        desk.engine.session_table.forget_connection,
+    harness.engine.session_table.forget_connection, forget = (  # type: ignore[method-assign]
+        lambda one: (states.append(harness.outgoing().state), forget(one))[1],
+        harness.engine.session_table.forget_connection,
     )
-    desk.engine.close(session)
+    harness.engine.close(session)
     assert states == [Q.DISCONNECTING], "before the transport is closed"
-    assert desk.outgoing().state is Q.DISCONNECTED
+    assert harness.outgoing().state is Q.DISCONNECTED
     assert session.state is S.WAITING_RECONNECT
-    assert desk.left(Timer.SESSION_RETRY_CONNECT, session.number) == 5_040
+    assert harness.time_left(Timer.SESSION_RETRY_CONNECT, session.number) == 5_040
 
 
 @pytest.mark.requirement("MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-14", "MQQB-3.1.5.9-02")
 def test_without_messages_the_session_ends() -> None:
-    desk = Desk()
-    peer = desk.dialled()
+    harness = EngineHarness()
+    peer = harness.open_session()
     peer.acknowledge()
-    desk.engine.close(peer.session)
-    assert desk.outgoing().state is Q.DISCONNECTED
-    assert desk.engine.sessions == {}
-    desk.advance(600_000)
-    assert len(desk.of(Connect)) == len(desk.of(Resolve)) == 1
+    harness.engine.close(peer.session)
+    assert harness.outgoing().state is Q.DISCONNECTED
+    assert harness.engine.sessions == {}
+    harness.advance(600_000)
+    assert len(harness.effects_of(Connect)) == len(harness.effects_of(Resolve)) == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.5.9-05", "MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04")
 def test_a_queue_on_hold_is_left_alone_by_closing() -> None:
-    desk = Desk()
-    peer = desk.dialled()
-    desk.core.queues.pause(desk.outgoing())
-    desk.take()
-    peer.drop()
-    assert desk.outgoing().state is Q.ON_HOLD
-    assert len(desk.outgoing().positions) == 1
-    desk.advance(600_000)
-    assert len(desk.of(Connect)) == 1, "no reconnect is scheduled"
+    harness = EngineHarness()
+    peer = harness.open_session()
+    harness.core.queues.pause(harness.outgoing())
+    harness.run()
+    peer.disconnect()
+    assert harness.outgoing().state is Q.ON_HOLD
+    assert len(harness.outgoing().positions) == 1
+    harness.advance(600_000)
+    assert len(harness.effects_of(Connect)) == 1, "no reconnect is scheduled"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.2-12", "MQQB-3.1.5.9-03")
 def test_the_session_of_an_acceptor_ends_with_its_connection() -> None:
-    desk = Desk()
-    peer = desk.rung()
+    harness = EngineHarness()
+    peer = harness.accept_session()
     session = peer.session
-    desk.news()
-    peer.drop()
+    harness.new_effects()
+    peer.disconnect()
     assert session.state is S.CLOSED
-    assert desk.engine.sessions == {}
-    desk.advance(600_000)
-    assert desk.news() == []
+    assert harness.engine.sessions == {}
+    harness.advance(600_000)
+    assert harness.new_effects() == []
 
 
 @pytest.mark.requirement("MQQB-3-01")
 def test_once_open_both_sides_send_over_the_same_connection() -> None:
-    desk = Desk(routes={OTHER: ["beta"]})
-    queue = desk.queue()
-    peer = desk.rung()
-    name = f"PRIVATE={OTHER}\\00000009"
-    desk.send(name)
-    assert [kind(packet) for packet in peer.packets] == ["UM"]
-    assert desk.of(Connect) == []
+    harness = EngineHarness(routes={PEER_ID: ["beta"]})
+    queue = harness.queue()
+    peer = harness.accept_session()
+    name = f"PRIVATE={PEER_ID}\\00000009"
+    harness.send(to=name)
+    assert [packet.kind for packet in peer.packets] == ["UserMessage"]
+    assert harness.effects_of(Connect) == []
     peer.send(peer.message())
     peer.acknowledge()
     assert len(queue.positions) == 1
-    assert len(desk.outgoing(name).positions) == 0
-    second = Desk()
+    assert len(harness.outgoing(name).positions) == 0
+    second = EngineHarness()
     second.queue()
-    asked = second.dialled()
+    asked = second.open_session()
     asked.acknowledge()
     asked.send(asked.message())
     assert second.engine.sessions[asked.session.number].message_received_count == 1
@@ -256,21 +259,21 @@ def test_once_open_both_sides_send_over_the_same_connection() -> None:
 
 @pytest.mark.requirement("MQQB-3-01")
 def test_messages_left_over_by_an_accepted_session_get_one_of_their_own() -> None:
-    desk = Desk(routes={OTHER: ["beta"]})
-    peer = desk.rung()
-    names = [f"PRIVATE={OTHER}\\0000000{number}" for number in (7, 8, 9)]
+    harness = EngineHarness(routes={PEER_ID: ["beta"]})
+    peer = harness.accept_session()
+    names = [f"PRIVATE={PEER_ID}\\0000000{number}" for number in (7, 8, 9)]
     for name in names:
-        desk.send(name, recoverable=True)
-    assert peer.kinds() == "UM UM UM"
-    peer.drop()
-    (session,) = desk.engine.sessions.values()
+        harness.send(to=name, recoverable=True)
+    assert peer.kinds() == ["UserMessage"] * 3
+    peer.disconnect()
+    (session,) = harness.engine.sessions.values()
     assert session.role is ASKS
     assert session.state is S.WAITING_RECONNECT
-    desk.advance(5_000)
-    desk.resolve(THERE)
-    again = desk.connect()
-    again.accept()
-    assert again.kinds() == "UM UM UM"
+    harness.advance(5_000)
+    harness.resolve(PEER_ADDRESS)
+    again = harness.connect()
+    again.answer_handshake()
+    assert again.kinds() == ["UserMessage"] * 3
 
 
 # -- 3.1.6.1: retrying -------------------------------------------------------------------------------------
@@ -281,68 +284,68 @@ def test_messages_left_over_by_an_accepted_session_get_one_of_their_own() -> Non
     ("settings", "after"), [({}, 5_000), ({"session_retry_connect_ms": 700, "round_trip_delay_ms": 25}, 725)]
 )
 def test_the_retry_starts_over_after_its_time(settings: dict[str, int], after: int) -> None:
-    desk = Desk(**settings)
-    peer = desk.dialled()
-    peer.drop()
-    desk.advance(after - 1)
-    assert len(desk.of(Resolve)) == 1
-    desk.advance(1)
-    assert len(desk.of(Resolve)) == 2, "addresses are resolved again"
-    desk.resolve("10.0.0.77")
-    second = desk.connect()
-    assert desk.last(Connect).address == "10.0.0.77"
+    harness = EngineHarness(**settings)
+    peer = harness.open_session()
+    peer.disconnect()
+    harness.advance(after - 1)
+    assert len(harness.effects_of(Resolve)) == 1
+    harness.advance(1)
+    assert len(harness.effects_of(Resolve)) == 2, "addresses are resolved again"
+    harness.resolve("10.0.0.77")
+    second = harness.connect()
+    assert harness.last_effect(Connect).address == "10.0.0.77"
     assert second.state is S.WAITING_ECR_MSG
-    assert second.kinds() == "EC"
+    assert second.kinds() == ["EstablishConnection"]
 
 
 @pytest.mark.requirement("MQQB-3.1.6.1-01")
 def test_a_retry_without_messages_does_nothing() -> None:
-    desk = Desk()
-    peer = desk.dialled()
-    peer.drop()
-    desk.core.messages.purge(desk.outgoing())
-    desk.take()
-    desk.advance(600_000)
-    assert len(desk.of(Resolve)) == len(desk.of(Connect)) == 1
+    harness = EngineHarness()
+    peer = harness.open_session()
+    peer.disconnect()
+    harness.core.messages.purge(harness.outgoing())
+    harness.run()
+    harness.advance(600_000)
+    assert len(harness.effects_of(Resolve)) == len(harness.effects_of(Connect)) == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.6.1-03", "MQQB-3.1.6.1-02", "MQQB-3.1.6.1-04", "MQQB-3.1.1.3.1-03")
 def test_a_retry_goes_to_the_next_address_without_resolving() -> None:
-    desk = Desk()
-    peer = desk.dial(addresses=(THERE, "10.0.0.3", "10.0.0.4"))
-    addresses = [desk.last(Connect).address]
+    harness = EngineHarness()
+    peer = harness.request_session(addresses=(PEER_ADDRESS, "10.0.0.3", "10.0.0.4"))
+    addresses = [harness.last_effect(Connect).address]
     for hop in (1, 2):
-        peer.drop()
-        desk.advance(5_000)
-        peer = desk.connect()
-        addresses.append(desk.last(Connect).address)
+        peer.disconnect()
+        harness.advance(5_000)
+        peer = harness.connect()
+        addresses.append(harness.last_effect(Connect).address)
         assert peer.session.hop == hop
         assert peer.session.remote_address == addresses[-1]
         assert int.from_bytes(peer.take()[0][56:58], "little") & 0x100, "SE is 1"
-    assert addresses == [THERE, "10.0.0.3", "10.0.0.4"]
-    assert len(desk.of(Resolve)) == 1
-    peer.drop()
-    desk.advance(5_000)
-    assert len(desk.of(Resolve)) == 2, "behind the last one all begins anew"
+    assert addresses == [PEER_ADDRESS, "10.0.0.3", "10.0.0.4"]
+    assert len(harness.effects_of(Resolve)) == 1
+    peer.disconnect()
+    harness.advance(5_000)
+    assert len(harness.effects_of(Resolve)) == 2, "behind the last one all begins anew"
 
 
 @pytest.mark.requirement("MQQB-3.1.6.1-05", "MQQB-3.1.1.6-02", "MQQB-3.1.4.1-01")
 def test_what_was_not_acknowledged_is_sent_again_in_order() -> None:
-    desk = Desk()
-    peer = desk.dialled(count=2)
-    desk.send(count=2, recoverable=True)
-    desk.send(count=2, transactional=True)
+    harness = EngineHarness()
+    peer = harness.open_session(count=2)
+    harness.send(count=2, recoverable=True)
+    harness.send(count=2, transactional=True)
     first = peer.take()
     assert len(first) == 6
     peer.send(peer.ack(ack=1))
-    peer.drop()
-    desk.advance(5_000)
-    desk.resolve(THERE)
-    again = desk.connect()
-    again.accept()
+    peer.disconnect()
+    harness.advance(5_000)
+    harness.resolve(PEER_ADDRESS)
+    again = harness.connect()
+    again.answer_handshake()
     second = again.take()
     assert [packet[56:60] for packet in second] == [packet[56:60] for packet in first[1:]]
-    assert not any(base_flags(packet) & h.BASE_SH for packet in second)
+    assert not any(packet.base_flags & h.BASE_SH for packet in second)
 
 
 # -- 3.1.2.2 and 3.1.6.2: idle sessions --------------------------------------------------------------------
@@ -359,17 +362,17 @@ def test_what_was_not_acknowledged_is_sent_again_in_order() -> None:
 @pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
 @pytest.mark.parametrize("cleanup", [300_000, 120_000])
 def test_an_idle_session_is_closed(role: Role, cleanup: int) -> None:
-    desk = Desk(session_cleanup_ms=cleanup)
-    began = desk.now
-    peer = desk.dialled() if role is ASKS else desk.rung()
+    harness = EngineHarness(session_cleanup_ms=cleanup)
+    began = harness.now
+    peer = harness.open_session() if role is ASKS else harness.accept_session()
     if role is ASKS:
         peer.acknowledge()
         peer.session.session_active = False
-    left = desk.left(Timer.SESSION_CLEANUP, peer.session.number)
-    assert left == cleanup - (desk.now - began)
-    desk.advance(left - 1)
+    left = harness.time_left(Timer.SESSION_CLEANUP, peer.session.number)
+    assert left == cleanup - (harness.now - began)
+    harness.advance(left - 1)
     assert peer.state is S.OPEN
-    desk.advance(1)
+    harness.advance(1)
     assert peer.closed
     assert peer.session.state is S.CLOSED
 
@@ -377,41 +380,41 @@ def test_an_idle_session_is_closed(role: Role, cleanup: int) -> None:
 @pytest.mark.requirement("MQQB-3.1.6.2-02", "MQQB-3.1.2.2-01", "MQQB-3.1.1.3.1-22")
 @pytest.mark.parametrize("what", ["sent", "received"])
 def test_a_session_with_messages_is_closed_one_period_later(what: str) -> None:
-    desk = Desk()
-    desk.queue()
-    peer = desk.dialled()
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.open_session()
     peer.acknowledge()
     session = peer.session
     session.session_active = False
-    desk.advance(10_000)
+    harness.advance(10_000)
     if what == "sent":
-        desk.send()
+        harness.send()
         peer.acknowledge()
     else:
         peer.send(peer.message())
     assert session.session_active is True
-    left = desk.left(Timer.SESSION_CLEANUP, session.number)
+    left = harness.time_left(Timer.SESSION_CLEANUP, session.number)
     assert left is not None
-    desk.advance(left)
+    harness.advance(left)
     assert session.session_active is False
-    assert desk.left(Timer.SESSION_CLEANUP, session.number) == 300_000
-    desk.advance(299_999)
+    assert harness.time_left(Timer.SESSION_CLEANUP, session.number) == 300_000
+    harness.advance(299_999)
     assert not peer.closed
-    desk.advance(1)
+    harness.advance(1)
     assert peer.closed
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.1-09", "MQQB-3.1.1.1.1.2-08")
 @pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
 def test_sending_transactional_messages_again_needs_no_new_session(role: Role) -> None:
-    desk = Desk(routes={OTHER: ["beta"]})
-    name = DIRECT if role is ASKS else f"PRIVATE={OTHER}\\00000009"
-    peer = desk.dialled(name, transactional=True) if role is ASKS else desk.rung()
+    harness = EngineHarness(routes={PEER_ID: ["beta"]})
+    name = PEER_QUEUE if role is ASKS else f"PRIVATE={PEER_ID}\\00000009"
+    peer = harness.open_session(to=name, transactional=True) if role is ASKS else harness.accept_session()
     if role is ASKED:
-        desk.send(name, transactional=True)
-    (first,) = (packet for packet in peer.take() if kind(packet) == "UM")
+        harness.send(to=name, transactional=True)
+    (first,) = (packet for packet in peer.take() if packet.kind == "UserMessage")
     peer.acknowledge()
-    desk.advance(30_000)
+    harness.advance(30_000)
     (second,) = peer.take()
     assert second[56:60] == first[56:60]
     assert peer.state is S.OPEN

@@ -1,4 +1,4 @@
-"""Servers for the tests with the hand-written peer, and what is looked at in them."""
+"""Servers for tests with a hand-written peer over sockets, and queries of their queues and sessions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,31 @@ HONEST = "127.0.0.79"
 TO_PEER = r"DIRECT=OS:peer\private$\inbox"
 
 __all__ = [
-    "LEDGER", "ORDERS", "SERVER", "TO_PEER", "alpha", "at", "bodies", "desk_options", "identity", "in_queue",
-    "message", "outgoing", "recoverable", "rung", "send", "serves", "sessions", "until",
+    "LEDGER",
+    "ORDERS",
+    "SERVER",
+    "TO_PEER",
+    "alpha",
+    "at",
+    "bodies",
+    "identity",
+    "in_queue",
+    "message",
+    "outgoing",
+    "recoverable",
+    "send",
+    "sending_session",
+    "server_options",
+    "serves",
+    "sessions",
+    "until",
 ]  # fmt: skip
 
 
-def desk_options(
+def server_options(
     data: Path, listener: Listener | None = None, *, limits: Limits | None = None, **settings: Any
 ) -> ServerOptions:
-    """Of a server with two queues, settings of its own, and a way to a listening peer."""
+    """Options of a server with two queues, some settings and the address of a listening peer."""
     hosts = {} if listener is None else dict.fromkeys(("peer", listener.at[0]), listener.at)
     settings = {"session_retry_connect_ms": 20, **settings}
     return options(
@@ -52,18 +68,18 @@ def desk_options(
 def alpha(
     data: Path, listener: Listener | None = None, *, limits: Limits | None = None, **settings: Any
 ) -> Iterator[InThread]:
-    """A server in a thread, see `desk_options`."""
-    with served(desk_options(data, listener, limits=limits, **settings)) as found:
-        yield found
+    """Run a server with `server_options` in a thread."""
+    with served(server_options(data, listener, limits=limits, **settings)) as server:
+        yield server
 
 
 def at(server: InThread) -> tuple[str, int]:
-    """Where a server listens."""
+    """The address and port where a server listens."""
     return server.address, server.port
 
 
 def identity(server: InThread) -> bytes:
-    """The Identifier of a server, as packets have it."""
+    """The Identifier of a server in its packet form."""
     with attach(server.data) as local:
         return uuid.UUID(local.call("status")["identifier"]).bytes_le
 
@@ -74,30 +90,30 @@ def in_queue(server: InThread, queue: str = ORDERS) -> list[bytes]:
 
 
 def send(server: InThread, *messages: dict[str, Any], to: str = TO_PEER) -> list[str]:
-    """Have the server send messages; gives their identifiers."""
+    """Make the server send messages; return their identifiers."""
     with attach(server.data) as local:
         sent: list[str] = local.call("send", to=to, messages=list(messages))["sent"]
         return sent
 
 
 def outgoing(server: InThread, queue: str = TO_PEER) -> int:
-    """How many messages wait in an outgoing queue or are not acknowledged."""
+    """The number of messages in an outgoing queue that wait or are not acknowledged."""
     with attach(server.data) as local:
         queues = local.call("list")["queues"]
-    return sum(one["messages"] for one in queues if one["queue"].lower() == queue.lower())
+    return sum(status["messages"] for status in queues if status["queue"].lower() == queue.lower())
 
 
 def sessions(server: InThread) -> int:
-    """How many sessions the engine knows, half-open ones among them."""
+    """The number of sessions of the engine, half-open ones included."""
 
-    def count(found: Any) -> int:
-        return len(found.carrier.core.engine.sessions)
+    def count(running: Any) -> int:
+        return len(running.carrier.core.engine.sessions)
 
     return server.do(count)
 
 
 def serves(server: InThread) -> None:
-    """An honest peer is served: its message is acknowledged as saved, and is in the queue once."""
+    """Check that an honest peer is served: its message is acknowledged as stored and is queued once."""
     body = uuid.uuid4().bytes
     with Session.opened(at(server), address=HONEST, client=OTHER) as peer:
         peer.push(Message(body, recoverable=True, source=OTHER))
@@ -105,7 +121,7 @@ def serves(server: InThread) -> None:
     assert in_queue(server).count(body) == 1
 
 
-def rung(listener: Listener, server: InThread, *messages: dict[str, Any]) -> Session:
-    """The session over which a server begins to send messages to the listening peer."""
+def sending_session(listener: Listener, server: InThread, *messages: dict[str, Any]) -> Session:
+    """Make a server send messages to the listening peer; return the session that it opens for them."""
     send(server, *messages)
     return listener.accept()

@@ -1,0 +1,434 @@
+"""A queue manager without I/O: the core over a store in memory, in a time that the test sets.
+
+`EngineHarness` commits every change, records every effect and has short ways to use the queue manager: its
+queues and messages, its timers, its connections. The other ends of its connections are played by
+`HandwrittenPeer`s, or by other harnesses in a `HarnessNetwork`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from msmqwire.constants import MQ_OK
+from msmqwire.names import FormatName, parse_format_name
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
+from msmqwire.qm.model.enumerations import (
+    DeliveryGuarantee,
+    EnqueueStatus,
+    QueueAccessType,
+    QueueShareMode,
+)
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.engine import BinaryEngine
+from msmqwire.qm.protocols.binary.states import SessionState
+from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.store.memory import MemoryStore
+from tests.support.event_recorder import EventRecorder
+from tests.support.handwritten_peer import HandwrittenPeer
+
+OWN_ID, PEER_ID, THIRD_ID = UUID(int=0xA1), UUID(int=0xB2), UUID(int=0xC3)
+OWN_ADDRESS, PEER_ADDRESS = "10.0.0.1", "10.0.0.2"
+START_UTC = 1_700_000_000
+"""Seconds since 1970 at which a harness starts."""
+PEER_QUEUE = rf"DIRECT=TCP:{PEER_ADDRESS}\private$\orders"
+"""Where messages go unless the test says otherwise."""
+RECEIVE, PEEK, SEND = (
+    QueueAccessType.RECEIVE_ACCESS,
+    QueueAccessType.PEEK_ACCESS,
+    QueueAccessType.SEND_ACCESS,
+)
+RECOVERABLE = DeliveryGuarantee.RECOVERABLE
+
+
+class EngineHarness:
+    """A queue manager named ``here``, its store and its clock.
+
+    Attributes:
+        store: what has been committed.
+        now: milliseconds of the clock.
+        utc_start: seconds since 1970 at which the clock started.
+        effect_log: every effect, with the time in milliseconds at which it came.
+        hosts: queue managers by the address where a `HandwrittenPeer` answers for them; None where the test
+            resolves names and opens connections itself.
+        names: addresses by host name, for `hosts`.
+        peers: hand-written peers by connection.
+        called: the peers that the queue manager has connected to, in order.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        *,
+        now: int = 0,
+        utc: int = START_UTC,
+        hosts: Mapping[str, UUID] | None = None,
+        names: Mapping[str, str] | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        """Start a queue manager over a store.
+
+        Args:
+            store: of a queue manager that ran before; empty by default.
+            now: milliseconds of the clock.
+            utc: seconds since 1970 at that time.
+            hosts: of peers that answer.
+            names: of these hosts.
+            settings: of the administrator.
+            options: fields of `Settings` to change, and arguments of `Core`; both hold for restarts.
+        """
+        self.store = MemoryStore() if store is None else store
+        self.now = self._clock_start = now
+        self.utc_start = utc
+        self.hosts = None if hosts is None else dict(hosts)
+        self.names = dict(names or {})
+        self.message_ids: Iterator[int] = itertools.count(1)
+        self._guids = itertools.count(0x1000)
+        self._settings = settings or Settings()
+        self._core_options: dict[str, Any] = {
+            "computer_name": "here", "identifier": OWN_ID, "quota": 1 << 40, "addresses": [OWN_ADDRESS],
+        }  # fmt: skip
+        self._start(options)
+
+    # -- life cycle
+
+    def _start(self, options: Mapping[str, Any]) -> None:
+        changed = {name: value for name, value in options.items() if hasattr(self._settings, name)}
+        self._settings = replace(self._settings, **changed)
+        self._core_options |= {name: value for name, value in options.items() if name not in changed}
+        self.effect_log: list[tuple[int, Effect]] = []
+        self._seen = 0
+        self.peers: dict[int, HandwrittenPeer] = {}
+        self.called: list[HandwrittenPeer] = []
+        self._running = False
+        self.core = Core(self.store, new_guid=self.guid, settings=self._settings, **self._core_options)
+        self.set_clock(self.now)
+        self.core.start()
+        self.run()
+
+    def restart(self, **options: Any) -> None:
+        """Kill the process and start another over what has been committed."""
+        self._start(options)
+
+    def restarted(self, *, stop: bool = False, **options: Any) -> EngineHarness:
+        """Return what a new process makes of a copy of the store, a second later.
+
+        The process was killed before, or stopped in good order.
+        """
+        if stop:
+            self.stop()
+        twin = EngineHarness.__new__(EngineHarness)
+        vars(twin).update(vars(self))
+        twin.store, twin.now = self.store.copy(), self.now + 1_000
+        twin._core_options = dict(self._core_options)
+        twin._start(options)
+        return twin
+
+    def stop(self) -> None:
+        """Stop in good order."""
+        self.core.stop()
+        self.run()
+
+    def run(self) -> list[Effect]:
+        """Commit all changes and return the effects that came with them, after they were carried out.
+
+        Effects are carried out in order, each once its changes are durable; answers may come at once.
+        """
+        performed: list[Effect] = []
+        if self._running:
+            return performed
+        while True:
+            self._running = True
+            changes, effects = self.core.take()
+            self.store.commit(changes)
+            self.core.committed()
+            self._running = False
+            if not changes and not effects:
+                return performed
+            for effect in effects:
+                self.effect_log.append((self.now, effect))
+                self._perform(effect)
+            performed += effects
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Send(connection, data) if connection in self.peers:
+                self.peers[connection].hear(data)
+            case Disconnect(connection) if connection in self.peers:
+                self.peers[connection].closed = True
+            case Resolve(request, host) if self.hosts is not None:
+                address = self.names.get(host, host)
+                self.engine.resolved(request, [address] if address in self.hosts else [])
+            case Connect(connection, address, _) if self.hosts is not None and address in self.hosts:
+                peer = HandwrittenPeer(self, connection, self.hosts[address], answers=True)
+                self.called.append(peer)
+                self.engine.connected(connection)
+
+    # -- time
+
+    @property
+    def utc(self) -> int:
+        """Seconds since 1970."""
+        return self.utc_start + (self.now - self._clock_start) // 1000
+
+    def set_clock(self, now: int) -> None:
+        """Set the clock, to milliseconds; what is due expires."""
+        self.now = now
+        self.core.at(now, self.utc)
+
+    def advance(self, milliseconds: int) -> list[Effect]:
+        """Let time pass, each timer expiring at its own; return the effects."""
+        end, effects = self.now + milliseconds, []
+        while (deadline := self.core.deadline) is not None and deadline <= end:
+            self.set_clock(max(self.now, deadline))
+            effects += self.run()
+        self.set_clock(end)
+        return effects + self.run()
+
+    def time_left(self, timer: Timer, key: object = None) -> int | None:
+        """Milliseconds until a timer expires; None for one that does not run."""
+        armed = self.core.context.timers._armed.get((timer, key))  # type: ignore[arg-type]
+        return None if armed is None else armed.due - self.core.context.now
+
+    # -- effects
+
+    @property
+    def effects(self) -> list[Effect]:
+        """All effects so far."""
+        return [effect for _, effect in self.effect_log]
+
+    def new_effects(self) -> list[Effect]:
+        """The effects since the last call."""
+        self.run()
+        effects = self.effects[self._seen :]
+        self._seen = len(self.effect_log)
+        return effects
+
+    def effects_of(self, kind: type[Any]) -> list[Any]:
+        """All effects of a kind so far."""
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    def last_effect(self, kind: type[Any]) -> Any:
+        return self.effects_of(kind)[-1]
+
+    def forget_effects(self) -> None:
+        self.effect_log.clear()
+        self._seen = 0
+
+    # -- queues
+
+    def guid(self) -> UUID:
+        """A new GUID."""
+        return UUID(int=next(self._guids))
+
+    def _pathname(self, name: str, public: bool) -> str:
+        folder = "" if public or "\\" in name else "private$\\"
+        return f"{self.core.queue_manager.computer_name}\\{folder}{name}"
+
+    def queue_template(self, name: str = "orders", *, public: bool = False, **attributes: Any) -> Queue:
+        """A queue as an argument of Create Queue, a private one unless `public`."""
+        queue = Queue(NULL_GUID)
+        self.core.queues.set_defaults(queue)
+        queue.pathname = self._pathname(name, public)
+        for attribute, value in attributes.items():
+            setattr(queue, attribute, value)
+        return queue
+
+    def queue(self, name: str = "orders", *, public: bool = False, **attributes: Any) -> Queue:
+        """Create a queue."""
+        status, queue = self.core.queues.create(self.queue_template(name, public=public, **attributes))
+        assert status == MQ_OK, hex(status)
+        assert queue is not None
+        self.run()
+        return queue
+
+    def find_queue(self, name: str = "orders", *, public: bool = False) -> Queue:
+        """Return an existing queue, or subqueue ``queue;subqueue``."""
+        name, _, subqueue = name.partition(";")
+        queue = self.core.queues.lookup.path(self._pathname(name, public))
+        assert queue is not None
+        return queue.subqueues[subqueue] if subqueue else queue
+
+    def open(
+        self,
+        queue: Queue | FormatName | str,
+        access: QueueAccessType = RECEIVE,
+        share: QueueShareMode = QueueShareMode.DENY_NONE,
+    ) -> OpenQueueDescriptor:
+        """Open a queue."""
+        status, descriptor = self.core.queues.open(format_name(queue), access, share)
+        assert status == MQ_OK, hex(status)
+        assert descriptor is not None
+        return descriptor
+
+    def open_to_send(self, name: FormatName | str = PEER_QUEUE) -> OpenQueueDescriptor:
+        """Return an open queue to send to, opened already or now."""
+        name = format_name(name)
+        for queue in self.core.queue_manager.queues.values():
+            for descriptor in queue.descriptors.values():
+                if descriptor.format_name == name and descriptor.access_type is SEND:
+                    return descriptor
+        return self.open(name, SEND)
+
+    def outgoing(self, name: str = PEER_QUEUE) -> OutgoingQueue:
+        """Return the outgoing queue to a destination, opened unless it exists."""
+        queue = self.core.queues.lookup.outgoing(format_name(name)) or self.open(name, SEND).queue
+        assert isinstance(queue, OutgoingQueue)
+        return queue
+
+    def transfer(self, name: str = PEER_QUEUE) -> Transfer:
+        """The transfer out of an outgoing queue."""
+        return self.engine.transfer_table.transfer_of(self.outgoing(name))
+
+    # -- messages
+
+    def begin(self) -> Transaction:
+        """Begin a transaction."""
+        return self.core.transactions.create(self.guid())
+
+    def send(
+        self,
+        *bodies: bytes,
+        to: OpenQueueDescriptor | str = PEER_QUEUE,
+        count: int = 1,
+        recoverable: bool = False,
+        transactional: bool = False,
+        **attributes: Any,
+    ) -> list[Message]:
+        """Send messages of an application, `count` numbered ones unless there are `bodies`.
+
+        Transactional ones are sent in one transaction, which is committed.
+        """
+        descriptor = self.open_to_send(to) if isinstance(to, str) else to
+        transaction = self.begin() if transactional else None
+        if recoverable:
+            attributes["delivery_guarantee"] = RECOVERABLE
+        if not bodies:
+            bodies = tuple(b"m%d" % number for number in range(count))
+        messages = [Message(**{"body": body} | attributes) for body in bodies]
+        for message in messages:
+            assert self.core.send(descriptor, message, transaction) is EnqueueStatus.OK
+        if transaction is not None:
+            assert self.core.commit(transaction) == MQ_OK
+        self.run()
+        return messages
+
+    def enqueue(
+        self, queue: Queue, body: bytes = b"", transaction: Transaction | None = None, **attributes: Any
+    ) -> MessagePosition:
+        """Put a message into a queue where it stays; return its position."""
+        message = self.enqueue_message(queue, body, transaction, **attributes)
+        position = queue.positions.find(message.lookup_identifier)
+        assert position is not None
+        return position
+
+    def enqueue_message(
+        self, queue: Queue, body: bytes = b"", transaction: Transaction | None = None, **attributes: Any
+    ) -> Message:
+        """Put a message into a queue, from which a waiting read may remove it at once."""
+        message = Message(body=body, **attributes)
+        assert self.core.messages.enqueue(queue, message, transaction) is EnqueueStatus.OK
+        return message
+
+    def receive(self, queue: Queue | str) -> bytes | None:
+        """Receive the next message of a queue; return its body, None from an empty queue."""
+        descriptor = self.open(queue)
+        read = self.core.messages.dequeue(descriptor, timeout=0)
+        self.core.queues.close(descriptor)
+        self.run()
+        return None if read.message is None else read.message.body
+
+    def record_events(self) -> EventRecorder:
+        """Record from now on what happens to messages and queues."""
+        recorder = EventRecorder()
+        self.core.context.subscribers.append(recorder)
+        return recorder
+
+    def rows(self, table: Table) -> dict[Any, bytes]:
+        """The committed rows of a table."""
+        return dict(self.store.rows(table))
+
+    # -- connections
+
+    @property
+    def engine(self) -> BinaryEngine:
+        return self.core.engine
+
+    def route_to(self, identifier: UUID, host: str) -> None:
+        """Make a queue manager the next hop to all destinations."""
+        hops = [QueueManager(identifier, qualified_computer_name=host)]
+        self.core.routing.get_next_hops = lambda _: hops  # type: ignore[method-assign]
+
+    def resolve(self, *addresses: str) -> None:
+        """Answer the last request to resolve a name."""
+        self.engine.resolved(self.last_effect(Resolve).request, addresses)
+        self.run()
+
+    def connect(self) -> HandwrittenPeer:
+        """Let the last attempt to connect succeed."""
+        peer = HandwrittenPeer(self, self.last_effect(Connect).connection, PEER_ID)
+        self.engine.connected(peer.connection)
+        self.run()
+        return peer
+
+    def request_session(
+        self, *, to: str = PEER_QUEUE, addresses: Collection[str] = (PEER_ADDRESS,), **message: Any
+    ) -> HandwrittenPeer:
+        """Send messages and go as far as the EstablishConnection request."""
+        self.send(to=to, **message)
+        self.resolve(*addresses)
+        return self.connect()
+
+    def open_session(self, *, to: str = PEER_QUEUE, **message: Any) -> HandwrittenPeer:
+        """Send messages over a new session that the queue manager initiates."""
+        peer = self.request_session(to=to, **message)
+        peer.answer_handshake()
+        assert peer.session.state is SessionState.OPEN
+        return peer
+
+    def accept_connection(self, address: str = PEER_ADDRESS, client: UUID = PEER_ID) -> HandwrittenPeer:
+        """Accept a connection."""
+        connection = self.engine.next_connection()
+        self.engine.accepted(connection, address)
+        peer = HandwrittenPeer(self, connection, client)
+        self.run()
+        return peer
+
+    def accept_session(
+        self,
+        *,
+        client: UUID = PEER_ID,
+        server: UUID = OWN_ID,
+        address: str = PEER_ADDRESS,
+        window: int = 64,
+        **parameters: Any,
+    ) -> HandwrittenPeer:
+        """Accept a session that a peer initiates."""
+        peer = self.accept_connection(address, client)
+        peer.window = window
+        peer.send(peer.establish(server=server), peer.parameters(window=window, **parameters))
+        assert peer.session.state is SessionState.OPEN
+        peer.take()
+        return peer
+
+
+def harness_with_peer(**options: Any) -> EngineHarness:
+    """A harness whose peer answers at PEER_ADDRESS."""
+    return EngineHarness(hosts={PEER_ADDRESS: PEER_ID}, **options)
+
+
+def format_name(queue: Queue | FormatName | str) -> FormatName:
+    """The format name of a queue: a direct one for an element."""
+    if isinstance(queue, Queue):
+        queue = f"DIRECT=OS:{queue.pathname}"
+    return parse_format_name(queue) if isinstance(queue, str) else queue
