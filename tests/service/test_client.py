@@ -16,6 +16,8 @@ from msmqwire.errors import InvalidValue
 from tests.support.running import InThread, bodies, options, served
 from tests.support.sending import LEDGER, ORDERS, arrived, messages, run, way
 
+pytestmark = pytest.mark.uvloop
+
 OTHER = UUID("01234567-89ab-cdef-0123-456789abcdef")
 
 

@@ -13,6 +13,8 @@ from msmqwire.qm.runtime.operations import LocalSession
 from tests.support.control_lines import Lines
 from tests.support.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
 
+pytestmark = pytest.mark.uvloop
+
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 
 

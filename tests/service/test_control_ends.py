@@ -27,6 +27,8 @@ from tests.support.running import (
     until,
 )
 
+pytestmark = pytest.mark.uvloop
+
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 WAITS = {"id": "waits", "op": "receive", "queue": ORDERS, "wait_ms": 600_000}
 

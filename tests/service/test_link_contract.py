@@ -11,6 +11,8 @@ from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDa
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from tests.support.links import UNKNOWN, Links, simulated, sockets
 
+pytestmark = pytest.mark.uvloop
+
 LARGE = bytes(range(251)) * 40_000
 MANY = 60
 FAILED = ConnectionStatus.SOCKET_CONNECT_FAILURE

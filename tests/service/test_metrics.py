@@ -27,6 +27,8 @@ from tests.support.running import (
     until,
 )
 
+pytestmark = pytest.mark.uvloop
+
 pytest.importorskip("aiohttp")
 pytest.importorskip("prometheus_client")
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")

@@ -25,6 +25,8 @@ from tests.support.peer_desk import (
 from tests.support.raw_peer import GUID, OTHER, PEER, Got, Listener, Message, Session, answer, parameters
 from tests.support.running import InThread, attach
 
+pytestmark = pytest.mark.uvloop
+
 INBOX = r"OS:peer\private$\inbox"
 
 

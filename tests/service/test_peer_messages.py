@@ -25,6 +25,8 @@ from tests.support.raw_peer import (
 )
 from tests.support.running import InThread, attach
 
+pytestmark = pytest.mark.uvloop
+
 LATE = 60_000
 ORDER_QUEUE = f"TCP:{PEER}\\PRIVATE$\\order_queue$"
 

@@ -15,7 +15,7 @@ import secrets
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -158,8 +158,7 @@ class _User(asyncio.Protocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "a stream goes both ways"
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self._hand = self._server.hand(self)
         if not self.entered:
             self._patience = asyncio.get_running_loop().call_later(_ENTER_S, self.end)

@@ -7,8 +7,9 @@ import socket
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, cast
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import ConnectionStatus
@@ -199,8 +200,10 @@ class TcpNetwork:
             return [str(ip_address(name))]
         except ValueError:
             pass
+        # Not by getaddrinfo of the loop: uvloop resolves in threads of its own, and its close waits for them.
+        resolve = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().run_in_executor(None, resolve)
         except (OSError, UnicodeError):
             return []
         return list(dict.fromkeys(str(one[4][0]) for one in found))
@@ -267,7 +270,7 @@ class TcpNetwork:
         if request:
             self._begin(self._ping(address, data))
         elif self._pings is not None:
-            self._pings.sendto(data, (address, port))
+            self._pings.sendto(data, (_as_family_of(self._pings, address), port))
 
     async def _ping(self, address: str, data: bytes) -> None:
         any_address = "::" if isinstance(ip_address(address), IPv6Address) else "0.0.0.0"
@@ -313,8 +316,7 @@ class Connection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "TCP goes both ways"
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self._network.made(self)
         peer = transport.get_extra_info("peername")
         if peer is None:  # it has been reset already
@@ -394,3 +396,9 @@ def _plain(address: str) -> str:
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(found)
+
+
+def _as_family_of(transport: asyncio.DatagramTransport, address: str) -> str:
+    """An address as a socket takes it: an IPv4 one mapped where the socket is one of IPv6."""
+    is_ipv6 = ":" in transport.get_extra_info("sockname")[0]
+    return f"::ffff:{address}" if is_ipv6 and ":" not in address else address
