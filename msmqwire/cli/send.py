@@ -13,7 +13,7 @@ import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import ended_well
-from msmqwire.cli.serve import endpoint, ways
+from msmqwire.cli.serve import endpoint, address_overrides
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
@@ -130,7 +130,7 @@ def command(
         if data is not None:
             _by_folder(data, format_name, content, given, transactional, count, as_json)
             return
-        places = ways(host or [], port, PING_PORT).hosts
+        places = address_overrides(host or [], port, PING_PORT).hosts
         at = None if listen is None else endpoint(listen, 0)
         with connect(format_name, port=port, hosts=places, listen=at, drain=timeout) as queue:
             sent = [queue.send(content, transactional=transactional, **given) for _ in range(count)]

@@ -39,7 +39,7 @@ def endpoint(text: str, port: int) -> Endpoint:
     return without_brackets(host) or LOOPBACK, int(number)
 
 
-def ways(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
+def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
     """``NAME=ADDRESS[:PORT]``, each once. Raises typer.BadParameter."""
     found: dict[str, tuple[str, int | None]] = {}
     for text in hosts:
@@ -71,8 +71,8 @@ async def serve(options: ServerOptions) -> None:
     except OSError:
         await server.stop()
         raise
-    assert server.carrier is not None, "it has started"
-    broken, told = server.carrier.broken, asyncio.ensure_future(stop.wait())
+    assert server.driver is not None, "it has started"
+    broken, told = server.driver.broken, asyncio.ensure_future(stop.wait())
     await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     await server.stop()
@@ -178,7 +178,7 @@ def command(
             half_open_s=half_open,
         ),
         limits=Limits(max_connections, max_connections_per_peer),
-        ways=ways(host or [], remote_port, remote_ping_port),
+        overrides=address_overrides(host or [], remote_port, remote_ping_port),
     )
     logs.begin(log)
     ended_well(lambda: _run(options))

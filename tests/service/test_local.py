@@ -213,8 +213,8 @@ def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, t
     there = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
     to = rf"DIRECT=OS:beta\{ORDERS}"
     with served(there) as far:
-        ways = AddressOverrides(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
-        with served(options(data, ways=ways)), attach(data) as local:
+        overrides = AddressOverrides(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
+        with served(options(data, overrides=overrides)), attach(data) as local:
             local.call("send", to=to, messages=recoverable(b"first"))
             until(lambda: peeked(beta, ORDERS) == [b"first"], "the way is open")
             assert local.call("set", queue=to, paused=True)["state"] == "OnHold"
@@ -229,7 +229,7 @@ def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, t
 
 def test_a_computer_that_is_down_is_told(data: Path) -> None:
     with (
-        served(options(data, ways=AddressOverrides(hosts={"away": ("127.0.0.33", 1)}))),
+        served(options(data, overrides=AddressOverrides(hosts={"away": ("127.0.0.33", 1)}))),
         attach(data) as local,
     ):
         local.call("send", to=AWAY, messages=recoverable(b"1"))

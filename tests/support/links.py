@@ -90,7 +90,7 @@ class Recorder:
 
 
 class Core:
-    """As much of a core as carriers and the simulated network want of one."""
+    """As much of a core as drivers and the simulated network want of one."""
 
     deadline = None
 
@@ -207,26 +207,26 @@ class SimLinks(Links):
 
 
 class TcpStation:
-    """A carrier and its sockets, with a recorder in the place of the queue manager."""
+    """A driver and its sockets, with a recorder in the place of the queue manager."""
 
     def __init__(
-        self, name: str, address: str, loop: asyncio.AbstractEventLoop, ways: AddressOverrides
+        self, name: str, address: str, loop: asyncio.AbstractEventLoop, overrides: AddressOverrides
     ) -> None:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
         self.engine = self.core.engine
-        self.carrier = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
-        self.network = TcpNetwork(self.carrier, ways=ways, limits=Limits(connect_s=60.0))
-        self.carrier.network = self.network
+        self.driver = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
+        self.network = TcpNetwork(self.driver, overrides=overrides, limits=Limits(connect_s=60.0))
+        self.driver.network = self.network
 
     def order(self, *effects: Effect) -> None:
         """Have effects carried out at the end of this turn."""
-        self.carrier.call(self.core.effects.extend, effects)
+        self.driver.call(self.core.effects.extend, effects)
 
     def perform(self, *effects: Effect) -> None:
         async def act() -> None:
             self.order(*effects)
-            await self.carrier.durable()
+            await self.driver.durable()
 
         self._loop.run_until_complete(act())
 
@@ -275,7 +275,7 @@ class TcpLinks(Links):
         found = await station.network.answer_pings(address, self.ping_port)
         if not self.ping_port:
             self.ping_port = found
-            station.network._ways = AddressOverrides(hosts=hosts, ping_port=found)
+            station.network._overrides = AddressOverrides(hosts=hosts, ping_port=found)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         async def wait() -> None:
@@ -305,7 +305,7 @@ class TcpLinks(Links):
             for station, effects in work:
                 station.order(*effects)
             for station, _ in work:
-                await station.carrier.durable()
+                await station.driver.durable()
 
         self.loop.run_until_complete(act())
 

@@ -44,7 +44,7 @@ def desk_options(
     settings = {"session_retry_connect_ms": 20, **settings}
     return options(
         data, ORDERS, f"{LEDGER};transactional", address=SERVER,
-        settings=replace(SETTINGS, **settings), limits=limits or Limits(), ways=AddressOverrides(hosts=hosts),
+        settings=replace(SETTINGS, **settings), limits=limits or Limits(), overrides=AddressOverrides(hosts=hosts),
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def sessions(server: InThread) -> int:
     """How many sessions the engine knows, half-open ones among them."""
 
     def count(found: Any) -> int:
-        return len(found.carrier.core.engine.sessions)
+        return len(found.driver.core.engine.sessions)
 
     return server.do(count)
 

@@ -30,14 +30,14 @@ class Connection:
         self,
         format_name: str,
         state: str | os.PathLike[str] | None,
-        ways: AddressOverrides,
+        overrides: AddressOverrides,
         listen: tuple[str, int] | None,
         drain: float,
     ) -> None:
         self._format_name, self._drain = format_name, drain
-        self._given = state, ways, listen
+        self._given = state, overrides, listen
         self._manager: ClientManager | None = None
-        self._plain: SyncConnection | None = None
+        self._sync: SyncConnection | None = None
         self._entered = False
 
     def _enter(self) -> None:
@@ -56,14 +56,14 @@ class Connection:
 
     def __enter__(self) -> SyncQueue:
         self._enter()
-        self._plain = plain = SyncConnection()
-        return plain.start(self)
+        self._sync = sync = SyncConnection()
+        return sync.start(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._plain is not None, "it was entered"
-        self._plain.stop(self, wait=kind is None)
+        assert self._sync is not None, "it was entered"
+        self._sync.stop(self, wait=kind is None)
 
     # -- in the loop --------------------------------------------------------------------------------------
 

@@ -106,18 +106,21 @@ class ClientManager:
     """
 
     def __init__(
-        self, state: str | os.PathLike[str] | None, ways: AddressOverrides, listen: tuple[str, int] | None
+        self,
+        state: str | os.PathLike[str] | None,
+        overrides: AddressOverrides,
+        listen: tuple[str, int] | None,
     ) -> None:
         """Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
-        self._ways, self._listen = ways, listen
+        self._overrides, self._listen = overrides, listen
         # Of those alone that the program still holds: nobody else can ask what became of them.
         self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
         self._acknowledged: OpenQueueDescriptor | None = None
         self._left = False
-        self._carrier: EngineDriver
+        self._driver: EngineDriver
         self._network: TcpNetwork | None = None
 
     async def start(self) -> None:
@@ -125,10 +128,10 @@ class ClientManager:
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
         core = open_core(self._store, name, settings=_SETTINGS)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
-        self._carrier = carrier = EngineDriver(core, self._store)
-        self._network = carrier.network = network = TcpNetwork(carrier, ways=self._ways)
+        self._driver = driver = EngineDriver(core, self._store)
+        self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
         core.engine.ending.when_sent = self._told
-        carrier.start()
+        driver.start()
         if self._listen is not None:
             try:
                 self._listen = self._listen[0], await network.listen(*self._listen)
@@ -138,11 +141,11 @@ class ClientManager:
             core.queues.lookup.addresses.add(self._listen[0])
 
     @property
-    def carrier(self) -> EngineDriver:
+    def driver(self) -> EngineDriver:
         """What runs it. Raises InvalidValue when it does not run any more."""
         if self._left:
             raise InvalidValue("it was left, and can't be used any more", path="connection")
-        return self._carrier
+        return self._driver
 
     async def stop(self) -> None:
         """Stop in good order. What is recoverable and not transferred stays in the file, if there is one."""
@@ -151,20 +154,20 @@ class ClientManager:
             sent.end(_left)
         try:
             if self._network is not None:
-                await self._end(self._carrier, self._network)
+                await self._end(self._driver, self._network)
         finally:
             self._store.close()
 
-    async def _end(self, carrier: EngineDriver, network: TcpNetwork) -> None:
+    async def _end(self, driver: EngineDriver, network: TcpNetwork) -> None:
         try:
             async with asyncio.timeout(_STOP_S):
-                carrier.call(carrier.core.engine.acknowledge_received)
-                await carrier.durable()
-                await carrier.stop()
+                driver.call(driver.core.engine.acknowledge_received)
+                await driver.durable()
+                await driver.stop()
         except TimeoutError:  # the disk takes nothing; what was durable before is
             raise Unreachable("the file does not take what has changed last") from None
         finally:
-            carrier.abandon()
+            driver.abandon()
             await network.close()
 
     # -- sending --------------------------------------------------------------------------------------------
@@ -177,7 +180,7 @@ class ClientManager:
                 code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
                 why = "HTTP is another protocol than this one" if is_http(one) else "it can be read only"
                 raise QueueError(f"{one}: {why}", code)
-        status, found = self.carrier.core.queues.open(name, QueueAccessType.SEND_ACCESS)
+        status, found = self.driver.core.queues.open(name, QueueAccessType.SEND_ACCESS)
         if found is None:
             raise QueueError(reason(status, format_name), status)
         return found
@@ -186,11 +189,11 @@ class ClientManager:
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
     ) -> Sent:
         """Send a message; it is durable after `EngineDriver.durable`. Raises InvalidValue and QueueError."""
-        core = self.carrier.core
+        core = self.driver.core
         wished, elsewhere = message.acknowledgements_requested, message.administration is not None
         if wished and not elsewhere:
             message.administration = self._acknowledgements()
-        status = self.carrier.call(core.send, descriptor, message, transaction)
+        status = self.driver.call(core.send, descriptor, message, transaction)
         if status == EnqueueStatus.TIMED_OUT:
             raise InvalidValue("its time is over before it is sent", path="time_to_reach_queue")
         if isinstance(status, HResult):
@@ -208,20 +211,20 @@ class ClientManager:
         )
         self._sent[message.identifier] = sent
         if transaction is None:
-            self.carrier.hurry()
+            self.driver.hurry()
         return sent
 
     def begin(self) -> Transaction:
         """A transaction."""
-        core = self.carrier.core
-        return self.carrier.call(core.transactions.create, core.context.new_guid())
+        core = self.driver.core
+        return self.driver.call(core.transactions.create, core.context.new_guid())
 
     def commit(self, transaction: Transaction) -> None:
         """Send what the transaction has, all or nothing, in this order."""
-        status = self.carrier.call(self.carrier.core.commit, transaction)
+        status = self.driver.call(self.driver.core.commit, transaction)
         if status != MQ_OK:
             raise QueueError(reason(status, "the transaction"), status)
-        self.carrier.hurry()
+        self.driver.hurry()
 
     def abort(self, transaction: Transaction) -> None:
         """Send nothing of it."""
@@ -230,7 +233,7 @@ class ClientManager:
             if sent is not None:
                 sent.end(partial(NotDelivered, "its transaction was aborted", identifier=sent.identifier))
         if not self._left:  # what had not been committed then is gone
-            self.carrier.call(self.carrier.core.transactions.abort, transaction.identifier)
+            self.driver.call(self.driver.core.transactions.abort, transaction.identifier)
 
     def waiting(self) -> Iterator[Waiting]:
         """What is not transferred yet."""
@@ -241,7 +244,7 @@ class ClientManager:
 
     def transfers(self) -> list[Transfer]:
         """Those that have messages of the program, and not only acknowledgements of this queue manager."""
-        transfers = self._carrier.core.engine.transfers.values()
+        transfers = self._driver.core.engine.transfers.values()
         return [one for one in transfers if one.table and one.queue.acknowledged_peer is None]
 
     def obstacle(self) -> str:
@@ -276,10 +279,10 @@ class ClientManager:
 
     def _acknowledgements(self) -> FormatName:
         """The name of the queue of acknowledgements, which is made and read from now on."""
-        core = self._carrier.core
+        core = self._driver.core
         if self._acknowledged is None:
             own = core.queue_manager
-            self._carrier.call(queues.create, core, {"queue": _ACKNOWLEDGEMENTS, "missing": True})
+            self._driver.call(queues.create, core, {"queue": _ACKNOWLEDGEMENTS, "missing": True})
             found = core.queues.lookup.path(path_of(_ACKNOWLEDGEMENTS, own.computer_name))
             assert found is not None, "it is made"
             name = PrivateName(own.identifier, found.private_queue_number)
@@ -292,12 +295,12 @@ class ClientManager:
 
     def _read(self) -> None:
         """Take what has come, and wait for more."""
-        messages, descriptor = self._carrier.core.messages, self._acknowledged
+        messages, descriptor = self._driver.core.messages, self._acknowledged
         assert descriptor is not None, "it is open"
         while True:
-            read = self._carrier.call(lambda: messages.dequeue(descriptor))
+            read = self._driver.call(lambda: messages.dequeue(descriptor))
             if read.status == PENDING:
-                self._carrier.on_read(read.request, self._has_come)
+                self._driver.on_read(read.request, self._has_come)
                 return
             if read.message is None:
                 return

@@ -153,7 +153,7 @@ class Queue:
             raise InvalidValue(f"{transactional!r:.100} is neither true nor false", path="transactional")
         if not transactional:
             sent = self._manager.send(self._descriptor, to_message(body, properties))
-            await self._manager.carrier.durable()
+            await self._manager.driver.durable()
             return sent
         async with self.transaction() as transaction:
             return transaction.send(body, **properties)
@@ -172,4 +172,4 @@ class Queue:
         finally:
             transactional.ended = True
         manager.commit(transaction)
-        await manager.carrier.durable()
+        await manager.driver.durable()

@@ -123,8 +123,8 @@ def _left() -> InvalidValue:
 class SyncSent:
     """What becomes of a message that was sent: `msmqwire.qm.client.sent.Sent` without ``await``."""
 
-    def __init__(self, plain: SyncConnection, sent: Sent) -> None:
-        self._plain, self._sent = plain, sent
+    def __init__(self, connection: SyncConnection, sent: Sent) -> None:
+        self._connection, self._sent = connection, sent
 
     def __repr__(self) -> str:
         return repr(self._sent)
@@ -141,30 +141,32 @@ class SyncSent:
 
     def transferred(self, timeout: float | None = None) -> None:
         """See `Sent.transferred`."""
-        self._plain.run(self._sent.transferred(timeout))
+        self._connection.run(self._sent.transferred(timeout))
 
     def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.arrived`."""
-        return self._plain.run(self._sent.arrived(timeout))
+        return self._connection.run(self._sent.arrived(timeout))
 
     def received(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.received`."""
-        return self._plain.run(self._sent.received(timeout))
+        return self._connection.run(self._sent.received(timeout))
 
     def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.acknowledged`."""
-        return self._plain.run(self._sent.acknowledged(*classes, timeout=timeout))
+        return self._connection.run(self._sent.acknowledged(*classes, timeout=timeout))
 
 
 class SyncTransactional:
     """Messages of one transaction, which are sent when it is left."""
 
-    def __init__(self, plain: SyncConnection, transactional: Transactional) -> None:
-        self._plain, self._transactional = plain, transactional
+    def __init__(self, connection: SyncConnection, transactional: Transactional) -> None:
+        self._connection, self._transactional = connection, transactional
 
     def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> SyncSent:
         """One more message. Raises what `SyncQueue.send` raises."""
-        return SyncSent(self._plain, self._plain.run(_called(self._transactional.send, body, properties)))
+        return SyncSent(
+            self._connection, self._connection.run(_called(self._transactional.send, body, properties))
+        )
 
 
 async def _called(send: Callable[..., Sent], body: bytes | str, properties: Properties) -> Sent:
@@ -178,25 +180,25 @@ class SyncQueue:
         format_name: its name.
     """
 
-    def __init__(self, plain: SyncConnection, queue: Queue) -> None:
-        self._plain, self._queue = plain, queue
+    def __init__(self, connection: SyncConnection, queue: Queue) -> None:
+        self._connection, self._queue = connection, queue
         self.format_name = queue.format_name
 
     def send(
         self, body: bytes | str = b"", *, transactional: bool = False, **properties: Unpack[Properties]
     ) -> SyncSent:
         """Send a message. See `msmqwire.qm.client.queue.Queue.send`."""
-        sent = self._plain.run(self._queue.send(body, transactional=transactional, **properties))
-        return SyncSent(self._plain, sent)
+        sent = self._connection.run(self._queue.send(body, transactional=transactional, **properties))
+        return SyncSent(self._connection, sent)
 
     @contextmanager
     def transaction(self) -> Iterator[SyncTransactional]:
         """Several messages that arrive all or not at all, in this order; an exception inside sends none."""
         entered = self._queue.transaction()
-        transactional = self._plain.run(entered.__aenter__())
+        transactional = self._connection.run(entered.__aenter__())
         try:
-            yield SyncTransactional(self._plain, transactional)
+            yield SyncTransactional(self._connection, transactional)
         except BaseException as exc:
-            self._plain.run(entered.__aexit__(type(exc), exc, exc.__traceback__))
+            self._connection.run(entered.__aexit__(type(exc), exc, exc.__traceback__))
             raise
-        self._plain.run(entered.__aexit__(None, None, None))
+        self._connection.run(entered.__aexit__(None, None, None))

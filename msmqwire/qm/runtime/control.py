@@ -42,8 +42,8 @@ _FIRST_LINE_MAX: Final = 4096
 class ControlServer:
     """Listens for those who may read the folder."""
 
-    def __init__(self, carrier: EngineDriver, folder: DataFolder) -> None:
-        self._carrier, self._folder = carrier, folder
+    def __init__(self, driver: EngineDriver, folder: DataFolder) -> None:
+        self._driver, self._folder = driver, folder
         self._server: asyncio.Server | None = None
         self._own_folder: Path | None = None
         self._users: set[_User] = set()
@@ -106,10 +106,10 @@ class ControlServer:
         """How many are connected."""
         return len(self._users)
 
-    def hand(self, user: _User) -> LocalSession:
+    def new_session(self, user: _User) -> LocalSession:
         """A new user."""
         self._users.add(user)
-        return LocalSession(self._carrier)
+        return LocalSession(self._driver)
 
     def forget(self, user: _User) -> None:
         """A user is gone."""
@@ -146,7 +146,7 @@ class _User(asyncio.Protocol):
 
     def __init__(self, server: ControlServer) -> None:
         self._server = server
-        self._hand: LocalSession | None = None
+        self._session: LocalSession | None = None
         self.entered = server.lets_in
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -159,7 +159,7 @@ class _User(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        self._hand = self._server.hand(self)
+        self._session = self._server.new_session(self)
         if not self.entered:
             self._patience = asyncio.get_running_loop().call_later(_ENTER_S, self.end)
             if self._server.is_crowded:
@@ -178,8 +178,8 @@ class _User(asyncio.Protocol):
         """Begin nothing more, wait for nothing, answer what was begun, then end."""
         self._buffer.clear()
         self._finishing = self._finishing or asyncio.current_task()
-        if self._hand is not None:
-            self._hand.stop_waiting()
+        if self._session is not None:
+            self._session.stop_waiting()
         while self._tasks:
             await asyncio.wait(self._tasks)
         self.end()
@@ -191,8 +191,8 @@ class _User(asyncio.Protocol):
             self._patience.cancel()
         for task in self._tasks:
             task.cancel()
-        if self._hand is not None:
-            self._hand.close()
+        if self._session is not None:
+            self._session.close()
         self._server.forget(self)
         if self._transport is not None:
             self._transport.close()
@@ -260,11 +260,11 @@ class _User(asyncio.Protocol):
             self._begin()
 
     async def _run(self, number: object, request: dict[str, Any]) -> None:
-        assert self._hand is not None, "requests come over a connection"
+        assert self._session is not None, "requests come over a connection"
         while not self._reads.is_set():
             await self._reads.wait()
         try:
-            answer: dict[str, Any] = {"answer": await self._hand.run(request)}
+            answer: dict[str, Any] = {"answer": await self._session.run(request)}
         except InvalidName as exc:
             answer = {"error": {**error_json(exc), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}}
         except LocatedError as exc:

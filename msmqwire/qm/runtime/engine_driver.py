@@ -67,7 +67,7 @@ class EngineDriver:
         network: carries out what goes outside; None for none, as long as nothing is to be sent.
         refused: whether the disk refuses commits: nothing new is taken then.
         commits: how many there were.
-        broken: why the store can't be used any more, once that is so: the carrier does nothing more then.
+        broken: why the store can't be used any more, once that is so: the driver does nothing more then.
     """
 
     def __init__(self, core: Core, store: Store) -> None:
@@ -103,7 +103,7 @@ class EngineDriver:
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds since the carrier was made."""
+        """Milliseconds since the driver was made."""
         return int((time.monotonic() - self._start) * 1000)
 
     def _tell_time(self) -> None:

@@ -193,22 +193,22 @@ class InStore(_Base):
         self._loop = asyncio.new_event_loop()
         try:
             name = stored_name(self._store) or check_name(default_name())
-            self._carrier, self._hand = self._loop.run_until_complete(self._start(name))
+            self._driver, self._session = self._loop.run_until_complete(self._start(name))
         except BaseException:
             self._store.close()
             self._loop.close()
             raise
 
     async def _start(self, name: str) -> tuple[EngineDriver, LocalSession]:
-        carrier = EngineDriver(open_core(self._store, name), self._store)
-        carrier.core.queues.take_offline()
-        carrier.start()
-        return carrier, LocalSession(carrier, lasting=False)
+        driver = EngineDriver(open_core(self._store, name), self._store)
+        driver.core.queues.take_offline()
+        driver.start()
+        return driver, LocalSession(driver, lasting=False)
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         if self._refused is not None:
             raise self._refused
-        return self._loop.run_until_complete(self._limited(self._hand.run({"op": op, **request})))
+        return self._loop.run_until_complete(self._limited(self._session.run({"op": op, **request})))
 
     async def _limited(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something, as long as the disk takes what it changes. Raises StoreRefused."""
@@ -217,12 +217,12 @@ class InStore(_Base):
         try:
             while not task.done():
                 await asyncio.wait((task,), timeout=_LOOK_S)
-                if not self._carrier.refused:
+                if not self._driver.refused:
                     refused = None
                 elif refused is None:
                     refused = time.monotonic()
                 elif time.monotonic() - refused > _DISK_S:
-                    self._carrier.abandon()
+                    self._driver.abandon()
                     why = "the disk does not take what was to be changed"
                     self._refused = StoreRefused(why, file=self._path)
                     raise self._refused
@@ -236,11 +236,11 @@ class InStore(_Base):
             return
         try:
             self._loop.run_until_complete(_cancel_all())  # what was interrupted
-            if not self._carrier.refused:  # else nothing is lost but what was answered to nobody
-                self._hand.close()
-                self._loop.run_until_complete(self._limited(self._carrier.stop()))
+            if not self._driver.refused:  # else nothing is lost but what was answered to nobody
+                self._session.close()
+                self._loop.run_until_complete(self._limited(self._driver.stop()))
         finally:
-            self._carrier.abandon()
+            self._driver.abandon()
             self._loop.close()
             self._store.close()
 

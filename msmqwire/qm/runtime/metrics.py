@@ -33,10 +33,10 @@ class Metrics:
     It needs aiohttp and prometheus_client, the extra ``[qm]``; without them, ModuleNotFoundError.
     """
 
-    def __init__(self, carrier: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
+    def __init__(self, driver: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
         from prometheus_client import CollectorRegistry
 
-        self._carrier, self._network, self._control = carrier, network, control
+        self._driver, self._network, self._control = driver, network, control
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._runner: Any = None
@@ -72,7 +72,7 @@ class Metrics:
 
         yield from self._of_queues(GaugeMetricFamily)
         yield from self._of_sessions(GaugeMetricFamily)
-        yield from self._of_the_carrier(GaugeMetricFamily, CounterMetricFamily)
+        yield from self._of_the_driver(GaugeMetricFamily, CounterMetricFamily)
         for name, meaning in _COUNTS:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
 
@@ -80,7 +80,7 @@ class Metrics:
         labels = ("queue", "kind")
         messages = gauge("msmqwire_queue_messages", "Messages in a queue.", labels=labels)
         sizes = gauge("msmqwire_queue_bytes", "Bytes of the messages in a queue.", labels=labels)
-        core = self._carrier.core
+        core = self._driver.core
         for queue in core.queue_manager.queues.values():
             name = short_name(queue)
             if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
@@ -93,7 +93,7 @@ class Metrics:
     def _of_sessions(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
         found = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
         counts = Counter(
-            (one.role.value, one.state.value) for one in self._carrier.core.engine.sessions.values()
+            (one.role.value, one.state.value) for one in self._driver.core.engine.sessions.values()
         )
         for key, count in counts.items():
             found.add_metric(tuple(map(str, key)), count)
@@ -101,12 +101,12 @@ class Metrics:
         yield gauge("msmqwire_connections", "TCP connections.", len(self._network.connections))
         yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.users)
 
-    def _of_the_carrier(
+    def _of_the_driver(
         self, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]
     ) -> Iterator[Metric]:
-        carrier = self._carrier
-        yield counter("msmqwire_commits", "Commits of the store.", carrier.commits)
-        yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(carrier.refused))
-        manager = carrier.core.queue_manager
+        driver = self._driver
+        yield counter("msmqwire_commits", "Commits of the store.", driver.commits)
+        yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(driver.refused))
+        manager = driver.core.queue_manager
         yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)

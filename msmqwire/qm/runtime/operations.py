@@ -51,9 +51,9 @@ class LocalSession:
     for what the queue manager does not do.
     """
 
-    def __init__(self, carrier: EngineDriver, *, lasting: bool = True) -> None:
+    def __init__(self, driver: EngineDriver, *, lasting: bool = True) -> None:
         """One more user. `lasting` is whether the queue manager goes on to run when this hand is closed."""
-        self._carrier, self._core, self._lasting = carrier, carrier.core, lasting
+        self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
         self._held: dict[int, tuple[OpenQueueDescriptor, MessagePosition]] = {}
         self._receipts = 0
@@ -85,7 +85,7 @@ class LocalSession:
     def stop_waiting(self) -> None:
         """End the reads that wait, and wait for no message any more."""
         self._patient = False
-        self._carrier.call(self._stop_readers)
+        self._driver.call(self._stop_readers)
 
     def _stop_readers(self) -> None:
         for descriptor in self._open.values():
@@ -96,7 +96,7 @@ class LocalSession:
         """Give back what was taken and not ended, and stop waiting."""
         if not self._closed:
             self._closed = True
-            self._carrier.call(self._give_back_all)
+            self._driver.call(self._give_back_all)
 
     # -- queues -------------------------------------------------------------------------------------------
 
@@ -105,17 +105,17 @@ class LocalSession:
 
     def _changing(self, change: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
         async def run(request: Request) -> Answer:
-            answer = self._carrier.call(change, self._core, request)
-            await self._carrier.durable()
+            answer = self._driver.call(change, self._core, request)
+            await self._driver.durable()
             return answer
 
         return run
 
     async def _list(self, request: Request) -> Answer:
-        return {"queues": self._carrier.call(queues.listed, self._core)}
+        return {"queues": self._driver.call(queues.listed, self._core)}
 
     async def _show(self, request: Request) -> Answer:
-        return self._carrier.call(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
+        return self._driver.call(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
 
     def _descriptor(self, request: Request, access: QueueAccessType) -> OpenQueueDescriptor:
         """The queue of a request, open."""
@@ -137,9 +137,9 @@ class LocalSession:
     async def _peek(self, request: Request) -> Answer:
         """Messages that can be received, from the first one on or behind a lookup identifier."""
         count, wait = _count(request), _wait_ms(request)
-        descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
+        descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
-        found = self._carrier.call(_listed, descriptor, count, after)
+        found = self._driver.call(_listed, descriptor, count, after)
         if not found and wait and after is None and self._patient:
             read = await self._read(lambda: self._core.messages.peek(descriptor, timeout=wait), descriptor)
             found = [read.message] if read.message is not None else []
@@ -151,17 +151,17 @@ class LocalSession:
         done, back = self._receipts_of(request)
         if len(self._held) - len(done) - len(back) >= HELD_MAX:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
-        descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        descriptor = self._driver.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
         ended = self._ended(done, back)
-        taken = self._carrier.call(self._take, descriptor, count)
+        taken = self._driver.call(self._take, descriptor, count)
         if not taken and wait and self._patient:
             messages = self._core.messages
             read = await self._read(lambda: messages.dequeue_begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
                 taken = [self._hold(descriptor, read.position, read.message)]
-                taken += self._carrier.call(self._take, descriptor, count - 1)
+                taken += self._driver.call(self._take, descriptor, count - 1)
         if ended or taken:  # what is handed out is on disk: it can't vanish, or come again as another message
-            await self._carrier.durable()
+            await self._driver.durable()
         return {"messages": taken}
 
     def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[Answer]:
@@ -183,18 +183,18 @@ class LocalSession:
 
     async def _read(self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor) -> ReadCompleted:
         """A read that waits. If nobody awaits it any more, it ends and gives back what it has."""
-        carrier = self._carrier
-        read = carrier.call(begin)
+        driver = self._driver
+        read = driver.call(begin)
         if read.status != PENDING:
             return ReadCompleted(0, read.status, read.message, read.position)
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
-        carrier.on_read(read.request, partial(self._completed, future, descriptor))
+        driver.on_read(read.request, partial(self._completed, future, descriptor))
         try:
             return await future
         except asyncio.CancelledError:
             reader = descriptor.waiting.get(read.request)
             if reader is not None:
-                carrier.call(self._core.messages.stop_waiting, reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+                driver.call(self._core.messages.stop_waiting, reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
             elif future.done() and not future.cancelled():  # it came in the turn in which the user went
                 self._completed(future, descriptor, future.result())
             raise
@@ -207,12 +207,12 @@ class LocalSession:
             return
         position, messages = done.position, self._core.messages
         if position is not None and position.state is PositionState.LOCKED:
-            self._carrier.call(lambda: messages.dequeue_end(descriptor, position, delete=False))
+            self._driver.call(lambda: messages.dequeue_end(descriptor, position, delete=False))
 
     async def _end(self, request: Request) -> Answer:
         """Messages that were taken are done with, or come back."""
         count = self._ended(*self._receipts_of(request))
-        await self._carrier.durable()
+        await self._driver.durable()
         return {"ended": count}
 
     def _receipts_of(self, request: Request) -> tuple[list[int], list[int]]:
@@ -228,7 +228,7 @@ class LocalSession:
 
     def _ended(self, done: list[int], back: list[int]) -> int:
         if done or back:
-            self._carrier.call(self._finish, done, back)
+            self._driver.call(self._finish, done, back)
         return len(done) + len(back)
 
     def _finish(self, done: list[int], back: list[int]) -> None:
@@ -247,8 +247,8 @@ class LocalSession:
 
     async def _move(self, request: Request) -> Answer:
         """Messages from a queue or subqueue to another one of the same queue."""
-        moved = self._carrier.call(self._moved, request, _count(request))
-        await self._carrier.durable()
+        moved = self._driver.call(self._moved, request, _count(request))
+        await self._driver.durable()
         return {"moved": moved}
 
     def _moved(self, request: Request, count: int) -> list[str]:
@@ -269,8 +269,8 @@ class LocalSession:
 
     async def _send(self, request: Request) -> Answer:
         """Send messages, those of one request that are transactional in one transaction."""
-        answer = self._carrier.call(self._sent, request)
-        await self._carrier.durable()
+        answer = self._driver.call(self._sent, request)
+        await self._driver.durable()
         return answer
 
     def _sent(self, request: Request) -> Answer:

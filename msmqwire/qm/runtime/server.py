@@ -52,7 +52,7 @@ class ServerOptions:
         quota: bytes of all messages; None to leave it as it is.
         settings: of the queue manager.
         limits: what others may take.
-        ways: how others are reached.
+        overrides: how others are reached.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
     """
 
@@ -65,7 +65,7 @@ class ServerOptions:
     quota: int | None = None
     settings: Settings = SETTINGS
     limits: Limits = field(default_factory=Limits)
-    ways: AddressOverrides = field(default_factory=AddressOverrides)
+    overrides: AddressOverrides = field(default_factory=AddressOverrides)
     control_tcp: bool = os.name == "nt"
 
 
@@ -75,7 +75,7 @@ class Server:
     Attributes:
         name: of its computer.
         listen, ping: where it can be reached, with the ports that the system has chosen.
-        carrier, network: its parts.
+        driver, network: its parts.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -84,7 +84,7 @@ class Server:
         self.listen, self.ping = options.listen, options.ping
         self._folder = DataFolder(options.data)
         self._store: SqliteStore | None = None
-        self.carrier: EngineDriver | None = None
+        self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
@@ -120,18 +120,18 @@ class Server:
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             quota=options.quota,
         )
-        self.carrier = carrier = EngineDriver(core, store)
-        self.network = carrier.network = TcpNetwork(carrier, limits=options.limits, ways=options.ways)
-        carrier.start()
+        self.driver = driver = EngineDriver(core, store)
+        self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        driver.start()
         for queue in wanted:
-            carrier.call(queues.create, core, queue)
-        await carrier.durable()
+            driver.call(queues.create, core, queue)
+        await driver.durable()
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)
-        self._control = ControlServer(carrier, self._folder)
+        self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(carrier, self.network, self._control)
+            self._metrics = Metrics(driver, self.network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
@@ -152,19 +152,19 @@ class Server:
             self.network.stop_listening()
         if self._control is not None:
             await self._control.stop()
-        if self.carrier is not None and not self.carrier.broken.done():
-            await self._finish(self.carrier)
+        if self.driver is not None and not self.driver.broken.done():
+            await self._finish(self.driver)
         await self._end()
         log.info("stopped")
 
-    async def _finish(self, carrier: EngineDriver) -> None:
+    async def _finish(self, driver: EngineDriver) -> None:
         try:
             async with asyncio.timeout(STOP_S):
-                carrier.call(carrier.core.engine.acknowledge_received)
-                await carrier.durable()
-                await carrier.stop()
+                driver.call(driver.core.engine.acknowledge_received)
+                await driver.durable()
+                await driver.stop()
         except (TimeoutError, StoreError):
-            carrier.abandon()
+            driver.abandon()
             log.error("the disk does not take what has changed last: it is lost, and was told to nobody")
 
     async def _end(self) -> None:

@@ -78,10 +78,10 @@ class TcpNetwork:
     """
 
     def __init__(
-        self, carrier: EngineDriver, *, limits: Limits | None = None, ways: AddressOverrides | None = None
+        self, driver: EngineDriver, *, limits: Limits | None = None, overrides: AddressOverrides | None = None
     ) -> None:
-        self._carrier, self._engine = carrier, carrier.core.engine
-        self.limits, self._ways = limits or Limits(), ways or AddressOverrides()
+        self._driver, self._engine = driver, driver.core.engine
+        self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
         self.connections: dict[int, Connection] = {}
         self._of_one: Counter[str] = Counter()
@@ -151,14 +151,14 @@ class TcpNetwork:
         self._of_one[address] += 1
         connection.number = self._engine.next_connection()
         self.connections[connection.number] = connection
-        self._carrier.call(self._engine.accepted, connection.number, address)
+        self._driver.call(self._engine.accepted, connection.number, address)
         log.debug("accepted", extra={"peer": address, "connection": connection.number})
         return True
 
     def received(self, connection: Connection, data: bytes) -> None:
         """Bytes have come."""
         self.traffic.bytes_received += len(data)
-        self._carrier.call(self._engine.received, connection.number, data)
+        self._driver.call(self._engine.received, connection.number, data)
 
     def made(self, connection: Connection) -> None:
         """A connection is there."""
@@ -173,7 +173,7 @@ class TcpNetwork:
                 del self._of_one[connection.address]
         if self.connections.pop(connection.number, None) is not None:
             self._dirty.pop(connection.number, None)
-            self._carrier.call(self._engine.disconnected, connection.number)
+            self._driver.call(self._engine.disconnected, connection.number)
             told = {"peer": connection.address, "connection": connection.number, "reason": str(reason or "")}
             log.debug("connection gone", extra=told)
 
@@ -181,7 +181,7 @@ class TcpNetwork:
         """A datagram has come, to the ping port or as a response."""
         self.traffic.datagrams_received += 1
         engine = self._engine
-        self._carrier.call(lambda: engine.datagram(data, address, port, request=request))
+        self._driver.call(lambda: engine.datagram(data, address, port, request=request))
 
     # -- what goes out: `engine_driver.Network` -----------------------------------------------------
 
@@ -192,10 +192,10 @@ class TcpNetwork:
         addresses = await self._addresses(host)
         if not addresses:
             log.warning("the host has no address", extra={"host": host})
-        self._carrier.call(self._engine.resolved, request, addresses)
+        self._driver.call(self._engine.resolved, request, addresses)
 
     async def _addresses(self, host: str) -> list[str]:
-        name = self._ways.hosts.get(host.lower(), (host, None))[0]
+        name = self._overrides.hosts.get(host.lower(), (host, None))[0]
         try:
             return [str(ip_address(name))]
         except ValueError:
@@ -215,7 +215,7 @@ class TcpNetwork:
     async def _connect(self, made: Connection, address: str, host: str) -> None:
         loop = asyncio.get_running_loop()
         number = made.number
-        port = self._ways.hosts.get(host.lower(), ("", None))[1] or self._ways.port
+        port = self._overrides.hosts.get(host.lower(), ("", None))[1] or self._overrides.port
         if number not in self.connections:
             return  # given up already
         try:
@@ -229,7 +229,7 @@ class TcpNetwork:
             self.traffic.connect_failed += 1
             log.info("can't connect", extra={"peer": address, "port": port, "error": str(exc) or "no answer"})
             if self.connections.pop(number, None) is not None:
-                self._carrier.call(self._engine.connect_failed, number, _STATUS)
+                self._driver.call(self._engine.connect_failed, number, _STATUS)
 
     def _own_address(self, address: str) -> tuple[str, int] | None:
         """On the loopback every address is one of its own computer: connect from the one listened at."""
@@ -246,7 +246,7 @@ class TcpNetwork:
         if connection.number not in self.connections:  # not wanted any more
             connection.close()
             return
-        self._carrier.call(self._engine.connected, connection.number)
+        self._driver.call(self._engine.connected, connection.number)
 
     def send(self, connection: int, data: bytes) -> None:
         found = self.connections.get(connection)
@@ -284,7 +284,7 @@ class TcpNetwork:
         except OSError as exc:
             log.info("can't ping", extra={"peer": address, "error": str(exc)})
             return
-        self._requests[local[0]].sendto(data, (address, self._ways.ping_port))
+        self._requests[local[0]].sendto(data, (address, self._overrides.ping_port))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

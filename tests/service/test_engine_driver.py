@@ -1,4 +1,4 @@
-"""The carrier of a core: what is called in one turn is durable together, and nothing is told before."""
+"""The driver of a core: what is called in one turn is durable together, and nothing is told before."""
 
 from __future__ import annotations
 
@@ -80,15 +80,15 @@ class Wire:
 
 
 class Desk:
-    """A carrier with a core that has one queue, and what can be done with it."""
+    """A driver with a core that has one queue, and what can be done with it."""
 
     def __init__(self) -> None:
         self.store = Watched()
         self.core = open_core(self.store, "alpha")
-        self.carrier = EngineDriver(self.core, self.store)
-        self.carrier.network = Wire(self.store.happened)
-        self.carrier.start()
-        self.carrier.call(queues.create, self.core, {"queue": ORDERS})
+        self.driver = EngineDriver(self.core, self.store)
+        self.driver.network = Wire(self.store.happened)
+        self.driver.start()
+        self.driver.call(queues.create, self.core, {"queue": ORDERS})
 
     def open(self, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
         status, found = self.core.queues.open(parse_format_name(name), access)
@@ -100,17 +100,17 @@ class Desk:
         there = self.open(name, QueueAccessType.SEND_ACCESS)
         guarantee = DeliveryGuarantee.RECOVERABLE
         return [
-            self.carrier.call(self.core.send, there, Message(body=b"x", delivery_guarantee=guarantee))
+            self.driver.call(self.core.send, there, Message(body=b"x", delivery_guarantee=guarantee))
             for _ in range(count)
         ]
 
     async def wait(self, timeout: int) -> ReadCompleted:
         """Read what is not there yet."""
         there = self.open(rf"DIRECT=OS:alpha\{ORDERS}", QueueAccessType.RECEIVE_ACCESS)
-        read = self.carrier.call(lambda: self.core.messages.dequeue(there, timeout=timeout))
+        read = self.driver.call(lambda: self.core.messages.dequeue(there, timeout=timeout))
         assert read.status == PENDING
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
-        self.carrier.on_read(read.request, future.set_result)
+        self.driver.on_read(read.request, future.set_result)
         return await future
 
 
@@ -121,10 +121,10 @@ def run(work: Callable[[Desk], Coroutine[Any, Any, None]]) -> None:
     async def start() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
         desk = Desk()
-        await desk.carrier.durable()
+        await desk.driver.durable()
         desk.store.happened.clear()
         await asyncio.wait_for(work(desk), PATIENCE_S)
-        desk.carrier.abandon()
+        desk.driver.abandon()
 
     asyncio.run(start())
     assert errors == []
@@ -140,12 +140,12 @@ async def until(condition: Callable[[], object]) -> None:
 
 def test_what_is_called_in_one_turn_is_one_commit() -> None:
     async def work(desk: Desk) -> None:
-        before = desk.carrier.commits
+        before = desk.driver.commits
         assert desk.send(count=200) == [EnqueueStatus.OK] * 200
         assert desk.store.happened == []
-        await desk.carrier.durable()
+        await desk.driver.durable()
         assert desk.store.happened == ["commit", "flush"]
-        assert (desk.carrier.commits, desk.store.messages()) == (before + 1, 200)
+        assert (desk.driver.commits, desk.store.messages()) == (before + 1, 200)
 
     run(work)
 
@@ -156,7 +156,7 @@ def test_tasks_of_one_turn_share_a_commit() -> None:
 
         async def one() -> None:
             desk.send()
-            await desk.carrier.durable()
+            await desk.driver.durable()
             ends.append(f"{desk.store.messages()} durable")
 
         await asyncio.gather(*(one() for _ in range(50)))
@@ -168,9 +168,9 @@ def test_tasks_of_one_turn_share_a_commit() -> None:
 
 def test_what_has_changed_nothing_waits_for_nothing() -> None:
     async def work(desk: Desk) -> None:
-        await desk.carrier.durable()
-        desk.carrier.call(queues.listed, desk.core)
-        await desk.carrier.durable()
+        await desk.driver.durable()
+        desk.driver.call(queues.listed, desk.core)
+        await desk.driver.durable()
         assert "commit" not in desk.store.happened
 
     run(work)
@@ -180,9 +180,9 @@ def test_one_that_raises_keeps_nothing_of_the_others_back() -> None:
     async def work(desk: Desk) -> None:
         desk.send()
         with pytest.raises(InvalidValue):
-            desk.carrier.call(queues.find, desk.core, {})
+            desk.driver.call(queues.find, desk.core, {})
         desk.send()
-        await desk.carrier.durable()
+        await desk.driver.durable()
         assert desk.store.messages() == 2
 
     run(work)
@@ -194,7 +194,7 @@ def test_one_that_raises_keeps_nothing_of_the_others_back() -> None:
 def test_effects_are_carried_out_after_the_commit() -> None:
     async def work(desk: Desk) -> None:
         desk.send(FAR, count=3)
-        await desk.carrier.durable()
+        await desk.driver.durable()
         assert desk.store.happened == ["commit", "resolve 192.0.2.1", "flush"]
 
     run(work)
@@ -204,9 +204,9 @@ def test_a_reader_is_told_after_the_commit() -> None:
     async def work(desk: Desk) -> None:
         reading = asyncio.ensure_future(desk.wait(60_000))
         await asyncio.sleep(0)
-        await desk.carrier.durable()
+        await desk.driver.durable()
         desk.store.failure = StoreRefused("full", file="x")
-        desk.carrier.call(desk.core.queues.end_flow_control)
+        desk.driver.call(desk.core.queues.end_flow_control)
         desk.send()
         await until(lambda: desk.store.refused >= 3)
         assert not reading.done()
@@ -225,12 +225,12 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
         desk.store.failure = StoreRefused("the disk is full", file="x")
         assert desk.send() == [EnqueueStatus.OK]
         desk.send(FAR)
-        told = asyncio.ensure_future(desk.carrier.durable())
+        told = asyncio.ensure_future(desk.driver.durable())
         await until(lambda: desk.store.refused >= 2)
-        assert desk.carrier.refused
+        assert desk.driver.refused
         assert desk.core.queue_manager.throttled
         assert desk.send(count=3) == [EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED] * 3
-        later = asyncio.ensure_future(desk.carrier.durable())
+        later = asyncio.ensure_future(desk.driver.durable())
         before = desk.store.refused
         await until(lambda: desk.store.refused >= before + 3)
         assert desk.store.happened == []
@@ -243,11 +243,11 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
         await later
         assert desk.store.happened[:3] == ["commit", "resolve 192.0.2.1", "flush"]
         assert desk.store.messages() == 2
-        await desk.carrier.durable()
-        assert not desk.carrier.refused
+        await desk.driver.durable()
+        assert not desk.driver.refused
         assert not desk.core.queue_manager.throttled
         assert desk.send() == [EnqueueStatus.OK]
-        await desk.carrier.durable()
+        await desk.driver.durable()
         assert desk.store.messages() == 3
 
     run(work)
@@ -260,12 +260,12 @@ def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(1, 4):
             desk.store.failure = StoreRefused("the disk is full", file="x")
             desk.send()
-            told = asyncio.ensure_future(desk.carrier.durable())
+            told = asyncio.ensure_future(desk.driver.durable())
             seen = desk.store.refused
             await until(lambda seen=seen: desk.store.refused > seen)
             desk.store.failure = None
             await told
-            await desk.carrier.durable()
+            await desk.driver.durable()
             assert desk.store.messages() == number
 
     run(work)
@@ -277,7 +277,7 @@ def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
         desk.send(FAR)
         for _ in range(2):
             with pytest.raises(StoreDamaged, match="the pages are torn"):
-                await desk.carrier.durable()
+                await desk.driver.durable()
             desk.send()
         assert desk.store.happened == []
 
@@ -301,7 +301,7 @@ def test_the_sooner_timer_rings_though_a_later_one_was_there() -> None:
     async def work(desk: Desk) -> None:
         long = asyncio.ensure_future(desk.wait(10_000_000))
         await asyncio.sleep(0)
-        await desk.carrier.durable()
+        await desk.driver.durable()
         assert (await desk.wait(50)).status == HResult.MQ_ERROR_IO_TIMEOUT
         assert not long.done()
         long.cancel()
@@ -325,7 +325,7 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
         for step in (0, 10, -3600, 5, -100_000, 0):
             clock[0] += step
             desk.send()
-            await desk.carrier.durable()
+            await desk.driver.durable()
             assert told[-1][1] == int(clock[0])
             await asyncio.sleep(0.002)
         times = [now for now, _ in told]
@@ -341,18 +341,18 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
 def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
     async def work(desk: Desk) -> None:
         number = desk.core.engine.next_connection()
-        desk.carrier.call(desk.core.engine.accepted, number, "192.0.2.7")
+        desk.driver.call(desk.core.engine.accepted, number, "192.0.2.7")
         desk.send(count=5)
-        await desk.carrier.stop()
+        await desk.driver.stop()
         assert desk.store.messages() == 5
         assert f"disconnect {number}" in desk.store.happened
         happened = list(desk.store.happened)
         desk.send()
-        desk.carrier.call(desk.core.engine.disconnected, number)
+        desk.driver.call(desk.core.engine.disconnected, number)
         await asyncio.sleep(0.05)
         assert desk.store.happened == happened
         with pytest.raises(MsmqError):
-            await desk.carrier.durable()
+            await desk.driver.durable()
 
     run(work)
 
@@ -361,7 +361,7 @@ def test_a_core_goes_on_where_it_was_stopped() -> None:
     async def work(desk: Desk) -> None:
         desk.send(count=5)
         desk.send(FAR, count=2)
-        await desk.carrier.stop()
+        await desk.driver.stop()
         again = EngineDriver(open_core(desk.store.copy(), "alpha"), desk.store.copy())
         again.start()
         counts = {one["queue"]: one["messages"] for one in queues.listed(again.core)}
@@ -376,9 +376,9 @@ def test_who_waits_when_it_is_given_up_is_told_that_it_is_not_durable() -> None:
     async def work(desk: Desk) -> None:
         desk.store.failure = StoreRefused("the disk is full", file="x")
         desk.send()
-        told = asyncio.ensure_future(desk.carrier.durable())
+        told = asyncio.ensure_future(desk.driver.durable())
         await until(lambda: desk.store.refused)
-        desk.carrier.abandon()
+        desk.driver.abandon()
         with pytest.raises(Unreachable, match="before it was durable"):
             await told
         before = desk.store.refused
