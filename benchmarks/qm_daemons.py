@@ -24,7 +24,7 @@ _RABBIT_SCRIPTS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
 """Debian's ``/usr/sbin/rabbitmq-server`` sets folders of its own: this is what it calls."""
 
 Where = dict[str, Any]
-"""How a client reaches a server: name of the side, port, folder."""
+"""How a client reaches a server: port, folder."""
 
 
 class Daemon:
@@ -32,11 +32,15 @@ class Daemon:
 
     Attributes:
         side: its name in tables.
+        client: the side whose clients are used.
+        says_ready: whether it says on standard output when it can be used.
         where: what clients need.
         started_s: seconds from its start until it could be used.
     """
 
     side = ""
+    client = ""
+    says_ready = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,7 +79,7 @@ class Daemon:
         with (self.folder / "log").open("w") as log:
             self.process = subprocess.Popen(
                 command,
-                stdout=subprocess.PIPE if self.side == "msmqwire" else log,
+                stdout=subprocess.PIPE if self.says_ready else log,
                 stderr=log,
                 text=True,
                 cwd=ROOT,
@@ -106,14 +110,22 @@ class Daemon:
         assert self.process is not None, "it was started"
         return sum(_resident(number) for number in _family(self.process.pid))
 
+    def processor_s(self) -> float:
+        """Seconds of processor time that the process has used."""
+        assert self.process is not None, "it was started"
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
 
 class Msmqwire(Daemon):
     """``python -m msmqwire serve``."""
 
-    side = "msmqwire"
+    side = client = "msmqwire"
+    says_ready = True
+    program: tuple[str, ...] = ("-m", "msmqwire")
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "msmqwire", "serve", "--data", str(self.folder / "data")]
+        command = [sys.executable, *self.program, "serve", "--data", str(self.folder / "data")]
         command += ["--listen", f"{ADDRESS}:0", "--ping", "off", "--name", "bench", "--log", "warning"]
         command += ["--queue", f"private$\\{QUEUE}", "--queue", f"private$\\{TRANSACTIONAL};transactional"]
         self._run(command, {"PYTHONPATH": str(ROOT)})
@@ -124,17 +136,29 @@ class Msmqwire(Daemon):
         if not line.startswith("ready "):
             raise SystemExit(f"msmqwire does not start: see {self.folder / 'log'}")
         port = int(line.split("tcp=")[1].split()[0].rpartition(":")[2])
-        self.where = {"side": self.side, "port": port, "data": str(self.folder / "data")}
+        self.where = {"port": port, "data": str(self.folder / "data")}
+
+
+class MsmqwireUvloop(Msmqwire):
+    """The same with the event loop of uvloop."""
+
+    side = "uvloop"
+    program = (
+        "-c",
+        "import asyncio, uvloop, msmqwire.cli\n"
+        "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())\n"
+        "msmqwire.cli.main()",
+    )
 
 
 class Rabbit(Daemon):
     """rabbitmq-server with a node name, folders and ports of its own."""
 
-    side = "RabbitMQ"
+    side = client = "RabbitMQ"
 
     def start(self) -> None:
         port, distribution, self._epmd = free_port(), free_port(), free_port()
-        self.where = {"side": self.side, "port": port}
+        self.where = {"port": port}
         self.folder.mkdir(exist_ok=True)
         plugins = self.folder / "plugins"
         plugins.write_text("[].\n")
@@ -177,11 +201,11 @@ class Rabbit(Daemon):
 class Redis(Daemon):
     """redis-server that writes and syncs every command before it answers."""
 
-    side = "Redis"
+    side = client = "Redis"
 
     def start(self) -> None:
         port = free_port()
-        self.where = {"side": self.side, "port": port}
+        self.where = {"port": port}
         self.folder.mkdir(exist_ok=True)
         self._run(
             ["redis-server", "--bind", ADDRESS, "--port", str(port), "--dir", str(self.folder), "--save", "",
@@ -212,7 +236,9 @@ def rabbit_parameters(where: Where) -> Any:
 
 def missing() -> dict[str, str]:
     """The sides that can't be compared with, and what has to be installed for them."""
-    found = {}
+    lacking_by_side = {}
+    if importlib.util.find_spec("uvloop") is None:
+        lacking_by_side[MsmqwireUvloop.side] = "the Python package uvloop"
     for side, program, module in (
         (Rabbit.side, rabbit_script(), "pika"),
         (Redis.side, shutil.which("redis-server"), "redis"),
@@ -221,8 +247,8 @@ def missing() -> dict[str, str]:
         if importlib.util.find_spec(module) is None:
             lacking.append(f"the Python package {module}")
         if lacking:
-            found[side] = " and ".join(lacking)
-    return found
+            lacking_by_side[side] = " and ".join(lacking)
+    return lacking_by_side
 
 
 def free_port() -> int:
