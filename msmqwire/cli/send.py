@@ -13,7 +13,7 @@ import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import ended_well
-from msmqwire.cli.serve import endpoint, address_overrides
+from msmqwire.cli.serve import address_overrides, endpoint
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect

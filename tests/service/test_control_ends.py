@@ -130,7 +130,7 @@ def test_the_first_line_of_a_stranger_is_the_last(by_tcp: InThread, first: bytes
 
 
 def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_ENTER_S", 0.1)
+    monkeypatch.setattr(control, "_AUTHENTICATE_S", 0.1)
     with Lines(by_tcp.data) as lines:
         assert lines.is_ended()
     with Lines(by_tcp.data) as lines:
@@ -141,7 +141,7 @@ def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.Monkey
 
 
 def test_there_are_few_strangers(by_tcp: InThread) -> None:
-    many = [Lines(by_tcp.data) for _ in range(control._STRANGERS_MAX + 1)]
+    many = [Lines(by_tcp.data) for _ in range(control._UNAUTHENTICATED_MAX + 1)]
     try:
         assert many[-1].is_ended()
         assert many[0].ask({"op": "status", "token": many[0].token})["answer"]["name"] == "alpha"

@@ -171,7 +171,7 @@ def test_a_stale_control_file_is_as_none(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     for address in (ControlAddress(path=str(data / "no.sock")), ControlAddress(port=port, token="x")):
-        DataFolder(data).tell_control(address)
+        DataFolder(data).write_control(address)
         with attach(data) as found:
             assert not found.served
 
@@ -179,7 +179,7 @@ def test_a_stale_control_file_is_as_none(data: Path) -> None:
 def test_a_server_that_ends_in_the_middle_of_an_answer_is_unreachable(data: Path) -> None:
     attach(data, create=True).close()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        DataFolder(data).tell_control(ControlAddress(port=listener.getsockname()[1], token="x"))
+        DataFolder(data).write_control(ControlAddress(port=listener.getsockname()[1], token="x"))
         found = attach(data)
         peer, _ = listener.accept()
         peer.sendall(b'{"id": 1, "ans')

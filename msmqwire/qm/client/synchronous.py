@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.queue import Properties, Queue, Transactional
 from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -66,7 +67,7 @@ class SyncConnection:
     def _serve(self) -> None:
         loop = self._loop
         loop.run_forever()
-        loop.run_until_complete(_cancel_all())
+        loop.run_until_complete(cancel_other_tasks())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
@@ -96,13 +97,6 @@ class _Daemons(concurrent.futures.ThreadPoolExecutor):
 
         threading.Thread(target=work, name="msmqwire-names", daemon=True).start()
         return future
-
-
-async def _cancel_all() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _at_once(work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""Figures of a running queue manager for Prometheus."""
+"""Metrics of a running queue manager for Prometheus."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _COUNTS = (
 
 
 class Metrics:
-    """Answers ``GET /metrics``; what it tells is gathered when it is asked.
+    """Answers ``GET /metrics`` with values collected at that moment.
 
-    It needs aiohttp and prometheus_client, the extra ``[qm]``; without them, ModuleNotFoundError.
+    Needs aiohttp and prometheus_client, the extra ``[qm]``; raises ModuleNotFoundError without them.
     """
 
     def __init__(self, driver: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
@@ -42,7 +42,7 @@ class Metrics:
         self._runner: Any = None
 
     async def start(self, address: str, port: int) -> int:
-        """Listen; gives the port. Raises OSError."""
+        """Listen; return the port. Raises OSError."""
         from aiohttp import web
 
         application = web.Application()
@@ -53,7 +53,7 @@ class Metrics:
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """Answer no more."""
+        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -67,16 +67,16 @@ class Metrics:
         )
 
     def collect(self) -> Iterator[Metric]:
-        """What prometheus_client asks a collector for."""
+        """Yield all metrics; prometheus_client calls this."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        yield from self._of_queues(GaugeMetricFamily)
-        yield from self._of_sessions(GaugeMetricFamily)
-        yield from self._of_the_driver(GaugeMetricFamily, CounterMetricFamily)
+        yield from self._queue_metrics(GaugeMetricFamily)
+        yield from self._session_metrics(GaugeMetricFamily)
+        yield from self._driver_metrics(GaugeMetricFamily, CounterMetricFamily)
         for name, meaning in _COUNTS:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
 
-    def _of_queues(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+    def _queue_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
         labels = ("queue", "kind")
         messages = gauge("msmqwire_queue_messages", "Messages in a queue.", labels=labels)
         sizes = gauge("msmqwire_queue_bytes", "Bytes of the messages in a queue.", labels=labels)
@@ -90,18 +90,19 @@ class Metrics:
         yield messages
         yield sizes
 
-    def _of_sessions(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
-        found = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
+    def _session_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+        sessions = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
         counts = Counter(
-            (one.role.value, one.state.value) for one in self._driver.core.engine.sessions.values()
+            (session.role.value, session.state.value)
+            for session in self._driver.core.engine.sessions.values()
         )
         for key, count in counts.items():
-            found.add_metric(tuple(map(str, key)), count)
-        yield found
+            sessions.add_metric(tuple(map(str, key)), count)
+        yield sessions
         yield gauge("msmqwire_connections", "TCP connections.", len(self._network.connections))
-        yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.users)
+        yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.clients)
 
-    def _of_the_driver(
+    def _driver_metrics(
         self, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]
     ) -> Iterator[Metric]:
         driver = self._driver
