@@ -108,7 +108,7 @@ def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
 
 def unread(server: InThread) -> int:
     """Bytes of answers that nobody has read."""
-    users = server.server._control._users  # type: ignore[union-attr]
+    users = server.server._control._clients  # type: ignore[union-attr]
     transports = [user._transport for user in users if user._transport is not None]
     return sum(transport.get_write_buffer_size() for transport in transports)
 

@@ -74,7 +74,7 @@ def test_there_are_no_more_connections_than_allowed(data: Path) -> None:
 
 
 def test_one_peer_has_no_more_connections_than_allowed(data: Path) -> None:
-    with served(options(data, limits=Limits(connections_of_one=2))) as server:
+    with served(options(data, limits=Limits(connections_per_peer=2))) as server:
         peers = [dialled(server), dialled(server)]
         until(lambda: connections(server) == 2, "two are accepted")
         with dialled(server) as third:

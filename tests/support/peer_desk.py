@@ -44,7 +44,8 @@ def desk_options(
     settings = {"session_retry_connect_ms": 20, **settings}
     return options(
         data, ORDERS, f"{LEDGER};transactional", address=SERVER,
-        settings=replace(SETTINGS, **settings), limits=limits or Limits(), overrides=AddressOverrides(hosts=hosts),
+        settings=replace(SETTINGS, **settings), limits=limits or Limits(),
+        overrides=AddressOverrides(hosts=hosts),
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The control channel of a server, by which commands and programs of its computer use its queues.
 
 Both sides send lines of JSON. A request is ``{"id": any, "op": name, ...}``; its response has the same id and
-either ``"answer"`` or ``"error"``. Requests are started in order and answered once their changes are durable, so
-that many may be pending. Messages received and not ended return to their queues when the connection ends.
+either ``"answer"`` or ``"error"``. Requests are started in order and answered once their changes are durable,
+so that many may be pending. Messages received and not ended return to their queues when the connection ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.operations import LocalSession, error_json
 
 VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
-"""Kinds of errors: an invalid value or name, a refusal of the queue manager, an internal error of msmqwire."""
+"""Kinds of errors: an invalid value or name, a refusal of the queue manager, an internal error."""
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
@@ -158,7 +158,7 @@ class _Client(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self._session = self._server.new_session(self)
         if not self.authenticated:
             self._deadline = asyncio.get_running_loop().call_later(_AUTHENTICATE_S, self.end)
@@ -169,7 +169,7 @@ class _Client(asyncio.Protocol):
         self.end()
 
     def eof_received(self) -> bool:
-        """Keep the connection open for writing until all requests are answered; return whether any are pending."""
+        """Keep the connection open for the answers of pending requests; return whether there are any."""
         if self._tasks:
             self._finishing = asyncio.ensure_future(self.finish())
         return bool(self._tasks)

@@ -58,9 +58,9 @@ class Network(Protocol):
 class EngineDriver:
     """Runs one core in the running event loop.
 
-    Every call into the core goes through `call`. The changes of all calls in one turn of the loop are committed
-    together, so that many messages share one sync of the disk. Only then are their effects carried out and the
-    waiters of `durable` woken.
+    Every call into the core goes through `call`. The changes of all calls in one turn of the loop are
+    committed together, so that many messages share one sync of the disk. Only then are their effects carried
+    out and the waiters of `durable` woken.
 
     Attributes:
         core: the queue manager.
@@ -110,7 +110,7 @@ class EngineDriver:
         self.core.at(self.now_ms, int(time.time()))
 
     def call(self, action: Callable[..., T], *args: object) -> T:
-        """Update the core's clock and call `action`; commit what it changes, and carry out its effects, soon."""
+        """Update the core's clock and call `action`; its changes are committed at the end of this turn."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
@@ -239,7 +239,7 @@ class EngineDriver:
         self.call(_nothing)
 
     async def stop(self) -> None:
-        """Stop the core in good order; its changes are durable and its effects carried out when this returns."""
+        """Stop the core in good order, with its last changes durable and its effects carried out."""
         self.call(self.core.stop)
         await self.durable()
         self.abandon()

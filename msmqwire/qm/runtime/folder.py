@@ -89,7 +89,7 @@ class DataFolder:
         (self.path / CONTROL).unlink(missing_ok=True)
 
     def control(self) -> ControlAddress | None:
-        """Return the address of the control channel if a server was started; it may have been killed since."""
+        """Return the address that a server has written; it may have been killed since."""
         try:
             address = json.loads((self.path / CONTROL).read_text(encoding="utf-8"))
             return ControlAddress(str(address["path"]), int(address["port"]), str(address["token"]))

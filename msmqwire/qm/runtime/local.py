@@ -65,8 +65,8 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
         path: the folder.
         create: create a queue manager, with the name of this computer, if the folder has none.
 
-    Raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse if another
-    process has its store open without serving it.
+    Raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse if
+    another process has its store open without serving it.
     """
     folder = DataFolder(path)
     until = time.monotonic() + _STARTING_S
