@@ -1,4 +1,4 @@
-"""``msmqwire.connect``: what is sent comes, as it was meant."""
+"""``msmqwire.connect``: messages arrive as they were sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a message, told to the client that sent it."""
+"""Acknowledgements and the outcome of messages, as the client that sent them sees them."""
 
 from __future__ import annotations
 

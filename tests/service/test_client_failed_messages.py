@@ -1,4 +1,4 @@
-"""The client is left while messages were refused or given up: that is told, unless the program knows it."""
+"""Leaving a client whose messages were refused or given up raises, unless the program knows it."""
 
 from __future__ import annotations
 

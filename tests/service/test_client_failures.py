@@ -1,4 +1,4 @@
-"""The client when things fail: unreachable peers, restarts, what is kept in a file, being killed."""
+"""The client when things fail: unreachable peers, restarts, state files, kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client leaves nothing behind: no threads, files, tasks, memory, and a program that ends."""
+"""The client leaves nothing behind: no threads, files, tasks or memory; and programs end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn of the event loop brings about goes out with its one commit, and never before."""
+"""The effects of a turn of the event loop are carried out with its one commit, and never before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control channel: lines of JSON, whoever writes them and whatever they say."""
+"""The control channel: lines of JSON."""
 
 from __future__ import annotations
 

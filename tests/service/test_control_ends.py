@@ -1,4 +1,4 @@
-"""How the control channel ends: nothing that was done stays unanswered, and strangers take little."""
+"""How the control channel ends: every change is answered, and unauthenticated clients are limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of a core: what is called in one turn is durable together, and nothing is told before."""
+"""The driver of a core: the calls of one turn are durable together, and nothing is sent before."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FAR = r"DIRECT=TCP:192.0.2.1\private$\far"
 
 
 class Watched(MemoryStore):
-    """A store that tells when it commits, and may refuse to.
+    """A store that records its commits, and may refuse them.
 
     Attributes:
-        happened: commits and, from `Wire`, effects, in their order.
-        failure: what it raises instead of committing.
+        happened: commits and, from `Wire`, effects, in order.
+        failure: exception raised instead of a commit.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class Watched(MemoryStore):
         self.happened.append("commit")
 
     def messages(self) -> int:
-        """How many are durable."""
+        """Return the number of durable messages."""
         return len(list(self.rows(Table.MESSAGE)))
 
 
 class Wire:
-    """A network that tells what is wanted of it."""
+    """A network that records its effects."""
 
     def __init__(self, happened: list[str]) -> None:
         self._happened = happened
@@ -79,8 +79,8 @@ class Wire:
         self._happened.append("flush")
 
 
-class Desk:
-    """A driver with a core that has one queue, and what can be done with it."""
+class DriverHarness:
+    """A driver with a core that has one queue."""
 
     def __init__(self) -> None:
         self.store = Watched()
@@ -91,40 +91,40 @@ class Desk:
         self.driver.call(queues.create, self.core, {"queue": ORDERS})
 
     def open(self, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
-        status, found = self.core.queues.open(parse_format_name(name), access)
-        assert found is not None, status
-        return found
+        status, descriptor = self.core.queues.open(parse_format_name(name), access)
+        assert descriptor is not None, status
+        return descriptor
 
     def send(self, name: str = rf"DIRECT=OS:alpha\{ORDERS}", count: int = 1) -> list[Any]:
         """Send recoverable messages, each with a call of its own."""
-        there = self.open(name, QueueAccessType.SEND_ACCESS)
+        descriptor = self.open(name, QueueAccessType.SEND_ACCESS)
         guarantee = DeliveryGuarantee.RECOVERABLE
         return [
-            self.driver.call(self.core.send, there, Message(body=b"x", delivery_guarantee=guarantee))
+            self.driver.call(self.core.send, descriptor, Message(body=b"x", delivery_guarantee=guarantee))
             for _ in range(count)
         ]
 
     async def wait(self, timeout: int) -> ReadCompleted:
-        """Read what is not there yet."""
-        there = self.open(rf"DIRECT=OS:alpha\{ORDERS}", QueueAccessType.RECEIVE_ACCESS)
-        read = self.driver.call(lambda: self.core.messages.dequeue(there, timeout=timeout))
+        """Wait for a message."""
+        descriptor = self.open(rf"DIRECT=OS:alpha\{ORDERS}", QueueAccessType.RECEIVE_ACCESS)
+        read = self.driver.call(lambda: self.core.messages.dequeue(descriptor, timeout=timeout))
         assert read.status == PENDING
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
         self.driver.on_read(read.request, future.set_result)
         return await future
 
 
-def run(work: Callable[[Desk], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine with a desk; the loop must not be told of an error that nobody has caught."""
+def run(work: Callable[[DriverHarness], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine with a harness; fail if the loop reports an unhandled error."""
     errors: list[Any] = []
 
     async def start() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        desk = Desk()
-        await desk.driver.durable()
-        desk.store.happened.clear()
-        await asyncio.wait_for(work(desk), PATIENCE_S)
-        desk.driver.abandon()
+        harness = DriverHarness()
+        await harness.driver.durable()
+        harness.store.happened.clear()
+        await asyncio.wait_for(work(harness), PATIENCE_S)
+        harness.driver.abandon()
 
     asyncio.run(start())
     assert errors == []
@@ -139,51 +139,51 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def test_what_is_called_in_one_turn_is_one_commit() -> None:
-    async def work(desk: Desk) -> None:
-        before = desk.driver.commits
-        assert desk.send(count=200) == [EnqueueStatus.OK] * 200
-        assert desk.store.happened == []
-        await desk.driver.durable()
-        assert desk.store.happened == ["commit", "flush"]
-        assert (desk.driver.commits, desk.store.messages()) == (before + 1, 200)
+    async def work(harness: DriverHarness) -> None:
+        before = harness.driver.commits
+        assert harness.send(count=200) == [EnqueueStatus.OK] * 200
+        assert harness.store.happened == []
+        await harness.driver.durable()
+        assert harness.store.happened == ["commit", "flush"]
+        assert (harness.driver.commits, harness.store.messages()) == (before + 1, 200)
 
     run(work)
 
 
 def test_tasks_of_one_turn_share_a_commit() -> None:
-    async def work(desk: Desk) -> None:
+    async def work(harness: DriverHarness) -> None:
         ends: list[str] = []
 
         async def one() -> None:
-            desk.send()
-            await desk.driver.durable()
-            ends.append(f"{desk.store.messages()} durable")
+            harness.send()
+            await harness.driver.durable()
+            ends.append(f"{harness.store.messages()} durable")
 
         await asyncio.gather(*(one() for _ in range(50)))
-        assert desk.store.happened.count("commit") == 1
+        assert harness.store.happened.count("commit") == 1
         assert ends == ["50 durable"] * 50
 
     run(work)
 
 
 def test_what_has_changed_nothing_waits_for_nothing() -> None:
-    async def work(desk: Desk) -> None:
-        await desk.driver.durable()
-        desk.driver.call(queues.listed, desk.core)
-        await desk.driver.durable()
-        assert "commit" not in desk.store.happened
+    async def work(harness: DriverHarness) -> None:
+        await harness.driver.durable()
+        harness.driver.call(queues.listed, harness.core)
+        await harness.driver.durable()
+        assert "commit" not in harness.store.happened
 
     run(work)
 
 
 def test_one_that_raises_keeps_nothing_of_the_others_back() -> None:
-    async def work(desk: Desk) -> None:
-        desk.send()
+    async def work(harness: DriverHarness) -> None:
+        harness.send()
         with pytest.raises(InvalidValue):
-            desk.driver.call(queues.find, desk.core, {})
-        desk.send()
-        await desk.driver.durable()
-        assert desk.store.messages() == 2
+            harness.driver.call(queues.find, harness.core, {})
+        harness.send()
+        await harness.driver.durable()
+        assert harness.store.messages() == 2
 
     run(work)
 
@@ -192,28 +192,28 @@ def test_one_that_raises_keeps_nothing_of_the_others_back() -> None:
 
 
 def test_effects_are_carried_out_after_the_commit() -> None:
-    async def work(desk: Desk) -> None:
-        desk.send(FAR, count=3)
-        await desk.driver.durable()
-        assert desk.store.happened == ["commit", "resolve 192.0.2.1", "flush"]
+    async def work(harness: DriverHarness) -> None:
+        harness.send(FAR, count=3)
+        await harness.driver.durable()
+        assert harness.store.happened == ["commit", "resolve 192.0.2.1", "flush"]
 
     run(work)
 
 
 def test_a_reader_is_told_after_the_commit() -> None:
-    async def work(desk: Desk) -> None:
-        reading = asyncio.ensure_future(desk.wait(60_000))
+    async def work(harness: DriverHarness) -> None:
+        reading = asyncio.ensure_future(harness.wait(60_000))
         await asyncio.sleep(0)
-        await desk.driver.durable()
-        desk.store.failure = StoreRefused("full", file="x")
-        desk.driver.call(desk.core.queues.end_flow_control)
-        desk.send()
-        await until(lambda: desk.store.refused >= 3)
+        await harness.driver.durable()
+        harness.store.failure = StoreRefused("full", file="x")
+        harness.driver.call(harness.core.queues.end_flow_control)
+        harness.send()
+        await until(lambda: harness.store.refused >= 3)
         assert not reading.done()
-        desk.store.failure = None
+        harness.store.failure = None
         done = await reading
         assert (done.status, done.message and done.message.body) == (MQ_OK, b"x")
-        assert "commit" in desk.store.happened
+        assert "commit" in harness.store.happened
 
     run(work)
 
@@ -221,34 +221,34 @@ def test_a_reader_is_told_after_the_commit() -> None:
 def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
 
-    async def work(desk: Desk) -> None:
-        desk.store.failure = StoreRefused("the disk is full", file="x")
-        assert desk.send() == [EnqueueStatus.OK]
-        desk.send(FAR)
-        told = asyncio.ensure_future(desk.driver.durable())
-        await until(lambda: desk.store.refused >= 2)
-        assert desk.driver.refused
-        assert desk.core.queue_manager.throttled
-        assert desk.send(count=3) == [EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED] * 3
-        later = asyncio.ensure_future(desk.driver.durable())
-        before = desk.store.refused
-        await until(lambda: desk.store.refused >= before + 3)
-        assert desk.store.happened == []
+    async def work(harness: DriverHarness) -> None:
+        harness.store.failure = StoreRefused("the disk is full", file="x")
+        assert harness.send() == [EnqueueStatus.OK]
+        harness.send(FAR)
+        told = asyncio.ensure_future(harness.driver.durable())
+        await until(lambda: harness.store.refused >= 2)
+        assert harness.driver.refused
+        assert harness.core.queue_manager.throttled
+        assert harness.send(count=3) == [EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED] * 3
+        later = asyncio.ensure_future(harness.driver.durable())
+        before = harness.store.refused
+        await until(lambda: harness.store.refused >= before + 3)
+        assert harness.store.happened == []
         assert not told.done()
         assert not later.done()
-        assert desk.store.messages() == 0
+        assert harness.store.messages() == 0
 
-        desk.store.failure = None
+        harness.store.failure = None
         await told
         await later
-        assert desk.store.happened[:3] == ["commit", "resolve 192.0.2.1", "flush"]
-        assert desk.store.messages() == 2
-        await desk.driver.durable()
-        assert not desk.driver.refused
-        assert not desk.core.queue_manager.throttled
-        assert desk.send() == [EnqueueStatus.OK]
-        await desk.driver.durable()
-        assert desk.store.messages() == 3
+        assert harness.store.happened[:3] == ["commit", "resolve 192.0.2.1", "flush"]
+        assert harness.store.messages() == 2
+        await harness.driver.durable()
+        assert not harness.driver.refused
+        assert not harness.core.queue_manager.throttled
+        assert harness.send() == [EnqueueStatus.OK]
+        await harness.driver.durable()
+        assert harness.store.messages() == 3
 
     run(work)
 
@@ -256,30 +256,30 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
 def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
 
-    async def work(desk: Desk) -> None:
+    async def work(harness: DriverHarness) -> None:
         for number in range(1, 4):
-            desk.store.failure = StoreRefused("the disk is full", file="x")
-            desk.send()
-            told = asyncio.ensure_future(desk.driver.durable())
-            seen = desk.store.refused
-            await until(lambda seen=seen: desk.store.refused > seen)
-            desk.store.failure = None
+            harness.store.failure = StoreRefused("the disk is full", file="x")
+            harness.send()
+            told = asyncio.ensure_future(harness.driver.durable())
+            seen = harness.store.refused
+            await until(lambda seen=seen: harness.store.refused > seen)
+            harness.store.failure = None
             await told
-            await desk.driver.durable()
-            assert desk.store.messages() == number
+            await harness.driver.durable()
+            assert harness.store.messages() == number
 
     run(work)
 
 
 def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
-    async def work(desk: Desk) -> None:
-        desk.store.failure = StoreDamaged("the pages are torn", file="x")
-        desk.send(FAR)
+    async def work(harness: DriverHarness) -> None:
+        harness.store.failure = StoreDamaged("the pages are torn", file="x")
+        harness.send(FAR)
         for _ in range(2):
             with pytest.raises(StoreDamaged, match="the pages are torn"):
-                await desk.driver.durable()
-            desk.send()
-        assert desk.store.happened == []
+                await harness.driver.durable()
+            harness.send()
+        assert harness.store.happened == []
 
     run(work)
 
@@ -288,9 +288,9 @@ def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
 
 
 def test_timers_ring_by_themselves() -> None:
-    async def work(desk: Desk) -> None:
+    async def work(harness: DriverHarness) -> None:
         begun = time.monotonic()
-        done = await desk.wait(300)
+        done = await harness.wait(300)
         assert (done.status, done.message) == (HResult.MQ_ERROR_IO_TIMEOUT, None)
         assert time.monotonic() - begun >= 0.29
 
@@ -298,11 +298,11 @@ def test_timers_ring_by_themselves() -> None:
 
 
 def test_the_sooner_timer_rings_though_a_later_one_was_there() -> None:
-    async def work(desk: Desk) -> None:
-        long = asyncio.ensure_future(desk.wait(10_000_000))
+    async def work(harness: DriverHarness) -> None:
+        long = asyncio.ensure_future(harness.wait(10_000_000))
         await asyncio.sleep(0)
-        await desk.driver.durable()
-        assert (await desk.wait(50)).status == HResult.MQ_ERROR_IO_TIMEOUT
+        await harness.driver.durable()
+        assert (await harness.wait(50)).status == HResult.MQ_ERROR_IO_TIMEOUT
         assert not long.done()
         long.cancel()
 
@@ -313,19 +313,19 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
     clock = [2_000_000_000.0]
     monkeypatch.setattr(module.time, "time", lambda: clock[0])
 
-    async def work(desk: Desk) -> None:
+    async def work(harness: DriverHarness) -> None:
         told: list[tuple[int, int]] = []
-        inner = desk.core.at
+        inner = harness.core.at
 
         def at(now_ms: int, utc: int) -> None:
             told.append((now_ms, utc))
             inner(now_ms, utc)
 
-        monkeypatch.setattr(desk.core, "at", at)
+        monkeypatch.setattr(harness.core, "at", at)
         for step in (0, 10, -3600, 5, -100_000, 0):
             clock[0] += step
-            desk.send()
-            await desk.driver.durable()
+            harness.send()
+            await harness.driver.durable()
             assert told[-1][1] == int(clock[0])
             await asyncio.sleep(0.002)
         times = [now for now, _ in told]
@@ -339,30 +339,30 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
-    async def work(desk: Desk) -> None:
-        number = desk.core.engine.next_connection()
-        desk.driver.call(desk.core.engine.accepted, number, "192.0.2.7")
-        desk.send(count=5)
-        await desk.driver.stop()
-        assert desk.store.messages() == 5
-        assert f"disconnect {number}" in desk.store.happened
-        happened = list(desk.store.happened)
-        desk.send()
-        desk.driver.call(desk.core.engine.disconnected, number)
+    async def work(harness: DriverHarness) -> None:
+        number = harness.core.engine.next_connection()
+        harness.driver.call(harness.core.engine.accepted, number, "192.0.2.7")
+        harness.send(count=5)
+        await harness.driver.stop()
+        assert harness.store.messages() == 5
+        assert f"disconnect {number}" in harness.store.happened
+        happened = list(harness.store.happened)
+        harness.send()
+        harness.driver.call(harness.core.engine.disconnected, number)
         await asyncio.sleep(0.05)
-        assert desk.store.happened == happened
+        assert harness.store.happened == happened
         with pytest.raises(MsmqError):
-            await desk.driver.durable()
+            await harness.driver.durable()
 
     run(work)
 
 
 def test_a_core_goes_on_where_it_was_stopped() -> None:
-    async def work(desk: Desk) -> None:
-        desk.send(count=5)
-        desk.send(FAR, count=2)
-        await desk.driver.stop()
-        again = EngineDriver(open_core(desk.store.copy(), "alpha"), desk.store.copy())
+    async def work(harness: DriverHarness) -> None:
+        harness.send(count=5)
+        harness.send(FAR, count=2)
+        await harness.driver.stop()
+        again = EngineDriver(open_core(harness.store.copy(), "alpha"), harness.store.copy())
         again.start()
         counts = {one["queue"]: one["messages"] for one in queues.listed(again.core)}
         assert counts[ORDERS] == 5
@@ -373,16 +373,16 @@ def test_a_core_goes_on_where_it_was_stopped() -> None:
 
 
 def test_who_waits_when_it_is_given_up_is_told_that_it_is_not_durable() -> None:
-    async def work(desk: Desk) -> None:
-        desk.store.failure = StoreRefused("the disk is full", file="x")
-        desk.send()
-        told = asyncio.ensure_future(desk.driver.durable())
-        await until(lambda: desk.store.refused)
-        desk.driver.abandon()
+    async def work(harness: DriverHarness) -> None:
+        harness.store.failure = StoreRefused("the disk is full", file="x")
+        harness.send()
+        told = asyncio.ensure_future(harness.driver.durable())
+        await until(lambda: harness.store.refused)
+        harness.driver.abandon()
         with pytest.raises(Unreachable, match="before it was durable"):
             await told
-        before = desk.store.refused
+        before = harness.store.refused
         await asyncio.sleep(2 * module.RETRY_S)
-        assert desk.store.refused == before
+        assert harness.store.refused == before
 
     run(work)

@@ -1,4 +1,4 @@
-"""What a receiver is handed is on disk: it can't vanish in a crash, or come again as another message."""
+"""A message is durable before a receiver sees it: it can't vanish or change in a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others may take of a server: connections, sessions, packets, unacknowledged bytes, time."""
+"""Limits on peers of a server: connections, sessions, packets, unacknowledged bytes, time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queue managers are promised of a network, shown of the simulated one and of real sockets."""
+"""The contract between queue managers and a network, tested on the simulated network and on real sockets."""
 
 from __future__ import annotations
 

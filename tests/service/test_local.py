@@ -1,4 +1,4 @@
-"""`attach`: the queues of a folder for programs, by its server or in its store."""
+"""`attach`: the queues of a folder for programs, through its server or in its store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong at the sockets is told to the engine, and to nobody else."""
+"""Failures of sockets are reported to the engine only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that a server asks a hand-written peer for, and the messages it sends over them."""
+"""Sessions that a server opens to a hand-written peer, and the messages it sends over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Too much of everything from a hand-written peer: a server stays alive, bounded, and serves others."""
+"""Floods from a hand-written peer: the server stays alive, bounded, and serves others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a server ends: in good order, and by being killed."""
+"""How a server ends: in good order, or killed."""
 
 from __future__ import annotations
 

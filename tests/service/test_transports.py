@@ -1,4 +1,4 @@
-"""Transports and ports: [MS-MQQB] 2.1, seen by sockets that know nothing of the engine."""
+"""Transports and ports, [MS-MQQB] 2.1, tested by sockets that know nothing of the engine."""
 
 from __future__ import annotations
 
