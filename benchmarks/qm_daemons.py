@@ -1,4 +1,4 @@
-"""The servers that benchmarks/qm.py compares: each started in a folder of its own, and ended."""
+"""The servers that benchmarks/qm.py compares: each started in a folder of its own, and stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUEUE: Final = "bench"
 TRANSACTIONAL: Final = "exact"
 _START_S: Final = 120.0
 _RABBIT_SCRIPTS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
-"""Debian's ``/usr/sbin/rabbitmq-server`` sets folders of its own: this is what it calls."""
+"""What Debian's ``/usr/sbin/rabbitmq-server`` calls after it has set folders of its own."""
 
 Where = dict[str, Any]
 """How a client reaches a server: port, folder."""
@@ -52,7 +52,7 @@ class Daemon:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Ask it to end, and wait for that."""
+        """Stop it, and wait for its end."""
         process, self.process = self.process, None
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -86,8 +86,8 @@ class Daemon:
                 env=None if environment is None else {**os.environ, **environment},
             )
 
-    def _wait_until_there(self) -> None:
-        """Until a client can use it."""
+    def _wait_until_ready(self) -> None:
+        """Wait until a client can use it."""
         while True:
             assert self.process is not None, "it was started"
             if self.process.poll() is not None:
@@ -102,16 +102,16 @@ class Daemon:
         self.started_s = time.perf_counter() - self._begun
 
     def ready(self) -> None:
-        """Raises OSError while it can't be used."""
+        """Raise OSError while it can't be used."""
         socket.create_connection((ADDRESS, self.where["port"]), 5).close()
 
     def resident(self) -> int:
-        """Bytes in memory of the process, and of those that it has started."""
+        """Return the resident bytes of the process and its children."""
         assert self.process is not None, "it was started"
         return sum(_resident(number) for number in _family(self.process.pid))
 
     def processor_s(self) -> float:
-        """Seconds of processor time that the process has used."""
+        """Return the processor time of the process in seconds."""
         assert self.process is not None, "it was started"
         stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
@@ -140,7 +140,7 @@ class Msmqwire(Daemon):
 
 
 class MsmqwireUvloop(Msmqwire):
-    """The same with the event loop of uvloop."""
+    """``serve`` on the event loop of uvloop."""
 
     side = "uvloop"
     program = (
@@ -179,7 +179,7 @@ class Rabbit(Daemon):
         script = rabbit_script()
         assert script is not None, "it was looked for"
         self._run([script], self._environment)
-        self._wait_until_there()
+        self._wait_until_ready()
 
     def ready(self) -> None:
         import pika
@@ -193,7 +193,7 @@ class Rabbit(Daemon):
     def stop(self) -> None:
         was_started = self.process is not None
         super().stop()
-        if was_started:  # the port mapper of Erlang goes on to run: this one is of this folder only
+        if was_started:  # Erlang's port mapper runs on; this one is used by this folder only
             environment = {**os.environ, **self._environment}
             subprocess.run(["epmd", "-kill"], env=environment, capture_output=True, check=False)
 
@@ -211,7 +211,7 @@ class Redis(Daemon):
             ["redis-server", "--bind", ADDRESS, "--port", str(port), "--dir", str(self.folder), "--save", "",
              "--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"],
         )  # fmt: skip
-        self._wait_until_there()
+        self._wait_until_ready()
 
     def ready(self) -> None:
         import redis
@@ -223,19 +223,21 @@ class Redis(Daemon):
 
 
 def rabbit_script() -> str | None:
-    """What starts RabbitMQ; None where it is not installed."""
-    return next((one for one in _RABBIT_SCRIPTS if Path(one).exists()), shutil.which("rabbitmq-server"))
+    """Return the script that starts RabbitMQ; None if it is not installed."""
+    return next(
+        (script for script in _RABBIT_SCRIPTS if Path(script).exists()), shutil.which("rabbitmq-server")
+    )
 
 
 def rabbit_parameters(where: Where) -> Any:
-    """Of a connection of pika."""
+    """Return the parameters of a pika connection."""
     import pika
 
     return pika.ConnectionParameters(ADDRESS, where["port"], heartbeat=0, blocked_connection_timeout=None)
 
 
 def missing() -> dict[str, str]:
-    """The sides that can't be compared with, and what has to be installed for them."""
+    """Return the sides that can't be measured, and what has to be installed for them."""
     lacking_by_side = {}
     if importlib.util.find_spec("uvloop") is None:
         lacking_by_side[MsmqwireUvloop.side] = "the Python package uvloop"
@@ -252,7 +254,7 @@ def missing() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A TCP port that nobody has."""
+    """Return a free TCP port."""
     with socket.create_server((ADDRESS, 0)) as server:
         return int(server.getsockname()[1])
 
@@ -266,10 +268,10 @@ def _family(number: int) -> list[int]:
             except OSError:
                 continue
             parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(name))
-    found = [number]
-    for one in found:
-        found += parents.get(one, [])
-    return found
+    family = [number]
+    for member in family:
+        family += parents.get(member, [])
+    return family
 
 
 def _resident(number: int) -> int:

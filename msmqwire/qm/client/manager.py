@@ -171,15 +171,15 @@ class ClientManager:
     def open(self, format_name: str) -> OpenQueueDescriptor:
         """A queue to send to. Raises InvalidName and QueueError."""
         name = parse_format_name(format_name)
-        for one in name.elements if isinstance(name, MultipleElementName) else (name,):
-            if is_http(one) or one.is_read_only:
+        for element in name.elements if isinstance(name, MultipleElementName) else (name,):
+            if is_http(element) or element.is_read_only:
                 code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
-                why = "HTTP is another protocol than this one" if is_http(one) else "it can be read only"
-                raise QueueError(f"{one}: {why}", code)
-        status, found = self.driver.core.queues.open(name, QueueAccessType.SEND_ACCESS)
-        if found is None:
+                why = "HTTP is another protocol than this one" if is_http(element) else "it can be read only"
+                raise QueueError(f"{element}: {why}", code)
+        status, descriptor = self.driver.core.queues.open(name, QueueAccessType.SEND_ACCESS)
+        if descriptor is None:
             raise QueueError(reason(status, format_name), status)
-        return found
+        return descriptor
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
