@@ -12,6 +12,7 @@ has so many of one sender that are not acknowledged yet, on every side: tasks wi
 asynchronous confirms there, a pipeline with Redis. Express ones are RabbitMQ's transient messages without
 confirms, timed until the queue has them; ours are timed until their session acknowledgement.
 
+``--only msmqwire,uvloop`` says whether ``serve`` gains by the event loop of uvloop: the senders are the same.
 With ``--queued 1000000`` also: memory, start and rates with so many recoverable messages queued.
 """
 
@@ -31,15 +32,18 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from qm_clients import BATCH, RECEIVERS, SENDERS, WINDOW, Sample
-from qm_daemons import Daemon, Msmqwire, Rabbit, Redis, missing
+from qm_daemons import Daemon, Msmqwire, MsmqwireUvloop, Rabbit, Redis, missing
 
-SIDES: Final[tuple[type[Daemon], ...]] = (Msmqwire, Rabbit, Redis)
+SIDES: Final[tuple[type[Daemon], ...]] = (Msmqwire, MsmqwireUvloop, Rabbit, Redis)
+BY_DEFAULT: Final = (Msmqwire, Rabbit, Redis)
 OURS: Final = Msmqwire.side
 THEIRS: Final = Rabbit.side
 _PROCESS_S: Final = 300.0
 
 Measured = dict[tuple[str, str], Sample]
 """By line and side."""
+Costs = dict[tuple[str, str], float]
+"""Microseconds of the server's processor for each message, by line and side."""
 
 SENDING: Final = (
     # line, kind, senders, under way
@@ -74,12 +78,12 @@ AIMS: Final = (
 )
 
 
-def together(work: str, side: str, processes: int, *arguments: Any) -> Sample:
+def together(work: str, client: str, processes: int, *arguments: Any) -> Sample:
     """What so many processes do at once, as one sample."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.SimpleQueue()
     members = [
-        context.Process(target=_member, args=(work, side, barrier, results, arguments), daemon=True)
+        context.Process(target=_member, args=(work, client, barrier, results, arguments), daemon=True)
         for _ in range(processes)
     ]
     for member in members:
@@ -92,16 +96,16 @@ def together(work: str, side: str, processes: int, *arguments: Any) -> Sample:
         member.join(5)
         member.kill()
     if len(samples) < processes:
-        raise SystemExit(f"a client of {side} has failed")
+        raise SystemExit(f"a client of {client} has failed")
     latencies = sorted(latency for sample in samples for latency in sample.latencies)
     begin, end = min(sample.begin for sample in samples), max(sample.end for sample in samples)
     return Sample(begin, end, sum(sample.count for sample in samples), latencies)
 
 
-def _member(work: str, side: str, barrier: Any, results: Any, arguments: tuple[Any, ...]) -> None:
+def _member(work: str, client: str, barrier: Any, results: Any, arguments: tuple[Any, ...]) -> None:
     functions: dict[str, Any] = {"send": SENDERS, "receive": RECEIVERS}[work]
     try:
-        results.put(functions[side](*arguments, barrier.wait))
+        results.put(functions[client](*arguments, barrier.wait))
     except BaseException:
         barrier.abort()
         raise
@@ -117,11 +121,11 @@ def percentile(sample: Sample, part: float) -> float:
     return 1000 * sample.latencies[min(len(sample.latencies) - 1, int(part * len(sample.latencies)))]
 
 
-def show(line: str, measured: dict[str, Sample]) -> None:
-    """One line of the table: rate, p50 and p99 of each side."""
+def show(line: str, sides: list[str], measured: dict[str, Sample]) -> None:
+    """Print a line of the table: rate, p50 and p99 of each side."""
     cells = []
-    for kind in SIDES:
-        sample = measured.get(kind.side)
+    for side in sides:
+        sample = measured.get(side)
         if sample is None:
             cells.append(f"{'-':>27}")
         elif not sample.latencies:
@@ -132,11 +136,13 @@ def show(line: str, measured: dict[str, Sample]) -> None:
     print(f"{line:42}{''.join(cells)}", flush=True)
 
 
-def measure(daemons: list[Daemon], seconds: float, rounds: int, pattern: str) -> Measured:
-    """All lines; on each one the sides take turns, and the best of some rounds is what counts for each."""
-    print(f"{'':42}" + "".join(f"{kind.side:>27}" for kind in SIDES))
-    print(f"{'messages/s, and p50 and p99 in ms':42}" + f"{'/s':>10}{'p50':>8}{'p99':>9}" * len(SIDES))
-    found: Measured = {}
+def measure(daemons: list[Daemon], seconds: float, rounds: int, pattern: str) -> tuple[Measured, Costs]:
+    """Measure all lines; on each one the sides take turns, and the best of some rounds counts for each."""
+    sides = [daemon.side for daemon in daemons]
+    print(f"{'':42}" + "".join(f"{side:>27}" for side in sides))
+    print(f"{'messages/s, and p50 and p99 in ms':42}" + f"{'/s':>10}{'p50':>8}{'p99':>9}" * len(sides))
+    measured: Measured = {}
+    costs: Costs = {}
     lines: list[tuple[str, str, int, tuple[Any, ...]]] = [
         (line, "send", senders, (kind, window)) for line, kind, senders, window in SENDING
     ]
@@ -147,22 +153,36 @@ def measure(daemons: list[Daemon], seconds: float, rounds: int, pattern: str) ->
         row: dict[str, Sample] = {}
         for _ in range(rounds):
             for daemon in daemons:
-                if not has(daemon.side, arguments[0]):
+                if not has(daemon.client, arguments[0]):
                     continue
-                sample = together(work, daemon.side, processes, daemon.where, *arguments, seconds)
+                used = daemon.processor_s()
+                sample = together(work, daemon.client, processes, daemon.where, *arguments, seconds)
+                cost = 1e6 * (daemon.processor_s() - used) / sample.count
+                costs[line, daemon.side] = min(cost, costs.get((line, daemon.side), cost))
                 if daemon.side not in row or rate(sample) > rate(row[daemon.side]):
-                    row[daemon.side] = found[line, daemon.side] = sample
-        show(line, row)
-    return found
+                    row[daemon.side] = measured[line, daemon.side] = sample
+        show(line, sides, row)
+    return measured, costs
 
 
-def has(side: str, kind: object) -> bool:
+def has(client: str, kind: object) -> bool:
     """Whether a side has something to compare: none has transactions like ours, Redis syncs all it takes."""
-    return side == OURS or not (kind == "transactional" or (kind == "express" and side != THEIRS))
+    return client == OURS or not (kind == "transactional" or (kind == "express" and client != THEIRS))
+
+
+def compare_loops(measured: Measured, costs: Costs) -> None:
+    """Print what our server gains by the event loop of uvloop."""
+    print(f"\n{'our server on both event loops':42}{'µs of its processor for each message':>40}{'rate':>10}")
+    print(f"{'':42}{'asyncio':>20}{'uvloop':>20}{'times':>10}")
+    for line in [line for line, *_ in (*SENDING, *RECEIVING)]:
+        on_asyncio, on_uvloop = (line, OURS), (line, MsmqwireUvloop.side)
+        if on_asyncio in measured and on_uvloop in measured:
+            gain = rate(measured[on_uvloop]) / rate(measured[on_asyncio])
+            print(f"{line:42}{costs[on_asyncio]:>20.0f}{costs[on_uvloop]:>20.0f}{gain:>10.2f}")
 
 
 def judge(measured: Measured) -> None:
-    """The aims, each with what it compares."""
+    """Print the aims, each with what it compares."""
     print(f"\n{'against RabbitMQ':40}{'aim':>5}{'is':>7}   our line against its line")
     for what, times, ours, theirs in AIMS:
         a, b = measured.get((ours, OURS)), measured.get((theirs, THEIRS))
@@ -180,14 +200,14 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=2, help="measurements of which the best counts")
-    parser.add_argument("--only", default=",".join(kind.side for kind in SIDES), help="sides")
+    parser.add_argument("--only", default=",".join(kind.side for kind in BY_DEFAULT), help="sides")
     parser.add_argument("--lines", default="", help="only lines that contain this")
     parser.add_argument("--queued", type=int, default=0, help="also measure with so many messages queued")
     parser.add_argument("--folder", help="where the temporary folder is made, which says which disk is used")
     given = parser.parse_args()
     lacking = missing()
-    wanted = [one.lower() for one in given.only.split(",")]
-    kinds = [kind for kind in SIDES if kind.side.lower() in wanted]
+    sides = given.only.lower().split(",")
+    kinds = [kind for kind in SIDES if kind.side.lower() in sides]
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, messages of 1 KiB")
     for kind in kinds:
         if kind.side in lacking:
@@ -196,11 +216,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="msmqwire-bench-") as name:
         with ExitStack() as stack:
             daemons = [stack.enter_context(kind(Path(name) / kind.side)) for kind in kinds]
-            judge(measure(daemons, given.seconds, given.rounds, given.lines))
+            measured, costs = measure(daemons, given.seconds, given.rounds, given.lines)
+        if Rabbit in kinds:
+            judge(measured)
+        if MsmqwireUvloop in kinds:
+            compare_loops(measured, costs)
         if given.queued:
             from qm_depth import depths
 
-            depths([kind(Path(name) / f"{kind.side}-queued") for kind in kinds], given.queued)
+            depths(
+                [kind(Path(name) / f"{kind.side}-queued") for kind in kinds if kind in BY_DEFAULT],
+                given.queued,
+            )
 
 
 if __name__ == "__main__":

@@ -18,15 +18,15 @@ from qm_daemons import ADDRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
 
 BODY: Final = random.Random(1801).randbytes(1024)
 WINDOW: Final = 64
-"""Messages of one sender that may be under way where not each is awaited: as many as a session allows."""
+"""Unacknowledged messages of a sender that does not await each: as many as a session allows."""
 BATCH: Final = 100
-"""Messages taken at once where not each is."""
+"""Messages received at once where not one by one."""
 PROFILE: Final = os.environ.get("QM_BENCHMARK_PROFILE", "")
 """A file for the profile of a sender of ours."""
 
 
 class Sample(NamedTuple):
-    """What one process has done.
+    """The result of a process.
 
     Attributes:
         begin, end: by the clock of the machine: the first send, and when the last is known to be there.
@@ -41,7 +41,7 @@ class Sample(NamedTuple):
 
 
 Start = Callable[[], None]
-"""Returns when all processes are ready."""
+"""Wait until all processes are ready."""
 
 
 def clock() -> float:
@@ -53,7 +53,7 @@ def clock() -> float:
 
 
 def msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
-    """By `msmqwire.connect`: so many tasks, each of which sends one message and awaits its transfer."""
+    """Send by `msmqwire.connect`, in as many tasks, each awaiting the transfer of its message."""
     return asyncio.run(_msmqwire_sends(where, kind, window, seconds, start))
 
 
@@ -65,7 +65,7 @@ async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, 
     name = f"DIRECT=TCP:{ADDRESS}\\private$\\{TRANSACTIONAL if transactional else QUEUE}"
     async with msmqwire.connect(name, port=where["port"]) as queue:
 
-        async def one() -> None:
+        async def send_one() -> None:
             begin = clock()
             if transactional:
                 sent = await queue.send(BODY, transactional=True)
@@ -76,9 +76,9 @@ async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, 
 
         async def many() -> None:
             while clock() < until:
-                await one()
+                await send_one()
 
-        await one()  # the session is there
+        await send_one()  # establishes the session
         latencies.clear()
         start()
         begin = clock()
@@ -117,7 +117,7 @@ def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: St
             count += 1
             latencies.append(clock() - now)
         if kind == "express":
-            channel.queue_declare(QUEUE, passive=True)  # the queue answers when it has what was sent before
+            channel.queue_declare(QUEUE, passive=True)  # answered once the queue has everything sent before
         end = clock()
     return Sample(begin, end, count, [] if kind == "express" else latencies)
 
@@ -143,7 +143,7 @@ def _rabbit_sends_many(where: Where, window: int, seconds: float, start: Start) 
         assert isinstance(frame.method, pika.spec.Basic.Ack), "nothing is refused"
         now, tag = clock(), frame.method.delivery_tag
         last = tag if not frame.method.multiple else state["first"] + len(under_way) - 1
-        # Confirms of one queue come in order, so that one of a tag covers all before it.
+        # Confirms of a queue arrive in order, so that the confirm of a tag covers all before it.
         for _ in range(min(tag, last) - state["first"] + 1):
             latencies.append(now - under_way.popleft())
             state["first"] += 1
@@ -168,7 +168,7 @@ def _rabbit_sends_many(where: Where, window: int, seconds: float, start: Start) 
 
 
 def redis_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
-    """By redis-py: XADD, one by one or so many in a pipeline."""
+    """Send by redis-py: XADD, one by one or in a pipeline."""
     import redis
 
     latencies: list[float] = []
@@ -197,7 +197,7 @@ SENDERS: Final = {"msmqwire": msmqwire_sends, "RabbitMQ": rabbit_sends, "Redis":
 
 
 def msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
-    """By the control channel: each request ends what the one before has taken, durably."""
+    """Receive by the control channel: each request ends the messages of the one before, durably."""
     from base64 import b64decode
 
     from msmqwire.qm.runtime.local import attach
@@ -207,10 +207,12 @@ def msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) ->
         def some() -> Iterator[int]:
             done: list[int] = []
             while True:
-                found = local.call("receive", queue=f"private$\\{QUEUE}", count=batch, done=done)["messages"]
-                for message in found:
+                messages = local.call("receive", queue=f"private$\\{QUEUE}", count=batch, done=done)[
+                    "messages"
+                ]
+                for message in messages:
                     assert b64decode(message["body"]) == BODY
-                done = [message["receipt"] for message in found]
+                done = [message["receipt"] for message in messages]
                 yield len(done)
                 if not done:
                     return
@@ -247,7 +249,7 @@ def rabbit_receives(where: Where, batch: int, seconds: float, start: Start) -> S
                     yield batch
 
         sample = _received(single() if batch == 1 else consumed(), seconds, start)
-        channel.queue_declare(QUEUE, passive=True)  # what was sent before has been taken
+        channel.queue_declare(QUEUE, passive=True)  # everything before has been received
     return sample
 
 
@@ -260,8 +262,8 @@ def redis_receives(where: Where, batch: int, seconds: float, start: Start) -> Sa
     client.xgroup_create(QUEUE, group, id="0")
 
     def some() -> Iterator[int]:
-        while found := client.xreadgroup(group, "one", {QUEUE: ">"}, count=batch):
-            entries: list[tuple[bytes, dict[bytes, bytes]]] = found[0][1]  # type: ignore[index]
+        while streams := client.xreadgroup(group, "one", {QUEUE: ">"}, count=batch):
+            entries: list[tuple[bytes, dict[bytes, bytes]]] = streams[0][1]  # type: ignore[index]
             assert all(content[b"body"] == BODY for _, content in entries)
             numbers = [number for number, _ in entries]
             pipeline = client.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""The servers that benchmarks/qm.py compares: each started in a folder of its own, and ended."""
+"""The servers that benchmarks/qm.py compares: each started in a folder of its own, and stopped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ QUEUE: Final = "bench"
 TRANSACTIONAL: Final = "exact"
 _START_S: Final = 120.0
 _RABBIT_SCRIPTS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
-"""Debian's ``/usr/sbin/rabbitmq-server`` sets folders of its own: this is what it calls."""
+"""What Debian's ``/usr/sbin/rabbitmq-server`` calls after it has set folders of its own."""
 
 Where = dict[str, Any]
-"""How a client reaches a server: name of the side, port, folder."""
+"""How a client reaches a server: port, folder."""
 
 
 class Daemon:
@@ -32,11 +32,15 @@ class Daemon:
 
     Attributes:
         side: its name in tables.
+        client: the side whose clients are used.
+        says_ready: whether it says on standard output when it can be used.
         where: what clients need.
         started_s: seconds from its start until it could be used.
     """
 
     side = ""
+    client = ""
+    says_ready = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,7 +52,7 @@ class Daemon:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Ask it to end, and wait for that."""
+        """Stop it, and wait for its end."""
         process, self.process = self.process, None
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -75,15 +79,15 @@ class Daemon:
         with (self.folder / "log").open("w") as log:
             self.process = subprocess.Popen(
                 command,
-                stdout=subprocess.PIPE if self.side == "msmqwire" else log,
+                stdout=subprocess.PIPE if self.says_ready else log,
                 stderr=log,
                 text=True,
                 cwd=ROOT,
                 env=None if environment is None else {**os.environ, **environment},
             )
 
-    def _wait_until_there(self) -> None:
-        """Until a client can use it."""
+    def _wait_until_ready(self) -> None:
+        """Wait until a client can use it."""
         while True:
             assert self.process is not None, "it was started"
             if self.process.poll() is not None:
@@ -98,22 +102,30 @@ class Daemon:
         self.started_s = time.perf_counter() - self._begun
 
     def ready(self) -> None:
-        """Raises OSError while it can't be used."""
+        """Raise OSError while it can't be used."""
         socket.create_connection((ADDRESS, self.where["port"]), 5).close()
 
     def resident(self) -> int:
-        """Bytes in memory of the process, and of those that it has started."""
+        """Return the resident bytes of the process and its children."""
         assert self.process is not None, "it was started"
         return sum(_resident(number) for number in _family(self.process.pid))
+
+    def processor_s(self) -> float:
+        """Return the processor time of the process in seconds."""
+        assert self.process is not None, "it was started"
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Msmqwire(Daemon):
     """``python -m msmqwire serve``."""
 
-    side = "msmqwire"
+    side = client = "msmqwire"
+    says_ready = True
+    program: tuple[str, ...] = ("-m", "msmqwire")
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "msmqwire", "serve", "--data", str(self.folder / "data")]
+        command = [sys.executable, *self.program, "serve", "--data", str(self.folder / "data")]
         command += ["--listen", f"{ADDRESS}:0", "--ping", "off", "--name", "bench", "--log", "warning"]
         command += ["--queue", f"private$\\{QUEUE}", "--queue", f"private$\\{TRANSACTIONAL};transactional"]
         self._run(command, {"PYTHONPATH": str(ROOT)})
@@ -124,17 +136,29 @@ class Msmqwire(Daemon):
         if not line.startswith("ready "):
             raise SystemExit(f"msmqwire does not start: see {self.folder / 'log'}")
         port = int(line.split("tcp=")[1].split()[0].rpartition(":")[2])
-        self.where = {"side": self.side, "port": port, "data": str(self.folder / "data")}
+        self.where = {"port": port, "data": str(self.folder / "data")}
+
+
+class MsmqwireUvloop(Msmqwire):
+    """``serve`` on the event loop of uvloop."""
+
+    side = "uvloop"
+    program = (
+        "-c",
+        "import asyncio, uvloop, msmqwire.cli\n"
+        "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())\n"
+        "msmqwire.cli.main()",
+    )
 
 
 class Rabbit(Daemon):
     """rabbitmq-server with a node name, folders and ports of its own."""
 
-    side = "RabbitMQ"
+    side = client = "RabbitMQ"
 
     def start(self) -> None:
         port, distribution, self._epmd = free_port(), free_port(), free_port()
-        self.where = {"side": self.side, "port": port}
+        self.where = {"port": port}
         self.folder.mkdir(exist_ok=True)
         plugins = self.folder / "plugins"
         plugins.write_text("[].\n")
@@ -155,7 +179,7 @@ class Rabbit(Daemon):
         script = rabbit_script()
         assert script is not None, "it was looked for"
         self._run([script], self._environment)
-        self._wait_until_there()
+        self._wait_until_ready()
 
     def ready(self) -> None:
         import pika
@@ -169,7 +193,7 @@ class Rabbit(Daemon):
     def stop(self) -> None:
         was_started = self.process is not None
         super().stop()
-        if was_started:  # the port mapper of Erlang goes on to run: this one is of this folder only
+        if was_started:  # Erlang's port mapper runs on; this one is used by this folder only
             environment = {**os.environ, **self._environment}
             subprocess.run(["epmd", "-kill"], env=environment, capture_output=True, check=False)
 
@@ -177,17 +201,17 @@ class Rabbit(Daemon):
 class Redis(Daemon):
     """redis-server that writes and syncs every command before it answers."""
 
-    side = "Redis"
+    side = client = "Redis"
 
     def start(self) -> None:
         port = free_port()
-        self.where = {"side": self.side, "port": port}
+        self.where = {"port": port}
         self.folder.mkdir(exist_ok=True)
         self._run(
             ["redis-server", "--bind", ADDRESS, "--port", str(port), "--dir", str(self.folder), "--save", "",
              "--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"],
         )  # fmt: skip
-        self._wait_until_there()
+        self._wait_until_ready()
 
     def ready(self) -> None:
         import redis
@@ -199,20 +223,24 @@ class Redis(Daemon):
 
 
 def rabbit_script() -> str | None:
-    """What starts RabbitMQ; None where it is not installed."""
-    return next((one for one in _RABBIT_SCRIPTS if Path(one).exists()), shutil.which("rabbitmq-server"))
+    """Return the script that starts RabbitMQ; None if it is not installed."""
+    return next(
+        (script for script in _RABBIT_SCRIPTS if Path(script).exists()), shutil.which("rabbitmq-server")
+    )
 
 
 def rabbit_parameters(where: Where) -> Any:
-    """Of a connection of pika."""
+    """Return the parameters of a pika connection."""
     import pika
 
     return pika.ConnectionParameters(ADDRESS, where["port"], heartbeat=0, blocked_connection_timeout=None)
 
 
 def missing() -> dict[str, str]:
-    """The sides that can't be compared with, and what has to be installed for them."""
-    found = {}
+    """Return the sides that can't be measured, and what has to be installed for them."""
+    lacking_by_side = {}
+    if importlib.util.find_spec("uvloop") is None:
+        lacking_by_side[MsmqwireUvloop.side] = "the Python package uvloop"
     for side, program, module in (
         (Rabbit.side, rabbit_script(), "pika"),
         (Redis.side, shutil.which("redis-server"), "redis"),
@@ -221,12 +249,12 @@ def missing() -> dict[str, str]:
         if importlib.util.find_spec(module) is None:
             lacking.append(f"the Python package {module}")
         if lacking:
-            found[side] = " and ".join(lacking)
-    return found
+            lacking_by_side[side] = " and ".join(lacking)
+    return lacking_by_side
 
 
 def free_port() -> int:
-    """A TCP port that nobody has."""
+    """Return a free TCP port."""
     with socket.create_server((ADDRESS, 0)) as server:
         return int(server.getsockname()[1])
 
@@ -240,10 +268,10 @@ def _family(number: int) -> list[int]:
             except OSError:
                 continue
             parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(name))
-    found = [number]
-    for one in found:
-        found += parents.get(one, [])
-    return found
+    family = [number]
+    for member in family:
+        family += parents.get(member, [])
+    return family
 
 
 def _resident(number: int) -> int:

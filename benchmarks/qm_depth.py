@@ -1,4 +1,4 @@
-"""What a long queue costs: memory, start and rates with many messages queued, for benchmarks/qm.py."""
+"""The cost of a long queue: memory, start and rates with many messages queued, for benchmarks/qm.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire, Rabbit, Redis, rabbit_p
 AT_ONCE: Final = 500
 FEW: Final = 100
 ROUND: Final = 50
-"""Messages put in and taken out again in turn, so that the depth stays what it is."""
+"""Messages sent and received in turn, so that the depth of the queue does not change."""
 SETTLE_S: Final = 3.0
 KIB: Final = 1 << 10
 START_AIM_S: Final = 5.0
@@ -24,7 +24,7 @@ _NAME: Final = f"DIRECT=OS:bench\\private$\\{QUEUE}"
 
 
 def depths(daemons: list[Daemon], count: int) -> None:
-    """Fill each side with so many recoverable messages, one side after the other."""
+    """Fill the queue of each side with recoverable messages, one side after the other."""
     print(f"\n{count:,} recoverable messages of 1 KiB queued")
     head = f"{'MiB empty':>21}{'full':>7}{'restarted':>11}{'KiB each':>10}{'s to start':>12}{'of disk':>14}"
     print(head)
@@ -62,7 +62,7 @@ def depths(daemons: list[Daemon], count: int) -> None:
 
 
 def flush_caches(folder: Path) -> None:
-    """Have the start read from the disk, as far as a process without rights can say so."""
+    """Drop the files of a folder from the system's cache, as far as an unprivileged process can."""
     if not hasattr(os, "posix_fadvise"):
         return
     for file in folder.rglob("*"):
@@ -74,7 +74,7 @@ def flush_caches(folder: Path) -> None:
 
 
 def fill(daemon: Daemon, count: int) -> None:
-    """Put recoverable messages into the queue; they are there when this returns."""
+    """Send recoverable messages; the queue has them when this returns."""
     {Msmqwire.side: _fill_msmqwire, Rabbit.side: _fill_rabbit, Redis.side: _fill_redis}[daemon.side](
         daemon, count
     )
@@ -116,7 +116,7 @@ def _fill_redis(daemon: Daemon, count: int) -> None:
 
 
 def turns(daemon: Daemon, seconds: float = 2.0) -> tuple[float, float]:
-    """Microseconds to put in and to take out one of `ROUND` messages, of ours only."""
+    """Return the microseconds to send and to receive one of `ROUND` messages, of our side only."""
     if not isinstance(daemon, Msmqwire):
         return 0.0, 0.0
     from msmqwire.qm.runtime.local import attach
@@ -128,7 +128,7 @@ def turns(daemon: Daemon, seconds: float = 2.0) -> tuple[float, float]:
             begin = clock()
             local.call("send", to=_NAME, messages=[message] * ROUND)
             between = clock()
-            found = local.call("receive", queue=f"private$\\{QUEUE}", count=ROUND)["messages"]
-            local.call("end", done=[one["receipt"] for one in found])
+            messages = local.call("receive", queue=f"private$\\{QUEUE}", count=ROUND)["messages"]
+            local.call("end", done=[message["receipt"] for message in messages])
             sent, received, rounds = sent + between - begin, received + clock() - between, rounds + 1
     return 1e6 * sent / rounds / ROUND, 1e6 * received / rounds / ROUND

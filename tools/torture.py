@@ -1,12 +1,12 @@
 """The torture run: servers are killed again and again under load, and every message has to be accounted for.
 
 ``python tools/torture.py --kills 200``: two servers, one of which forwards to the other, senders with files,
-senders and receivers at the control channels, and one who moves messages, all of them processes. A server is
-killed by SIGKILL at a moment that chance chooses, while it works or while it recovers, and started again; now
-and then a client is killed with it, a server is stopped in good order, or something is sent while none runs.
-At the end all drains, and the books that everybody has kept are balanced: see `tools.torture_books`.
+senders and receivers at the control channels, and one that moves messages, all of them processes. A server is
+killed by SIGKILL at a random moment, while it works or recovers, and restarted; now and then a client
+is killed too, a server is stopped in good order, or messages are sent while none runs. At the end all queues
+drain, and the books of all participants are balanced: see `tools.torture_books`.
 
-Exit status 0 when they balance and 1 when they do not, with what is wrong and the story of each such message.
+The exit status is 0 if they balance, and 1 if not, with every discrepancy and the story of its message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from msmqwire.errors import StoreError, Unreachable  # noqa: E402
 from msmqwire.qm.runtime.local import attach  # noqa: E402
 from tools.torture_books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
-from tools.torture_clients import PATIENCE_S, Desk, Plan, send_here  # noqa: E402
+from tools.torture_clients import PATIENCE_S, Participant, Plan, send_here  # noqa: E402
 
 ALPHA, BETA = "alpha", "beta"
 ADDRESSES: Final = {ALPHA: "127.0.0.41", BETA: "127.0.0.42"}
@@ -45,25 +45,25 @@ MOVED: Final = ("parcels",)
 SHARED: Final = ("orders",)
 _SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "l1", "l2"), ("r1", "r2", "r3"), ("m1",)
 _READY: Final = re.compile(r"ready \S+ tcp=[^:]+:(\d+) .*\n")
-_LOOK_S: Final = 0.05
+_POLL_S: Final = 0.05
 _STARTING: Final = ((0.0, 1.3), (0.75, 1.15))
-"""Moments at which a server is killed that has just been started, in parts of the shortest start: the second
-half of it is when the store is read."""
+"""Moments at which a starting server is killed, as fractions of the shortest start; the store is read in the
+second half of it."""
 _KILLED_S: Final = 60.0
 _CALM_S: Final = 3.0
-"""How long all go on after the last kill: none of what is begun then may be lost."""
+"""Seconds of work after the last kill: no message begun then may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to torture.
+    """Options of a run.
 
     Attributes:
-        kills: of servers, at least.
-        seed: of all chance.
-        between: seconds that a server runs, from and to.
-        pause: seconds between what a sender sends, from and to.
-        folder: for everything; it must not have anything in it.
+        kills: least number of kills of servers.
+        seed: seed of all random numbers.
+        between: range of seconds that a server runs.
+        pause: range of seconds between the messages of a sender.
+        folder: an empty folder for everything.
     """
 
     kills: int
@@ -74,11 +74,11 @@ class Options:
 
 
 class Broken(Exception):
-    """Something ended that nobody has killed, or does not come to an end."""
+    """A process has ended that was not killed, or does not end."""
 
 
-class Life:
-    """A process that is killed and started again."""
+class Supervised:
+    """A process that is killed and restarted."""
 
     def __init__(self, name: str, logs: Path, command: Callable[[int], Sequence[str]]) -> None:
         self.name, self._command = name, command
@@ -87,7 +87,7 @@ class Life:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start it."""
+        """Start the process."""
         self.lives += 1
         with self._log.open("a") as log:
             self.process = subprocess.Popen(
@@ -98,7 +98,7 @@ class Life:
 
     @property
     def status(self) -> int | None:
-        """With what it has ended; None while it runs."""
+        """Exit status; None while it runs."""
         assert self.process is not None, "it was started"
         return self.process.poll()
 
@@ -113,7 +113,7 @@ class Life:
         self.process.send_signal(number)
 
     def ended(self) -> int:
-        """Wait for its end; gives its status. Raises Broken if that does not come."""
+        """Wait for its end; return the exit status. Raises Broken if it does not end."""
         assert self.process is not None, "it was started"
         try:
             status = self.process.wait(_KILLED_S)
@@ -129,19 +129,19 @@ class Life:
         self.ended()
 
     def line(self, wait: float) -> str:
-        """What it prints within a time; nothing if it does not, or has ended."""
+        """Return a line that it prints within `wait` seconds; empty if it does not, or has ended."""
         assert self.process is not None
         out: IO[str] | None = self.process.stdout
         assert out is not None
         return out.readline() if select.select([out], [], [], wait)[0] else ""
 
     def last_words(self) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         return self._log.read_text()[-2000:] if self._log.exists() else ""
 
 
 class Torture:
-    """One run."""
+    """A torture run."""
 
     def __init__(self, options: Options, out: TextIO = sys.stderr) -> None:
         self._options, self._out = options, out
@@ -151,44 +151,48 @@ class Torture:
         for path in (folder, self._books, self._states, self._logs):
             path.mkdir(mode=0o700, exist_ok=True)
         self._ports: dict[str, int] = {}
-        self._servers = {name: Life(name, self._logs, self._server_command(name)) for name in QUEUES}
-        self._clients: dict[str, Life] = {}
+        self._servers = {name: Supervised(name, self._logs, self._server_command(name)) for name in QUEUES}
+        self._clients: dict[str, Supervised] = {}
         self._away: dict[str, int] = {}
         self._book = Book(self._books, "supervisor")
-        self._keeper = Desk({"who": "keeper", "life": 1, "role": "local", **self._here(ALPHA)})
+        self._keeper = Participant({"who": "keeper", "life": 1, "role": "local", **self._local_plan(ALPHA)})
         self._keeper_rng = self._keeper.rng("store")
         self._figures: Counter[str] = Counter()
         self._starting: list[float] = []
         self._wrong: list[Wrong] = []
 
-    # -- who takes part -----------------------------------------------------------------------------------
+    # -- participants -------------------------------------------------------------------------------------
 
     def _data(self, name: str) -> Path:
         return self._options.folder / name
 
     def _server_command(self, name: str) -> Callable[[int], Sequence[str]]:
         def command(life: int) -> Sequence[str]:
-            found = [sys.executable, "-m", "msmqwire", "serve", "--data", str(self._data(name))]
-            found += ["--name", name, "--ping", "off", "--log", "warning"]
-            found += ["--listen", f"{ADDRESSES[name]}:{self._ports.get(name, 0)}"]
+            arguments = [sys.executable, "-m", "msmqwire", "serve", "--data", str(self._data(name))]
+            arguments += ["--name", name, "--ping", "off", "--log", "warning"]
+            arguments += ["--listen", f"{ADDRESSES[name]}:{self._ports.get(name, 0)}"]
             for queue in QUEUES[name]:
-                found += ["--queue", rf"private$\{queue}{';transactional' * (queue in TRANSACTIONAL)}"]
+                arguments += ["--queue", rf"private$\{queue}{';transactional' * (queue in TRANSACTIONAL)}"]
             for other, port in self._ports.items():
                 if other != name:
-                    found += ["--host", f"{other}={ADDRESSES[other]}:{port}"]
-            return found
+                    arguments += ["--host", f"{other}={ADDRESSES[other]}:{port}"]
+            return arguments
 
         return command
 
     def _common(self) -> Plan:
         options = self._options
-        found: Plan = {"seed": options.seed, "books": str(self._books), "pause": options.pause}
-        return {**found, "transactional": TRANSACTIONAL}
+        return {
+            "seed": options.seed,
+            "books": str(self._books),
+            "pause": options.pause,
+            "transactional": TRANSACTIONAL,
+        }
 
-    def _here(self, *computers: str) -> Plan:
-        """Of a sender at the control channel of alpha: to its own queues and to those of others."""
-        ways = {ALPHA: [ALPHA], BETA: [ALPHA, BETA]}
-        queues = {queue: (name, ways[name]) for name in computers for queue in QUEUES[name]}
+    def _local_plan(self, *computers: str) -> Plan:
+        """Return the plan of a sender at the control channel of alpha, for queues of some computers."""
+        routes = {ALPHA: [ALPHA], BETA: [ALPHA, BETA]}
+        queues = {queue: (name, routes[name]) for name in computers for queue in QUEUES[name]}
         return {**self._common(), "data": str(self._data(ALPHA)), "queues": queues}
 
     def _plans(self) -> dict[str, Plan]:
@@ -206,8 +210,8 @@ class Torture:
         return {
             "s1": {**far, "queues": ["orders", "ledger"]},
             "s2": {**far, "queues": ["orders", "ledger", "parcels"]},
-            "l1": {**self._here(ALPHA), "role": "local"},
-            "l2": {**self._here(BETA), "role": "local"},
+            "l1": {**self._local_plan(ALPHA), "role": "local"},
+            "l2": {**self._local_plan(BETA), "role": "local"},
             "r1": readers(orders=alpha, far=beta),
             "r2": readers(orders=alpha, distant=beta),
             "r3": readers(ledger=alpha, parcels=alpha),
@@ -217,8 +221,8 @@ class Torture:
     # -- from the start to the end ------------------------------------------------------------------------
 
     def run(self) -> Balance:
-        """Torture, drain, and balance."""
-        begun = time.monotonic()
+        """Kill servers, let the queues drain, and balance the books."""
+        start = time.monotonic()
         drained = False
         try:
             self._begin()
@@ -236,12 +240,12 @@ class Torture:
         balance = Balance(entries, moved=MOVED, shared=SHARED, drained=drained)
         balance.wrong[:0] = self._wrong
         balance.figures.update(self._figures)
-        balance.figures["seconds"] = round(time.monotonic() - begun)
+        balance.figures["seconds"] = round(time.monotonic() - start)
         balance.figures["longest start, ms"] = round(max(self._starting, default=0) * 1000)
         return balance
 
     def _begin(self) -> None:
-        """The servers choose ports, and have them from now on."""
+        """Start everything; the servers keep the ports that the system chooses now."""
         for name, server in self._servers.items():
             server.start()
             self._ports[name] = self._await_ready(server)
@@ -252,29 +256,29 @@ class Torture:
             server.start()
             self._await_ready(server)
         for who, plan in self._plans().items():
-            self._clients[who] = Life(who, self._logs, _client_command({**plan, "who": who}))
+            self._clients[who] = Supervised(who, self._logs, _client_command({**plan, "who": who}))
             self._clients[who].start()
 
-    def _await_ready(self, server: Life) -> int:
+    def _await_ready(self, server: Supervised) -> int:
         begun = time.monotonic()
-        while not (line := server.line(_LOOK_S)):
+        while not (line := server.line(_POLL_S)):
             server.check()
             if time.monotonic() > begun + PATIENCE_S:
                 raise Broken(f"{server.name} does not get ready")
-        found = _READY.fullmatch(line)
-        if found is None:
+        ready = _READY.fullmatch(line)
+        if ready is None:
             raise Broken(f"{server.name} says {line!r}")
         self._starting.append(time.monotonic() - begun)
         self._book.write("ready", who=server.name)
-        return int(found[1])
+        return int(ready[1])
 
-    def _expect(self, life: Life, *others: Life) -> None:
-        """It ends in good order, and the others do not end meanwhile."""
+    def _expect(self, life: Supervised, *others: Supervised) -> None:
+        """Wait until a process ends in good order, and check that the others do not end meanwhile."""
         until = time.monotonic() + PATIENCE_S
         while life.status is None and time.monotonic() < until:
             for other in others:
                 other.check()
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         status = life.ended()
         if status != 0:
             raise Broken(f"{life.name} ended with {status}: {life.last_words()}")
@@ -282,25 +286,25 @@ class Torture:
     # -- kills --------------------------------------------------------------------------------------------
 
     def _wait(self, seconds: float) -> None:
-        """Let all run, and see that nobody ends."""
+        """Let all run, and check that none ends."""
         until = time.monotonic() + seconds
         while True:
-            here = [life for name, life in self._clients.items() if name not in self._away]
-            for life in (*self._servers.values(), *here):
+            running = [life for name, life in self._clients.items() if name not in self._away]
+            for life in (*self._servers.values(), *running):
                 life.check()
             left = until - time.monotonic()
             if left <= 0:
                 return
             time.sleep(min(left, 0.1))
 
-    def _kill(self, life: Life, count: str) -> None:
+    def _kill(self, life: Supervised, count: str) -> None:
         life.check()
         life.kill()
         self._book.write("killed", who=life.name)
         self._figures[count] += 1
 
     def _round(self) -> None:
-        """One server is killed, once or several times in a row."""
+        """Kill a server, once or several times in a row."""
         rng, options = self._rng, self._options
         server = self._servers[rng.choices((ALPHA, BETA), (80, 20))[0]]
         self._wait(rng.uniform(*options.between) + (2.0 if rng.random() < 0.1 else 0.0))
@@ -330,7 +334,7 @@ class Torture:
             print(f"{self._figures['kills']} kills", file=self._out, flush=True)
 
     def _bring_back(self, *, all_of_them: bool = False) -> None:
-        """Clients that were killed come back, some of them some rounds later."""
+        """Restart clients that were killed, some of them some rounds later."""
         for name, rounds in list(self._away.items()):
             if rounds and not all_of_them:
                 self._away[name] = rounds - 1
@@ -339,7 +343,7 @@ class Torture:
                 self._clients[name].start()
 
     def _send_while_none_runs(self) -> None:
-        """A command that finds no server opens the store itself."""
+        """Send through the store, as a command does that finds no server."""
         queue = self._rng.choice(sorted(self._keeper.plan["queues"]))
         try:
             with attach(self._data(ALPHA)) as local:
@@ -353,7 +357,7 @@ class Torture:
     # -- the end ------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        """No more kills: the senders stop, all drains, the receivers and the servers stop."""
+        """Stop the senders, let the queues drain, then stop the receivers and the servers."""
         self._bring_back(all_of_them=True)
         self._wait(_CALM_S)
         self._book.write("drain")
@@ -365,26 +369,26 @@ class Torture:
             for name in names:
                 self._expect(clients[name], *servers, *receivers)
         begun = time.monotonic()
-        while left := self._left():
+        while nonempty := self._nonempty_queues():
             for life in (*servers, *receivers):
                 life.check()
             if time.monotonic() > begun + PATIENCE_S:
-                self._wrong.append(Wrong("left", "", f"these queues are not empty: {json.dumps(left)}"))
+                self._wrong.append(Wrong("left", "", f"these queues are not empty: {json.dumps(nonempty)}"))
                 break
             time.sleep(0.2)
         for life in (*receivers, *servers):
             life.send(signal.SIGTERM)
             self._expect(life)
 
-    def _left(self) -> dict[str, int]:
-        """The queues that have messages."""
-        found: dict[str, int] = {}
+    def _nonempty_queues(self) -> dict[str, int]:
+        """Return the number of messages of each queue that has any."""
+        counts: dict[str, int] = {}
         for name in self._servers:
             with attach(self._data(name)) as local:
                 for queue in local.call("list")["queues"]:
                     if queue["messages"]:
-                        found[f"{name}: {queue['queue']}"] = queue["messages"]
-        return found
+                        counts[f"{name}: {queue['queue']}"] = queue["messages"]
+        return counts
 
 
 def _client_command(plan: Plan) -> Callable[[int], Sequence[str]]:
@@ -395,20 +399,20 @@ def _client_command(plan: Plan) -> Callable[[int], Sequence[str]]:
 
 
 def summary(balance: Balance) -> list[str]:
-    """The figures, for people."""
+    """Return the figures as lines of text."""
     count = balance.figures
-    told = [f"{'':14}" + "".join(f"{kind:>15}" for kind in KINDS)]
+    lines = [f"{'':14}" + "".join(f"{kind:>15}" for kind in KINDS)]
     for what in ("begun", "aborted", "stored", "transferred", "received", "read again"):
-        told.append(f"{what:14}" + "".join(f"{count[f'{kind} {what}']:15}" for kind in KINDS))
+        lines.append(f"{what:14}" + "".join(f"{count[f'{kind} {what}']:15}" for kind in KINDS))
     others = [name for name in count if name.partition(" ")[0] not in KINDS]
     others += ["express lost by kills", "express twice by kills", "express never answered for"]
-    return told + [f"{name}: {count[name]}" for name in others]
+    return lines + [f"{name}: {count[name]}" for name in others]
 
 
 def report(balance: Balance, out: TextIO = sys.stdout) -> int:
-    """Tell how it was; gives the exit status."""
+    """Print the result; return the exit status."""
     print("\n".join(summary(balance)), file=out)
-    for wrong in balance.told():
+    for wrong in balance.stories():
         print(wrong, file=out)
     what = Counter(wrong.what for wrong in balance.wrong)
     print("the books balance" if not what else f"the books do not balance: {dict(what)}", file=out)
@@ -421,7 +425,7 @@ def _span(text: str) -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Torture as the command line says."""
+    """Run as the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200, help="of servers, at least")
     parser.add_argument("--seed", type=int, default=None, help="of all chance; one of its own without it")
@@ -429,16 +433,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pause", type=_span, default=(0.02, 0.25), metavar="A:B", help="seconds of senders")
     parser.add_argument("--data", type=Path, help="an empty folder; without it one of the system's")
     parser.add_argument("--keep", action="store_true", help="keep the folder also when the books balance")
-    given = parser.parse_args(arguments)
-    seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
-    folder = given.data or Path(tempfile.mkdtemp(prefix="torture-"))
+    parsed = parser.parse_args(arguments)
+    seed = random.SystemRandom().randrange(1 << 32) if parsed.seed is None else parsed.seed
+    folder = parsed.data or Path(tempfile.mkdtemp(prefix="torture-"))
     if folder.exists() and any(folder.iterdir()):
         parser.error(f"{folder} is not empty")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and not without ending all others first
     print(f"seed {seed}, folder {folder}", file=sys.stderr, flush=True)
-    balance = Torture(Options(given.kills, seed, folder, given.seconds_between, given.pause)).run()
+    balance = Torture(Options(parsed.kills, seed, folder, parsed.seconds_between, parsed.pause)).run()
     status = report(balance)
-    if status == 0 and not given.keep:
+    if status == 0 and not parsed.keep:
         shutil.rmtree(folder)
     return status
 

@@ -1,6 +1,6 @@
-"""The books of a torture run: who was told what of each message, and whether all that balances.
+"""The books of a torture run: what each participant knows of each message, and whether it all balances.
 
-Every participant appends to a book of its own, a line of JSON for each event, written before it goes on. The
+Every participant appends a line of JSON for each event to a book of its own before it continues. The
 times are those of the monotonic clock, which all processes of a computer share.
 """
 
@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -28,13 +28,13 @@ Entry = dict[str, Any]
 
 
 def body_of(message: str, payload: bytes) -> bytes:
-    """A body that tells which message it is, and whether it is intact."""
+    """Return a body that names its message and proves that it is intact."""
     rest = message.encode() + b"\n" + payload
     return hashlib.sha256(rest).hexdigest()[:_DIGEST].encode() + rest
 
 
 def message_of(body: bytes, label: str) -> tuple[str, bool]:
-    """Which message a body is of, and whether it is intact and bears its own label."""
+    """Return the message that a body belongs to, and whether it is intact and has the right label."""
     digest, rest = body[:_DIGEST], body[_DIGEST:]
     message = rest.partition(b"\n")[0].decode(errors="replace")
     sound = hashlib.sha256(rest).hexdigest()[:_DIGEST].encode() == digest
@@ -42,7 +42,7 @@ def message_of(body: bytes, label: str) -> tuple[str, bool]:
 
 
 def stream_of(message: str) -> tuple[str, int]:
-    """The stream of a sender that a message is of, and its number there."""
+    """Return the stream of a message, and its number there."""
     stream, _, number = message.rpartition("/")
     return (stream, int(number)) if stream and number.isascii() and number.isdigit() else (message, -1)
 
@@ -51,54 +51,55 @@ def stream_of(message: str) -> tuple[str, int]:
 
 
 class Book:
-    """What one participant writes down; what is written is there even if the process is killed at once."""
+    """The book of one participant; entries survive a kill of the process at any moment."""
 
     def __init__(self, folder: Path, who: str) -> None:
         self.who = who
         self._file = os.open(path_of(folder, who), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def write(self, event: str, **entry: Any) -> float:
-        """One event, now; gives its time."""
+        """Write an event; return its time."""
         now = time.monotonic()
         line = json.dumps({"at": now, "by": self.who, "event": event, **entry}).encode() + b"\n"
         assert os.write(self._file, line) == len(line), "a line is written in one piece"
         return now
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file."""
         os.close(self._file)
 
 
 def path_of(folder: Path, who: str) -> Path:
-    """Where the book of a participant is."""
+    """Return the path of the book of a participant."""
     return folder / f"{who}.jsonl"
 
 
 def entries_of(path: Path) -> Iterator[Entry]:
-    """The entries of one book in their order; none if there is no such book."""
+    """Yield the entries of a book in order; none if the book is missing."""
     if path.exists():
         with path.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
 
 def read_books(folder: Path) -> list[Entry]:
-    """The entries of all books by time."""
-    found = [entry for path in folder.glob("*.jsonl") for entry in entries_of(path)]
-    return sorted(found, key=lambda entry: float(entry["at"]))
+    """Return the entries of all books, sorted by time."""
+    entries = [entry for path in folder.glob("*.jsonl") for entry in entries_of(path)]
+    return sorted(entries, key=lambda entry: float(entry["at"]))
 
 
-# -- what the books say of a message ------------------------------------------------------------------------
+# -- messages -----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Reading:
-    """One time that a receiver had a message in its hands.
+    """A reception of a message.
 
     Attributes:
         by: the receiver.
-        asked, taken: when it asked for messages, and when it had written down what it got.
-        place: the lookup identifier: where in the queue the message was.
-        ending: when it began to end it; None if it never did.
+        asked: when it requested messages.
+        taken: when it had recorded those received.
+        place: the lookup identifier, which is the position in the queue.
+        ending: when it began to end the message; None if it never did.
         ended: when the end was confirmed; None if it never was.
     """
 
@@ -112,15 +113,15 @@ class Reading:
 
 @dataclass(slots=True)
 class Fate:
-    """What became of a message.
+    """The history of a message.
 
     Attributes:
-        queue: where it was to go.
-        way: the servers that it comes through.
-        group: what it is sent together with, all or not at all; empty for an event of its own.
+        queue: its destination.
+        way: the servers that it passes through.
+        group: its transaction; empty for none.
         local: whether it was sent at the computer of the server.
-        begun, stored, transferred, aborted: when its sender was told; None if it never was.
-        unanswered: whether the server went before it answered the sender.
+        begun, stored, transferred, aborted: when its sender knew of it; None if it never did.
+        unanswered: whether the server was killed before it answered the sender.
     """
 
     message: str
@@ -139,20 +140,20 @@ class Fate:
 
     @property
     def received(self) -> bool:
-        """Whether a receiver had it and began to end it, confirmed or not."""
+        """Whether a receiver began to end it, confirmed or not."""
         return any(reading.ending is not None for reading in self.readings)
 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """Something that does not balance.
+    """A discrepancy.
 
     Attributes:
         what: ``lost``, ``twice``, ``order``, ``damaged``, ``unknown``, ``torn``, ``aborted``, ``refused``, or
-            what the supervisor saw.
-        message: of which message; empty for none.
-        why: in words.
-        story: all that the books say of it.
+            a kind of the supervisor.
+        message: the message; empty for none.
+        why: description.
+        story: all entries about the message.
     """
 
     what: str
@@ -168,8 +169,8 @@ class Balance:
     """The books of a run, balanced.
 
     Attributes:
-        fates: by message.
-        wrong: what does not balance.
+        fates: histories by message.
+        wrong: the discrepancies.
         figures: counts.
     """
 
@@ -184,17 +185,17 @@ class Balance:
         """Balance the books.
 
         Args:
-            entries: of all books, by time.
-            moved: the queues in which messages are moved, so that their places change.
-            shared: the queues with several receivers: what one gives back comes to another one late.
-            drained: whether nothing can be on its way any more, so that what is missing is lost.
+            entries: entries of all books, sorted by time.
+            moved: queues in which messages are moved, so that their positions change.
+            shared: queues with several receivers: what one returns reaches another one late.
+            drained: whether no message can be in transit any more, so that missing ones are lost.
         """
         self._entries, self._moved, self._shared = list(entries), frozenset(moved), frozenset(shared)
         self.fates: dict[str, Fate] = {}
         self.wrong: list[Wrong] = []
         self.figures: Counter[str] = Counter()
         self._killed: dict[str, list[float]] = defaultdict(list)
-        self._hands: dict[tuple[str, str, int], Reading] = {}
+        self._readings: dict[tuple[str, str, int], Reading] = {}
         for entry in self._entries:
             getattr(self, f"_on_{entry['event']}", _nothing)(entry)
         for fate in self.fates.values():
@@ -237,7 +238,7 @@ class Balance:
         last, other = -1, ""
         for message, place, sound, _ in entry["messages"]:
             reading = Reading(entry["by"], entry["asked"], entry["at"], place)
-            self._hands[entry["by"], message, place] = reading
+            self._readings[entry["by"], message, place] = reading
             if not sound:
                 self._add("damaged", message, f"as {entry['by']} read it")
             fate = self.fates.get(message)
@@ -253,11 +254,11 @@ class Balance:
 
     def _on_ending(self, entry: Entry) -> None:
         for message, place in entry["messages"]:
-            self._hands[entry["by"], message, place].ending = entry["at"]
+            self._readings[entry["by"], message, place].ending = entry["at"]
 
     def _on_ended(self, entry: Entry) -> None:
         for message, place in entry["messages"]:
-            self._hands[entry["by"], message, place].ended = entry["at"]
+            self._readings[entry["by"], message, place].ended = entry["at"]
 
     # -- judging ------------------------------------------------------------------------------------------
 
@@ -292,17 +293,17 @@ class Balance:
             self._add("lost", fate.message, "was begun, and nothing that it goes through was killed after")
 
     def _judge_copies(self, fate: Fate) -> None:
-        """Whether a message was in its queue once only.
+        """Check that a message was in its queue only once.
 
-        A reading whose end was not confirmed may be repeated. One that was confirmed may not; and a message
-        that is at another place than before is another one with the same body. MessageIDHistoryTable does not
-        keep express messages over a kill, [MS-MQQB] 3.1.1.3: one whose acknowledgement was lost comes again.
+        A reception whose end was not confirmed may be repeated; a confirmed one may not, and a message at
+        another position than before is a duplicate. MessageIDHistoryTable does not keep express messages
+        over a kill, [MS-MQQB] 3.1.1.3: one whose acknowledgement was lost is received again.
         """
         readings = fate.readings
         if len(readings) < 2:
             return
         moved = fate.queue in self._moved
-        ended = sorted((one for one in readings if one.ended is not None), key=lambda one: one.taken)
+        ended = sorted((reading for reading in readings if reading.ended is not None), key=lambda r: r.taken)
         why, pair = "", readings[:2]
         if len(ended) > 1:
             why, pair = f"its end was confirmed {len(ended)} times", ended[:2]
@@ -310,8 +311,8 @@ class Balance:
             for later in readings:
                 if not why and first.ended is not None and later.asked > first.ended:
                     why, pair = "was read again after its end was confirmed", [first, later]
-        if not why and not moved and len(places := {one.place for one in readings}) > 1:
-            other = next(one for one in readings if one.place != readings[0].place)
+        if not why and not moved and len(places := {reading.place for reading in readings}) > 1:
+            other = next(reading for reading in readings if reading.place != readings[0].place)
             why, pair = f"was at {len(places)} places of its queue", [readings[0], other]
         if not why:
             return
@@ -321,13 +322,13 @@ class Balance:
             self._add("twice", fate.message, why)
 
     def _killed_between(self, fate: Fate, first: Reading, second: Reading) -> bool:
-        """Whether a server that a message goes through was killed between two readings."""
+        """Whether a server that a message passes through was killed between two receptions."""
         return any(first.asked < at < second.taken for who in fate.way for at in self._killed[who])
 
     def _judge_order(self) -> None:
-        """Places of a queue grow, and the messages of one sender have to be there in their order.
+        """Check that the positions of messages of one sender are in order.
 
-        Express ones that were not acknowledged before a kill come again after it, from the first of them on.
+        Express messages not acknowledged before a kill are repeated after it, from the first of them on.
         """
         streams: dict[tuple[str, str], list[tuple[int, int, Reading, Fate]]] = defaultdict(list)
         for fate in self.fates.values():
@@ -336,9 +337,9 @@ class Balance:
                 places = {reading.place: reading for reading in reversed(fate.readings)}
                 for place in places if fate.kind == EXPRESS else [min(places)]:
                     streams[stream, fate.kind].append((place, number, places[place], fate))
-        for found in streams.values():
-            found.sort(key=lambda one: one[0])
-            for (_, before, first, _), (_, number, second, fate) in pairwise(found):
+        for positions in streams.values():
+            positions.sort(key=lambda position: position[0])
+            for (_, before, first, _), (_, number, second, fate) in pairwise(positions):
                 again = fate.kind == EXPRESS and self._killed_between(fate, first, second)
                 if number < before and not again:
                     self._add("order", fate.message, f"is in the queue behind number {before}")
@@ -354,17 +355,17 @@ class Balance:
             if drained and missing and len(missing) < len(group):
                 self._add("torn", missing[0].message, "is missing, and others of its transaction are there")
 
-    # -- telling ------------------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------------------
 
     def _add(self, what: str, message: str, why: str) -> None:
         self.wrong.append(Wrong(what, message, why))
 
-    def told(self, most: int = 50) -> list[Wrong]:
-        """What is wrong, with the stories of the first ones."""
-        return [Wrong(one.what, one.message, one.why, self.story(one.message)) for one in self.wrong[:most]]
+    def stories(self, most: int = 50) -> list[Wrong]:
+        """Return the first discrepancies with their stories."""
+        return [replace(wrong, story=self.story(wrong.message)) for wrong in self.wrong[:most]]
 
     def story(self, message: str) -> tuple[str, ...]:
-        """All that the books say of a message, and the first kills after each of it."""
+        """Return all entries about a message, and the first kills after each of them."""
         shown: list[Entry] = []
         after = 0
         for entry in self._entries:
@@ -380,21 +381,21 @@ class Balance:
 
 
 def _nothing(entry: Entry) -> None:
-    """Entries that only stories need."""
+    """Ignore an entry that only stories show."""
 
 
 def _is_about(entry: Entry, message: str) -> bool:
     if entry.get("message") == message:
         return True
-    found = entry.get("messages", ())
-    return any(one == message or (isinstance(one, list) and one[0] == message) for one in found)
+    items = entry.get("messages", ())
+    return any(item == message or (isinstance(item, list) and item[0] == message) for item in items)
 
 
 def _shown(entry: Entry, message: str, zero: float) -> str:
     more = {name: value for name, value in entry.items() if name not in ("at", "by", "event", "messages")}
-    for one in entry.get("messages", ()):
-        if isinstance(one, list) and one[0] == message:
-            more["this"] = one[1:]
+    for item in entry.get("messages", ()):
+        if isinstance(item, list) and item[0] == message:
+            more["this"] = item[1:]
     if "asked" in more:
         more["asked"] = round(more["asked"] - zero, 3)
     return f"{entry['at'] - zero:9.3f} {entry['by']} {entry['event']} {json.dumps(more)}"

@@ -1,7 +1,7 @@
 """Participants of a torture run, each a process: ``python tools/torture_clients.py PLAN``, a JSON object.
 
-They go on by themselves whatever is killed: a sender and its file, a receiver and the control channel.
-SIGTERM has them come to an end in good order.
+Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel.
+SIGTERM ends them in good order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import random
 import signal
-import socket
 import sys
 import threading
 import time
@@ -29,20 +28,20 @@ from msmqwire.constants import HResult  # noqa: E402
 from msmqwire.errors import NotDelivered, QueueError, Unreachable  # noqa: E402
 from msmqwire.qm.client import Queue, Sent  # noqa: E402
 from msmqwire.qm.runtime.folder import DataFolder  # noqa: E402
-from msmqwire.qm.runtime.local import Local, Served  # noqa: E402
+from msmqwire.qm.runtime.local import Local, server_of  # noqa: E402
 from tools import torture_books as books  # noqa: E402
 from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL, Book  # noqa: E402
 
 PATIENCE_S: Final = 400.0
-"""How long anything may take at the end: the machine may have much else to do."""
-_LOOK_S: Final = 0.05
+"""Seconds that any step may take at the end: the machine may be busy."""
+_POLL_S: Final = 0.05
 _WAIT_MS: Final = 300
 _BIG: Final = 200_000
 Plan = dict[str, Any]
 
 
-class Desk:
-    """What all participants have: who they are, their book, their chance, and whether they are to end."""
+class Participant:
+    """A participant: its name, plan, book, random numbers, and whether it is to stop."""
 
     def __init__(self, plan: Plan) -> None:
         self.who: str = plan["who"]
@@ -58,15 +57,15 @@ class Desk:
         self.book.write("started")
 
     def rng(self, part: str) -> random.Random:
-        """Chance of its own for a part of this life of the participant."""
+        """Return random numbers for a part of this life of the participant."""
         return random.Random(f"{self.plan['seed']}/{self.who}/{self.plan['life']}/{part}")
 
     def begin(self, queue: str, kinds: list[str], way: list[str], *, local: bool, group: bool) -> list[str]:
-        """Write down messages that are to be sent now; gives their names."""
+        """Record messages that are about to be sent; return their names."""
         stream = f"{self.who}-{queue}"
         first = self.numbers.get(stream, 0) + 1
         self.numbers[stream] = first + len(kinds) - 1
-        names = [f"{stream}/{first + at}" for at in range(len(kinds))]
+        names = [f"{stream}/{first + index}" for index in range(len(kinds))]
         together = names[0] if group else ""
         for name, kind in zip(names, kinds, strict=True):
             self.book.write(
@@ -76,88 +75,83 @@ class Desk:
 
 
 def payload(rng: random.Random) -> bytes:
-    """Some bytes, now and then many."""
+    """Return random bytes, now and then many."""
     return rng.randbytes(_BIG if rng.random() < 0.005 else rng.randrange(10, 3000))
 
 
-def served(data: str) -> Local | None:
-    """The server of a folder, if it can be reached; never the store itself, which a server is to have."""
-    address = DataFolder(data).control()
-    if address is None:
-        return None
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(address.path)
-    except OSError:
-        connection.close()
-        return None
-    return Served(connection, address.token)
+def use_server(data: str, participant: Participant, use: Callable[[Local], bool]) -> None:
+    """Call `use` with the server of a folder, reconnecting when it is killed, until `use` returns true.
 
-
-def used(data: str, desk: Desk, use: Callable[[Local], bool]) -> None:
-    """Use a server, again and again, also after it was killed, until `use` says that it is done."""
+    Never opens the store itself, which the next server is to open.
+    """
     done = False
     while not done:
-        local = served(data)
+        local = server_of(DataFolder(data))
         if local is None:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
             continue
         try:
             with local:
                 done = use(local)
         except Unreachable:
-            desk.book.write("disconnected")
+            participant.book.write("disconnected")
 
 
 # -- senders --------------------------------------------------------------------------------------------
 
 
-async def remote(desk: Desk) -> None:
-    """Send by `msmqwire.connect`, to several queues, with a file for each."""
+async def remote(participant: Participant) -> None:
+    """Send by `msmqwire.connect` to several queues, with a file for each."""
     async with asyncio.TaskGroup() as group:
-        for queue in desk.plan["queues"]:
-            group.create_task(_stream(desk, queue))
+        for queue in participant.plan["queues"]:
+            group.create_task(_stream(participant, queue))
 
 
-async def _stream(desk: Desk, queue: str) -> None:
-    plan, rng = desk.plan, desk.rng(queue)
-    state = Path(plan["states"]) / f"{desk.who}-{queue}.msmq"
+async def _stream(participant: Participant, queue: str) -> None:
+    plan, rng = participant.plan, participant.rng(queue)
+    state = Path(plan["states"]) / f"{participant.who}-{queue}.msmq"
     name = rf"DIRECT=TCP:{plan['address']}\private$\{queue}"
     watched: set[asyncio.Task[None]] = set()
     async with msmqwire.connect(name, state=state, port=plan["port"], drain=PATIENCE_S) as to:
-        while not desk.stop.is_set():
+        while not participant.stop.is_set():
             names, sent = await (_transaction if queue in plan["transactional"] else _burst)(
-                desk, queue, to, rng
+                participant, queue, to, rng
             )
-            for message, one in zip(names, sent, strict=True):
-                task = asyncio.create_task(_watch(desk, message, one))
+            for message, outcome in zip(names, sent, strict=True):
+                task = asyncio.create_task(_watch(participant, message, outcome))
                 watched.add(task)
                 task.add_done_callback(watched.discard)
             await asyncio.sleep(rng.uniform(*plan["pause"]))
     await asyncio.gather(*watched)
-    desk.book.write("left", queue=queue)
+    participant.book.write("left", queue=queue)
 
 
-async def _burst(desk: Desk, queue: str, to: Queue, rng: random.Random) -> tuple[list[str], list[Sent]]:
+async def _burst(
+    participant: Participant, queue: str, to: Queue, rng: random.Random
+) -> tuple[list[str], list[Sent]]:
     kinds = rng.choices([EXPRESS, RECOVERABLE], k=rng.randint(1, 6))
-    names = desk.begin(queue, kinds, desk.plan["way"], local=False, group=False)
+    names = participant.begin(queue, kinds, participant.plan["way"], local=False, group=False)
 
     async def send(message: str, kind: str) -> Sent:
         body = books.body_of(message, payload(rng))
         sent = await to.send(body, label=message, recoverable=kind == RECOVERABLE)
-        desk.book.write("stored", messages=[message])
+        participant.book.write("stored", messages=[message])
         return sent
 
     return names, await asyncio.gather(*map(send, names, kinds))
 
 
 class _Regret(Exception):
-    """Why a transaction is aborted."""
+    """Aborts a transaction."""
 
 
-async def _transaction(desk: Desk, queue: str, to: Queue, rng: random.Random) -> tuple[list[str], list[Sent]]:
+async def _transaction(
+    participant: Participant, queue: str, to: Queue, rng: random.Random
+) -> tuple[list[str], list[Sent]]:
     count = rng.randint(1, 5)
-    names = desk.begin(queue, [TRANSACTIONAL] * count, desk.plan["way"], local=False, group=True)
+    names = participant.begin(
+        queue, [TRANSACTIONAL] * count, participant.plan["way"], local=False, group=True
+    )
     try:
         async with to.transaction() as transaction:
             sent = [
@@ -166,140 +160,142 @@ async def _transaction(desk: Desk, queue: str, to: Queue, rng: random.Random) ->
             if rng.random() < 0.05:
                 raise _Regret
     except _Regret:
-        desk.book.write("aborted", messages=names)
+        participant.book.write("aborted", messages=names)
         return [], []
-    desk.book.write("stored", messages=names)
+    participant.book.write("stored", messages=names)
     return names, sent
 
 
-async def _watch(desk: Desk, message: str, sent: Sent) -> None:
+async def _watch(participant: Participant, message: str, sent: Sent) -> None:
     try:
         await sent.transferred()
     except NotDelivered as exc:
-        desk.book.write("refused", messages=[message], why=str(exc))
+        participant.book.write("refused", messages=[message], why=str(exc))
     except Unreachable:
-        desk.book.write("not transferred", message=message)
+        participant.book.write("not transferred", message=message)
     else:
-        desk.book.write("transferred", message=message)
+        participant.book.write("transferred", message=message)
 
 
-def send_here(desk: Desk, local: Local, queue: str, rng: random.Random, *, lasting: bool = True) -> None:
-    """Send some messages through the control channel; answered is stored."""
-    computer, way = desk.plan["queues"][queue]
-    transactional = queue in desk.plan["transactional"]
+def send_here(
+    participant: Participant, local: Local, queue: str, rng: random.Random, *, lasting: bool = True
+) -> None:
+    """Send some messages through the control channel; its answer says that they are stored."""
+    computer, way = participant.plan["queues"][queue]
+    transactional = queue in participant.plan["transactional"]
     loose = [EXPRESS, RECOVERABLE] if lasting else [RECOVERABLE]
     kinds = rng.choices([TRANSACTIONAL] if transactional else loose, k=rng.randint(1, 5))
-    names = desk.begin(queue, kinds, way, local=True, group=transactional)
-    given = [
+    names = participant.begin(queue, kinds, way, local=True, group=transactional)
+    messages = [
         {"body": b64encode(books.body_of(name, payload(rng))).decode(), "label": name, "delivery": kind}
         for name, kind in zip(names, kinds, strict=True)
     ]
     try:
-        answer = local.call("send", to=rf"DIRECT=OS:{computer}\private$\{queue}", messages=given)
+        answer = local.call("send", to=rf"DIRECT=OS:{computer}\private$\{queue}", messages=messages)
     except Unreachable:
-        desk.book.write("unanswered", messages=names)
+        participant.book.write("unanswered", messages=names)
         raise
-    desk.book.write("stored", messages=names[: len(answer["sent"])])
+    participant.book.write("stored", messages=names[: len(answer["sent"])])
     if "refused" in answer:
-        desk.book.write("refused", messages=names[len(answer["sent"]) :], why=str(answer["refused"]))
+        participant.book.write("refused", messages=names[len(answer["sent"]) :], why=str(answer["refused"]))
 
 
-def sender_here(desk: Desk, queue: str) -> None:
-    """Send through the control channel until told to stop."""
-    rng = desk.rng(queue)
+def sender_here(participant: Participant, queue: str) -> None:
+    """Send through the control channel until asked to stop."""
+    rng = participant.rng(queue)
 
     def use(local: Local) -> bool:
-        while not desk.stop.is_set():
-            send_here(desk, local, queue, rng)
-            time.sleep(rng.uniform(*desk.plan["pause"]))
+        while not participant.stop.is_set():
+            send_here(participant, local, queue, rng)
+            time.sleep(rng.uniform(*participant.plan["pause"]))
         return True
 
-    used(desk.plan["data"], desk, use)
+    use_server(participant.plan["data"], participant, use)
 
 
 # -- receivers ------------------------------------------------------------------------------------------
 
 
 class Receiver:
-    """Takes messages of one queue, and writes down what it took, what it ends, and what is confirmed."""
+    """Receives messages of a queue, and records what it has received, ends and knows to be ended."""
 
-    def __init__(self, desk: Desk, queue: str) -> None:
-        self._desk, self._queue = desk, queue
-        self._rng = desk.rng(queue)
+    def __init__(self, participant: Participant, queue: str) -> None:
+        self._participant, self._queue = participant, queue
+        self._rng = participant.rng(queue)
         self._name = rf"private$\{queue}"
         self._done: list[list[Any]] = []
         self._receipts: list[int] = []
 
     def run(self) -> None:
-        """Receive until told to stop and nothing is left."""
-        used(self._desk.plan["data"][self._queue], self._desk, self._use)
+        """Receive until asked to stop and the queue is empty."""
+        use_server(self._participant.plan["data"][self._queue], self._participant, self._use)
 
     def _use(self, local: Local) -> bool:
         self._done, self._receipts = [], []
-        book, rng = self._desk.book, self._rng
+        book, rng = self._participant.book, self._rng
         while True:
-            stopping = self._desk.stop.is_set()
+            stopping = self._participant.stop.is_set()
             asked = time.monotonic()
-            found = local.call(
+            messages = local.call(
                 "receive", queue=self._name, count=rng.randint(1, 25), wait_ms=_WAIT_MS, done=self._receipts
             )["messages"]
             self._confirmed()
-            if not found:
+            if not messages:
                 if stopping:
                     return True
                 continue
-            self._write_taken(found, asked)
+            self._write_taken(messages, asked)
             time.sleep(rng.choice((0, 0, 0, rng.uniform(0, 0.1))))
-            does = rng.random()
-            if does < 0.02:
-                return False  # leave, without a word about what was taken
-            if does < 0.07:
-                book.write("back", messages=[_rows(found)[at][0] for at in range(len(found))])
-                local.call("end", back=[one["receipt"] for one in found])
+            choice = rng.random()
+            if choice < 0.02:
+                return False  # leave without ending what was received
+            if choice < 0.07:
+                book.write("back", messages=[row[0] for row in _rows(messages)])
+                local.call("end", back=[message["receipt"] for message in messages])
                 continue
-            self._done = [[message, place] for message, place, _, _ in _rows(found)]
-            self._receipts = [one["receipt"] for one in found]
+            self._done = [[message, place] for message, place, _, _ in _rows(messages)]
+            self._receipts = [message["receipt"] for message in messages]
             book.write("ending", messages=self._done)
-            if does < 0.6:  # else with the next request
+            if choice < 0.6:  # else with the next request
                 local.call("end", done=self._receipts)
                 self._confirmed()
 
     def _confirmed(self) -> None:
         if self._done:
-            self._desk.book.write("ended", messages=self._done)
+            self._participant.book.write("ended", messages=self._done)
         self._done, self._receipts = [], []
 
-    def _write_taken(self, found: list[dict[str, Any]], asked: float) -> None:
-        self._desk.book.write("taken", queue=self._queue, asked=asked, messages=_rows(found))
+    def _write_taken(self, messages: list[dict[str, Any]], asked: float) -> None:
+        self._participant.book.write("taken", queue=self._queue, asked=asked, messages=_rows(messages))
 
 
-def _rows(found: list[dict[str, Any]]) -> list[list[Any]]:
+def _rows(messages: list[dict[str, Any]]) -> list[list[Any]]:
     rows = []
-    for one in found:
-        message, sound = books.message_of(b64decode(one["body"]), one["label"])
-        rows.append([message, one["lookup_identifier"], sound, one["identifier"]])
+    for message in messages:
+        name, sound = books.message_of(b64decode(message["body"]), message["label"])
+        rows.append([name, message["lookup_identifier"], sound, message["identifier"]])
     return rows
 
 
-def mover(desk: Desk, queue: str) -> None:
-    """Move messages to a subqueue and back, and leave none there at the end."""
-    rng = desk.rng(queue)
+def mover(participant: Participant, queue: str) -> None:
+    """Move messages to a subqueue and back, leaving none there at the end."""
+    rng = participant.rng(queue)
     name, aside = rf"private$\{queue}", rf"private$\{queue};aside"
 
     def move(local: Local, source: str, target: str) -> list[str]:
         count = rng.randint(1, 20)
-        desk.book.write("moving", source=source, target=target, count=count)
+        participant.book.write("moving", source=source, target=target, count=count)
         try:
             moved: list[str] = local.call("move", queue=source, to=target, count=count)["moved"]
         except QueueError as exc:
             if exc.hresult != HResult.MQ_ERROR_QUEUE_NOT_FOUND:
                 raise
-            moved = []  # there is no subqueue as long as nothing is in it
-        desk.book.write("moved", identifiers=moved)
+            moved = []  # an empty subqueue does not exist
+        participant.book.write("moved", identifiers=moved)
         return moved
 
     def use(local: Local) -> bool:
-        while not desk.stop.is_set():
+        while not participant.stop.is_set():
             move(local, name, aside)
             time.sleep(rng.uniform(0, 0.1))
             move(local, aside, name)
@@ -308,23 +304,23 @@ def mover(desk: Desk, queue: str) -> None:
             pass
         return True
 
-    used(desk.plan["data"], desk, use)
+    use_server(participant.plan["data"], participant, use)
 
 
 # -- as a process ---------------------------------------------------------------------------------------
 
 
-def _threads(desk: Desk, run: Callable[[Desk, str], None]) -> None:
-    """One thread for each queue; what goes wrong in one ends the process."""
+def _threads(participant: Participant, run: Callable[[Participant, str], None]) -> None:
+    """Run a thread for each queue; an exception in one ends the process."""
 
     def guarded(queue: str) -> None:
         try:
-            run(desk, queue)
+            run(participant, queue)
         except BaseException:
             traceback.print_exc()
             os._exit(3)
 
-    threads = [threading.Thread(target=guarded, args=(queue,)) for queue in desk.plan["queues"]]
+    threads = [threading.Thread(target=guarded, args=(queue,)) for queue in participant.plan["queues"]]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -332,27 +328,27 @@ def _threads(desk: Desk, run: Callable[[Desk, str], None]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Nobody tells this process to end if its parent has been killed."""
+    """End this process once its parent has been killed."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(4)
 
 
 def main(plan: Plan) -> None:
-    """Do what a plan says until SIGTERM."""
+    """Run a plan until SIGTERM."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    desk = Desk(plan)
-    signal.signal(signal.SIGTERM, lambda *_: desk.stop.set())
+    participant = Participant(plan)
+    signal.signal(signal.SIGTERM, lambda *_: participant.stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     match plan["role"]:
         case "remote":
-            asyncio.run(remote(desk))
+            asyncio.run(remote(participant))
         case "local":
-            _threads(desk, sender_here)
+            _threads(participant, sender_here)
         case "receiver":
-            _threads(desk, lambda desk, queue: Receiver(desk, queue).run())
+            _threads(participant, lambda participant, queue: Receiver(participant, queue).run())
         case "mover":
-            _threads(desk, mover)
+            _threads(participant, mover)
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ async def serve(options: ServerOptions) -> None:
     except OSError:
         await server.stop()
         raise
-    assert server.carrier is not None, "it has started"
-    broken, told = server.carrier.broken, asyncio.ensure_future(stop.wait())
+    assert server.driver is not None, "it has started"
+    broken, told = server.driver.broken, asyncio.ensure_future(stop.wait())
     await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     await server.stop()
@@ -185,7 +185,7 @@ def command(
             half_open_s=half_open,
         ),
         limits=Limits(max_connections, max_connections_per_peer),
-        ways=address_overrides(host or [], remote_port, remote_ping_port),
+        overrides=address_overrides(host or [], remote_port, remote_ping_port),
     )
     logs.begin(log)
     run_reporting_errors(lambda: _run(options))

@@ -1,14 +1,41 @@
-"""What the tests of servers share."""
+"""What the tests of servers share: fixtures, and the event loop that they run on.
+
+Tests with the marker ``uvloop`` run twice, on asyncio's own event loop and on that of uvloop.
+``MSMQWIRE_LOOP=uvloop`` runs every test on uvloop's alone, and the processes that the tests start as well.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.running import LEDGER, ORDERS, InThread, Process, options, process, served
+from tests.support.running import LEDGER, LOOP, ORDERS, InThread, Process, options, process, served
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("uvloop") is not None and LOOP not in os.environ:
+        metafunc.parametrize("event_loop_policy", ["asyncio", "uvloop"], indirect=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def event_loop_policy(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Choose the kind of new event loops, in this process and in those that it starts."""
+    kind = getattr(request, "param", None) or os.environ.get(LOOP, "asyncio")
+    if kind == "asyncio":
+        yield
+        return
+    uvloop = pytest.importorskip("uvloop")
+    before = asyncio.get_event_loop_policy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOOP, kind)
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+        yield
+    asyncio.set_event_loop_policy(before)
 
 
 @pytest.fixture(scope="session", autouse=True)

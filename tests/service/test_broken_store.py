@@ -1,4 +1,4 @@
-"""A store that breaks while a server uses it: the server ends and says so, and nobody waits for ever."""
+"""A store that breaks while a server uses it: the server ends with an error, and no client waits for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``msmqwire.connect``: what is sent comes, as it was meant."""
+"""``msmqwire.connect``: messages arrive as they were sent."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import msmqwire
 from msmqwire.errors import InvalidValue
 from tests.support.running import InThread, bodies, options, served
 from tests.support.sending import LEDGER, ORDERS, arrived, messages, run, way
+
+pytestmark = pytest.mark.uvloop
 
 OTHER = UUID("01234567-89ab-cdef-0123-456789abcdef")
 

@@ -1,4 +1,4 @@
-"""What becomes of a message, told to the client that sent it."""
+"""Acknowledgements and the outcome of messages, as the client that sent them sees them."""
 
 from __future__ import annotations
 
@@ -208,9 +208,12 @@ def test_they_go_to_the_queue_that_is_named(server: InThread) -> None:
 def test_they_come_to_where_the_client_listens(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.33", 0)) as held:
         port = held.getsockname()[1]
-    ways = AddressOverrides(hosts={"127.0.0.33": ("127.0.0.33", port)})
+    overrides = AddressOverrides(hosts={"127.0.0.33": ("127.0.0.33", port)})
     place = ("127.0.0.33", port)
-    with served(options(tmp_path / "alpha", ORDERS, ways=ways)) as server, way(server, listen=place) as there:
+    with (
+        served(options(tmp_path / "alpha", ORDERS, overrides=overrides)) as server,
+        way(server, listen=place) as there,
+    ):
         sent = there.send(b"x", acknowledge="full_receive", recoverable=True)
         sent.transferred()
         taken(server)

@@ -1,4 +1,4 @@
-"""The client is left while messages were refused or given up: that is told, unless the program knows it."""
+"""Leaving a client whose messages were refused or given up raises, unless the program knows it."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_many_failures_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None
     found = failures.error()
     assert found is not None
     assert found.why == "it was given up, and 6 more were not delivered"
-    failures.hear(ids[0])
+    failures.mark_reported(ids[0])
     found = failures.error()
     assert found is not None
     assert found.identifier.endswith("\\2")
@@ -150,7 +150,7 @@ def test_many_failures_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_failures_that_are_known_are_not_told_also_when_they_come_later() -> None:
     failures, one = Failures(), ObjectId(UUID(int=1), 1)
-    failures.hear(one)
+    failures.mark_reported(one)
     failures.add(one, None)
     assert failures.error() is None
 

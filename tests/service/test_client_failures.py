@@ -1,4 +1,4 @@
-"""The client when things fail: unreachable peers, restarts, what is kept in a file, being killed."""
+"""The client when things fail: unreachable peers, restarts, state files, kills."""
 
 from __future__ import annotations
 
@@ -265,6 +265,7 @@ def test_a_server_restarts_while_the_client_sends(tmp_path: Path, queue: str, ki
 # -- names ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.uvloop
 def test_leaving_does_not_wait_for_a_name_that_is_being_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     release, resolving = threading.Event(), []
 

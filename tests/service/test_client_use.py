@@ -1,4 +1,4 @@
-"""The client in programs: used wrongly, by several threads and tasks, cancelled."""
+"""The client in programs: wrong use, several threads and tasks, cancellation."""
 
 from __future__ import annotations
 

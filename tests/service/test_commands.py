@@ -1,4 +1,4 @@
-"""Commands on the queues of a folder: the same results with a server and on the store alone."""
+"""Commands on the queues of a folder: the same results through a server and on the store alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on the queues of a folder: what is wrong is said, and nothing is done."""
+"""Commands on the queues of a folder: errors are reported, and nothing is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn of the event loop brings about goes out with its one commit, and never before."""
+"""The effects of a turn of the event loop are carried out with its one commit, and never before."""
 
 from __future__ import annotations
 
@@ -58,49 +58,49 @@ def story(act: Callable[[EngineDriver], None]) -> list[object]:
 
     async def run() -> None:
         store = Recording(told)
-        carrier = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
-        carrier.network = Sending(told)
-        carrier.start()
+        driver = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
+        driver.network = Sending(told)
+        driver.start()
         told.clear()
-        act(carrier)
-        await carrier.durable()
-        carrier.abandon()
+        act(driver)
+        await driver.durable()
+        driver.abandon()
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
     return told
 
 
 def test_what_is_due_at_once_is_sent_with_the_commit_of_its_turn() -> None:
-    def message(carrier: EngineDriver, key: bytes) -> None:
-        context = carrier.core.context
+    def message(driver: EngineDriver, key: bytes) -> None:
+        context = driver.core.context
         context.changes.put(Table.HISTORY, key, bytes(8))
         acknowledge = Send(7, b"acknowledged")
         context.timers.start(Timer.SESSION_ACK_SEND, 1, 0, lambda: context.effects.append(acknowledge))
 
-    def two(carrier: EngineDriver) -> None:
-        carrier.call(message, carrier, b"first")
+    def two(driver: EngineDriver) -> None:
+        driver.call(message, driver, b"first")
         # the second comes while the timer of the first may have expired: that one is acknowledged as well
-        carrier.core.context.changes.put(Table.HISTORY, b"second", bytes(8))
+        driver.core.context.changes.put(Table.HISTORY, b"second", bytes(8))
 
     assert story(two) == [["b'first'", "b'second'"], b"acknowledged", "flush"]
 
 
 def test_what_is_due_later_is_not_sent_with_it() -> None:
-    def message(carrier: EngineDriver) -> None:
-        context = carrier.core.context
+    def message(driver: EngineDriver) -> None:
+        context = driver.core.context
         context.changes.put(Table.HISTORY, b"first", bytes(8))
         late = Send(7, b"late")
         context.timers.start(Timer.SESSION_ACK_SEND, 1, 3_600_000, lambda: context.effects.append(late))
 
-    assert story(lambda carrier: carrier.call(message, carrier)) == [["b'first'"], "flush"]
+    assert story(lambda driver: driver.call(message, driver)) == [["b'first'"], "flush"]
 
 
-def sent_by_many(carrier: EngineDriver) -> None:
+def sent_by_many(driver: EngineDriver) -> None:
     """What many tasks do in one turn."""
     for number in range(MANY + 8):
         key = f"{number:02}".encode()
-        carrier.call(carrier.core.context.changes.put, Table.HISTORY, key, bytes(8))
-        carrier.hurry()
+        driver.call(driver.core.context.changes.put, Table.HISTORY, key, bytes(8))
+        driver.hurry()
 
 
 def keys(first: int, end: int) -> list[str]:
@@ -114,8 +114,8 @@ def test_of_many_calls_the_first_do_not_wait_for_the_last() -> None:
 
 
 def test_a_disk_that_refuses_is_not_hurried() -> None:
-    def refused(carrier: EngineDriver) -> None:
-        carrier.refused = True
-        sent_by_many(carrier)
+    def refused(driver: EngineDriver) -> None:
+        driver.refused = True
+        sent_by_many(driver)
 
     assert story(refused)[0] == keys(0, MANY + 8)

@@ -1,4 +1,4 @@
-"""The control channel: lines of JSON, whoever writes them and whatever they say."""
+"""The control channel: lines of JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from msmqwire.qm.runtime import operations
 from msmqwire.qm.runtime.operations import LocalSession
 from tests.support.control_lines import Lines
 from tests.support.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
+
+pytestmark = pytest.mark.uvloop
 
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 
@@ -136,9 +138,9 @@ def test_an_answer_ends_when_it_is_large(lines: Lines, server: InThread) -> None
 
 def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InThread) -> None:
     async def race() -> None:
-        carrier = server.server.carrier
-        assert carrier is not None
-        on_read, reader = carrier.on_read, LocalSession(carrier)
+        driver = server.server.driver
+        assert driver is not None
+        on_read, reader = driver.on_read, LocalSession(driver)
 
         def goes_when_it_comes(request: int, told: Callable[[ReadCompleted], None]) -> None:
             def completed(done: ReadCompleted) -> None:
@@ -148,10 +150,10 @@ def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InTh
 
             on_read(request, completed)
 
-        carrier.on_read = goes_when_it_comes  # type: ignore[method-assign]
+        driver.on_read = goes_when_it_comes  # type: ignore[method-assign]
         waiting = asyncio.create_task(reader.run({"op": "receive", "queue": ORDERS, "wait_ms": 3_600_000}))
         await asyncio.sleep(0)
-        await LocalSession(carrier).run({"op": "send", "to": TO_ORDERS, "messages": [message(b"1")]})
+        await LocalSession(driver).run({"op": "send", "to": TO_ORDERS, "messages": [message(b"1")]})
         with pytest.raises(asyncio.CancelledError):
             await waiting
 

@@ -1,4 +1,4 @@
-"""How the control channel ends: nothing that was done stays unanswered, and strangers take little."""
+"""How the control channel ends: every change is answered, and unauthenticated clients are limited."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from tests.support.running import (
     served,
     until,
 )
+
+pytestmark = pytest.mark.uvloop
 
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 WAITS = {"id": "waits", "op": "receive", "queue": ORDERS, "wait_ms": 600_000}
@@ -106,7 +108,7 @@ def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
 
 def unread(server: InThread) -> int:
     """Bytes of answers that nobody has read."""
-    users = server.server._control._users  # type: ignore[union-attr]
+    users = server.server._control._clients  # type: ignore[union-attr]
     transports = [user._transport for user in users if user._transport is not None]
     return sum(transport.get_write_buffer_size() for transport in transports)
 
@@ -128,7 +130,7 @@ def test_the_first_line_of_a_stranger_is_the_last(by_tcp: InThread, first: bytes
 
 
 def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_ENTER_S", 0.1)
+    monkeypatch.setattr(control, "_AUTHENTICATE_S", 0.1)
     with Lines(by_tcp.data) as lines:
         assert lines.is_ended()
     with Lines(by_tcp.data) as lines:
@@ -139,7 +141,7 @@ def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.Monkey
 
 
 def test_there_are_few_strangers(by_tcp: InThread) -> None:
-    many = [Lines(by_tcp.data) for _ in range(control._STRANGERS_MAX + 1)]
+    many = [Lines(by_tcp.data) for _ in range(control._UNAUTHENTICATED_MAX + 1)]
     try:
         assert many[-1].is_ended()
         assert many[0].ask({"op": "status", "token": many[0].token})["answer"]["name"] == "alpha"

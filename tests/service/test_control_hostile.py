@@ -1,4 +1,4 @@
-"""The control channel: what is not a request, or one with wrong values, is answered and harms nobody."""
+"""The control channel: invalid requests and values are answered with errors and harm no other client."""
 
 from __future__ import annotations
 

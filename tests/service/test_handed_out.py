@@ -1,4 +1,4 @@
-"""What a receiver is handed is on disk: it can't vanish in a crash, or come again as another message."""
+"""A message is durable before a receiver sees it: it can't vanish or change in a crash."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
     store = MemoryStore()
 
     async def run() -> tuple[list[Any], int]:
-        carrier = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
-        carrier.start()
-        sender, receiver = LocalSession(carrier), LocalSession(carrier)
+        driver = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
+        driver.start()
+        sender, receiver = LocalSession(driver), LocalSession(driver)
         await sender.run({"op": "create", "queue": QUEUE, "transactional": delivery == "transactional"})
         given = [message(body, delivery=delivery) for body in (b"one", b"two")]
         request = {"op": "send", "to": rf"DIRECT=OS:alpha\{QUEUE}", "messages": given}
@@ -40,7 +40,7 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
             begun.reverse()  # the receiver is there first, and is woken
         results = await asyncio.gather(*begun)
         found = results[0 if wait_ms else 1]
-        await carrier.stop()
+        await driver.stop()
         assert isinstance(found, tuple)
         return found
 

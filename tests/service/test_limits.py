@@ -1,4 +1,4 @@
-"""What others may take of a server: connections, sessions, packets, unacknowledged bytes, time."""
+"""Limits on peers of a server: connections, sessions, packets, unacknowledged bytes, time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_there_are_no_more_connections_than_allowed(data: Path) -> None:
 
 
 def test_one_peer_has_no_more_connections_than_allowed(data: Path) -> None:
-    with served(options(data, limits=Limits(connections_of_one=2))) as server:
+    with served(options(data, limits=Limits(connections_per_peer=2))) as server:
         peers = [dialled(server), dialled(server)]
         until(lambda: connections(server) == 2, "two are accepted")
         with dialled(server) as third:
@@ -154,9 +154,9 @@ def test_no_more_is_sent_than_may_be_unacknowledged(data: Path, tmp_path: Path) 
     )
     beta = tmp_path / "beta"
     with served(options(beta, ORDERS, address=BETA, name="beta", settings=slow)) as there:
-        way = AddressOverrides(hosts={"beta": (BETA, there.port)})
+        overrides = AddressOverrides(hosts={"beta": (BETA, there.port)})
         few = with_limits(slow, unacknowledged_bytes=10_000)
-        with served(options(data, settings=few, ways=way)) as here, attach(data) as local:
+        with served(options(data, settings=few, overrides=overrides)) as here, attach(data) as local:
             to = rf"DIRECT=OS:beta\{ORDERS}"
             local.call("send", to=to, messages=recoverable(*[b"x" * 4000] * 20))
             until(lambda: peeked(beta, ORDERS), "some have come")

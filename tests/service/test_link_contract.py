@@ -1,4 +1,4 @@
-"""What queue managers are promised of a network, shown of the simulated one and of real sockets."""
+"""The contract between queue managers and a network, tested on the simulated network and on real sockets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDatagram
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from tests.support.links import UNKNOWN, Links, simulated, sockets
+
+pytestmark = pytest.mark.uvloop
 
 LARGE = bytes(range(251)) * 40_000
 MANY = 60

@@ -1,4 +1,4 @@
-"""`attach`: the queues of a folder for programs, by its server or in its store."""
+"""`attach`: the queues of a folder for programs, through its server or in its store."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_stale_control_file_is_as_none(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     for address in (ControlAddress(path=str(data / "no.sock")), ControlAddress(port=port, token="x")):
-        DataFolder(data).tell_control(address)
+        DataFolder(data).write_control(address)
         with attach(data) as found:
             assert not found.served
 
@@ -179,7 +179,7 @@ def test_a_stale_control_file_is_as_none(data: Path) -> None:
 def test_a_server_that_ends_in_the_middle_of_an_answer_is_unreachable(data: Path) -> None:
     attach(data, create=True).close()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        DataFolder(data).tell_control(ControlAddress(port=listener.getsockname()[1], token="x"))
+        DataFolder(data).write_control(ControlAddress(port=listener.getsockname()[1], token="x"))
         found = attach(data)
         peer, _ = listener.accept()
         peer.sendall(b'{"id": 1, "ans')
@@ -213,8 +213,8 @@ def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, t
     there = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
     to = rf"DIRECT=OS:beta\{ORDERS}"
     with served(there) as far:
-        ways = AddressOverrides(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
-        with served(options(data, ways=ways)), attach(data) as local:
+        overrides = AddressOverrides(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
+        with served(options(data, overrides=overrides)), attach(data) as local:
             local.call("send", to=to, messages=recoverable(b"first"))
             until(lambda: peeked(beta, ORDERS) == [b"first"], "the way is open")
             assert local.call("set", queue=to, paused=True)["state"] == "OnHold"
@@ -229,7 +229,7 @@ def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, t
 
 def test_a_computer_that_is_down_is_told(data: Path) -> None:
     with (
-        served(options(data, ways=AddressOverrides(hosts={"away": ("127.0.0.33", 1)}))),
+        served(options(data, overrides=AddressOverrides(hosts={"away": ("127.0.0.33", 1)}))),
         attach(data) as local,
     ):
         local.call("send", to=AWAY, messages=recoverable(b"1"))

@@ -1,4 +1,4 @@
-"""`attach` and the commands on a folder when the disk refuses, or a request is interrupted or fails."""
+"""`attach` and the commands when the disk refuses, or a request is interrupted or fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures for Prometheus."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from tests.support.running import (
     served,
     until,
 )
+
+pytestmark = pytest.mark.uvloop
 
 pytest.importorskip("aiohttp")
 pytest.importorskip("prometheus_client")

@@ -1,4 +1,4 @@
-"""Names of queues as people write them at their computer."""
+"""Names of queues as users type them at their computer."""
 
 from __future__ import annotations
 

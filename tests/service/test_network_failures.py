@@ -1,4 +1,4 @@
-"""What goes wrong at the sockets is told to the engine, and to nobody else."""
+"""Failures of sockets are reported to the engine only."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class Reset(asyncio.Transport):
 def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
     async def run() -> None:
         store = MemoryStore()
-        carrier = EngineDriver(open_core(store, "alpha"), store)
-        carrier.start()
-        network = TcpNetwork(carrier)
+        driver = EngineDriver(open_core(store, "alpha"), store)
+        driver.start()
+        network = TcpNetwork(driver)
         for number in (None, 7):
             transport, connection = Reset(), Connection(network, number)
             connection.connection_made(transport)
             assert transport.aborted
             connection.connection_lost(None)
         assert (network.traffic.accepted, network.traffic.connected, network.connections) == (0, 0, {})
-        await carrier.stop()
+        await driver.stop()
 
     asyncio.run(run())
 
 
 def test_a_port_that_can_not_be_is_a_connection_that_fails(data: Path) -> None:
-    with served(options(data, ways=AddressOverrides(port=70_000))) as server:
+    with served(options(data, overrides=AddressOverrides(port=70_000))) as server:
         with attach(server.data) as local:
             local.call("send", to=FAR, messages=[message(b"", delivery="recoverable")])
 
@@ -68,15 +68,15 @@ def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: py
             commit(changes)
 
         monkeypatch.setattr(store, "commit", refusing)
-        carrier = EngineDriver(open_core(store, "alpha"), store)
-        carrier.start()
-        durable = asyncio.ensure_future(carrier.durable())
+        driver = EngineDriver(open_core(store, "alpha"), store)
+        driver.start()
+        durable = asyncio.ensure_future(driver.durable())
         await asyncio.sleep(0.01)
-        assert (carrier.refused, carrier.commits, durable.done()) == (True, 0, False)
+        assert (driver.refused, driver.commits, durable.done()) == (True, 0, False)
         refuses.clear()
         await durable
-        assert (carrier.refused, carrier.commits) == (False, 1)
-        await carrier.stop()
+        assert (driver.refused, driver.commits) == (False, 1)
+        await driver.stop()
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""Sessions that a server asks a hand-written peer for, and the messages it sends over them."""
+"""Sessions that a server opens to a hand-written peer, and the messages it sends over them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from tests.support.raw_peer import (
     parameters,
 )
 from tests.support.running import InThread, attach
+
+pytestmark = pytest.mark.uvloop
 
 INBOX = r"OS:peer\private$\inbox"
 

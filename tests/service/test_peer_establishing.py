@@ -1,4 +1,4 @@
-"""Sessions that a hand-written peer asks a server for: [MS-MQQB] 3.1.5.3, 3.1.5.4 and 3.1.5.10 over TCP."""
+"""Sessions that a hand-written peer opens to a server: [MS-MQQB] 3.1.5.3, 3.1.5.4 and 3.1.5.10 over TCP."""
 
 from __future__ import annotations
 

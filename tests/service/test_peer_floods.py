@@ -1,4 +1,4 @@
-"""Too much of everything from a hand-written peer: a server stays alive, bounded, and serves others."""
+"""Floods from a hand-written peer: the server stays alive, bounded, and serves others."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def connections(server: InThread, count: int, address: str = PEER) -> Iterator[l
 
 
 def test_one_address_has_so_many_connections_and_no_more(tmp_path: Path) -> None:
-    with alpha(tmp_path / "alpha", limits=Limits(connections_of_one=5)) as server:
+    with alpha(tmp_path / "alpha", limits=Limits(connections_per_peer=5)) as server:
         with connections(server, 12) as peers:
             assert sum(map(is_taken, peers)) == 5
             assert server.do(lambda _: network(server).traffic.refused) == 7
@@ -97,7 +97,7 @@ def test_all_together_have_so_many_connections_and_no_more(tmp_path: Path) -> No
 
 
 def test_half_open_connections_do_not_last(tmp_path: Path) -> None:
-    limits = Limits(connections_of_one=20)
+    limits = Limits(connections_per_peer=20)
     with alpha(tmp_path / "alpha", limits=limits, session_initialization_ms=500) as server:
         with connections(server, 20) as peers:
             assert [peer.ended() for peer in peers] == [[]] * 20

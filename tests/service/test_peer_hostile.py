@@ -1,4 +1,4 @@
-"""Bytes that can't be, from a hand-written peer: the session ends, and nobody else notices."""
+"""Invalid bytes from a hand-written peer: the session ends, and no other is affected."""
 
 from __future__ import annotations
 

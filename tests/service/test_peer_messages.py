@@ -1,4 +1,4 @@
-"""Messages from a hand-written peer to a server, and what the server acknowledges: [MS-MQQB] 3.1.5.8."""
+"""Messages from a hand-written peer, and how the server acknowledges them: [MS-MQQB] 3.1.5.8."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from tests.support.raw_peer import (
     direct,
 )
 from tests.support.running import InThread, attach
+
+pytestmark = pytest.mark.uvloop
 
 LATE = 60_000
 ORDER_QUEUE = f"TCP:{PEER}\\PRIVATE$\\order_queue$"

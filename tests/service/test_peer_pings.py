@@ -125,7 +125,7 @@ def test_a_server_that_does_not_answer_pings(tmp_path: Path) -> None:
 def pinging(data: Path, listener: Listener, port: int) -> Iterator[InThread]:
     """A server that pings before it connects."""
     made = server_options(data, listener, ping=True, ping_response_ms=30_000)
-    with served(replace(made, ways=replace(made.ways, ping_port=port))) as found:
+    with served(replace(made, overrides=replace(made.overrides, ping_port=port))) as found:
         yield found
 
 

@@ -1,4 +1,4 @@
-"""``msmqwire send`` straight to another computer: what became of the messages, and the status for it."""
+"""``msmqwire send`` straight to another computer: the outcome of the messages, and the exit status."""
 
 from __future__ import annotations
 

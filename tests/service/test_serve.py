@@ -1,4 +1,4 @@
-"""``msmqwire serve``: how it starts, and what it refuses."""
+"""``msmqwire serve``: its start, and what it refuses."""
 
 from __future__ import annotations
 

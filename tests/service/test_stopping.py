@@ -1,4 +1,4 @@
-"""How a server ends: in good order, and by being killed."""
+"""How a server ends: in good order, or killed."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_recoverable_messages_that_have_come_are_acknowledged_at_the_stop(data: 
     there = served(options(beta, ORDERS, address="127.0.0.32", name="beta", settings=slow))
     with ExitStack() as stack:
         port = stack.enter_context(there).port
-        ways = AddressOverrides(hosts={"beta": ("127.0.0.32", port)})
-        with served(options(data, settings=slow, ways=ways)), attach(data) as local:
+        overrides = AddressOverrides(hosts={"beta": ("127.0.0.32", port)})
+        with served(options(data, settings=slow, overrides=overrides)), attach(data) as local:
             local.call("send", to=ELSEWHERE, messages=recoverable(*(b"%d" % n for n in range(10))))
             until(lambda: len(peeked(beta, ORDERS)) == 10, "all have come")
             assert on_the_way(data) == 10

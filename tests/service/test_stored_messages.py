@@ -1,4 +1,4 @@
-"""Messages that are in the store only: how often one is read, and that its end is told all the same."""
+"""Messages in the store only: how often one is read, and that its outcome is reported all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands show to people on a terminal."""
+"""The output of commands on a terminal."""
 
 from __future__ import annotations
 

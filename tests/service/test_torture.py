@@ -1,4 +1,4 @@
-"""The torture run in short, and that its books show what is wrong: a message missing, twice, damaged, ..."""
+"""A short torture run, and how its books show discrepancies: messages missing, duplicated, damaged, ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traffic of two servers and a client, captured on the loopback, judged as any other capture."""
+"""The traffic of two servers and a client, captured on the loopback and checked like any other capture."""
 
 from __future__ import annotations
 

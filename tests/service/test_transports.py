@@ -1,4 +1,4 @@
-"""Transports and ports: [MS-MQQB] 2.1, seen by sockets that know nothing of the engine."""
+"""Transports and ports, [MS-MQQB] 2.1, tested by sockets that know nothing of the engine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,24 @@ import msmqwire
 from tests.support.paths import VECTORS
 from tests.support.running import PATIENCE_S, process
 
+pytestmark = pytest.mark.uvloop
+
 SESSION_PORT, PING_PORT = 1801, 3527
 ESTABLISH = bytes.fromhex((VECTORS / "MS-MQQB-4.1.3-EstablishConnectionRequest.hex").read_text())
 PING = bytes.fromhex((VECTORS / "MS-MQQB-4.1.1-PingRequest.hex").read_text())
 SERVER_GUID = slice(36, 52)
 OPERATING_SYSTEM = slice(56, 58)
 SE = 0x0100
+
+
+def has_ipv6() -> bool:
+    """Whether a socket of IPv6 can be bound."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::", 0))
+    except OSError:
+        return False
+    return True
 
 
 def received(connection: socket.socket, size: int) -> bytes:
@@ -47,6 +59,15 @@ def establish(address: str, port: int, *, server_edition: bool) -> bytes:
     with connected(address, port) as connection:
         connection.sendall(request)
         return received(connection, len(request))
+
+
+def ping(server: tuple[str, int], address: str) -> tuple[bytes, tuple[str, int]]:
+    """The answer to a Ping request from an address, and where it comes from."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(PATIENCE_S)
+        client.bind((address, 0))
+        client.sendto(PING, server)
+        return client.recvfrom(100)
 
 
 @pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-05", "MQQB-2.1.1-06")
@@ -84,13 +105,16 @@ def test_a_server_listens_on_tcp_1801_and_udp_3527(tmp_path: Path) -> None:
         assert (server.port, server.ping_port) == (SESSION_PORT, PING_PORT)
         answer = establish(address, SESSION_PORT, server_edition=True)
         assert (answer[4:8], len(answer)) == (b"LIOR", len(ESTABLISH))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as pinging:
-            pinging.settimeout(PATIENCE_S)
-            pinging.bind(("127.0.0.43", 0))
-            pinging.sendto(PING, (address, PING_PORT))
-            response, source = pinging.recvfrom(100)
+        response, source = ping((address, PING_PORT), "127.0.0.43")
         assert source == (address, PING_PORT)
         assert response[4:8] == PING[4:8]  # the cookie
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this computer has no IPv6")
+def test_a_socket_of_ipv6_answers_pings_over_ipv4(tmp_path: Path) -> None:
+    with process(tmp_path / "alpha", "--ping", "[::]:0") as server:
+        response, _ = ping(("127.0.0.1", server.ping_port), "127.0.0.1")
+    assert response[4:8] == PING[4:8]
 
 
 @pytest.mark.requirement("MQQB-2.2.3.1-11")

@@ -210,13 +210,13 @@ class TcpStation:
     """An engine driver and its sockets, with a recorder in place of the queue manager."""
 
     def __init__(
-        self, name: str, address: str, loop: asyncio.AbstractEventLoop, ways: AddressOverrides
+        self, name: str, address: str, loop: asyncio.AbstractEventLoop, overrides: AddressOverrides
     ) -> None:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
         self.engine = self.core.engine
         self.driver = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
-        self.network = TcpNetwork(self.driver, ways=ways, limits=Limits(connect_s=60.0))
+        self.network = TcpNetwork(self.driver, overrides=overrides, limits=Limits(connect_s=60.0))
         self.driver.network = self.network
 
     def order(self, *effects: Effect) -> None:
@@ -275,7 +275,7 @@ class TcpLinks(Links):
         port = await station.network.answer_pings(address, self.ping_port)
         if not self.ping_port:
             self.ping_port = port
-            station.network._ways = AddressOverrides(hosts=hosts, ping_port=port)
+            station.network._overrides = AddressOverrides(hosts=hosts, ping_port=port)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         async def wait() -> None:

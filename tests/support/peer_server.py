@@ -60,7 +60,8 @@ def server_options(
     settings = {"session_retry_connect_ms": 20, **settings}
     return options(
         data, ORDERS, f"{LEDGER};transactional", address=SERVER,
-        settings=replace(SETTINGS, **settings), limits=limits or Limits(), ways=AddressOverrides(hosts=hosts),
+        settings=replace(SETTINGS, **settings), limits=limits or Limits(),
+        overrides=AddressOverrides(hosts=hosts),
     )  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def sessions(server: InThread) -> int:
     """The number of sessions of the engine, half-open ones included."""
 
     def count(running: Any) -> int:
-        return len(running.carrier.core.engine.sessions)
+        return len(running.driver.core.engine.sessions)
 
     return server.do(count)
 

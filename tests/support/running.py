@@ -33,6 +33,8 @@ P = ParamSpec("P")
 ADDRESS = "127.0.0.31"
 PATIENCE_S = float(os.environ.get("MSMQWIRE_PATIENCE", "120"))
 """Seconds that a test waits for something to happen; generous for a loaded machine."""
+LOOP = "MSMQWIRE_LOOP"
+"""The environment variable that names the event loop: ``asyncio`` or ``uvloop``."""
 ORDERS = r"private$\orders"
 LEDGER = r"private$\ledger"
 READY = re.compile(r"ready (\S+) tcp=(\S+):(\d+) ping=(?:off|\S+:(\d+)) data=(.*)\n")
@@ -86,7 +88,8 @@ class Run:
 
 def arguments(*given: str | Path) -> list[str]:
     """The command line of ``msmqwire``."""
-    return [sys.executable, "-m", "msmqwire", *map(str, given)]
+    module = "tests.support.uvloop_main" if os.environ.get(LOOP) == "uvloop" else "msmqwire"
+    return [sys.executable, "-m", module, *map(str, given)]
 
 
 def command(*given: str | Path, data: bytes = b"") -> Run:

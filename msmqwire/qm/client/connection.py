@@ -1,4 +1,4 @@
-"""The way from a program to a queue, entered and left."""
+"""The connection from a program to a queue, as a context manager."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import SyncConnection, SyncQueue
 from msmqwire.qm.runtime.transport import AddressOverrides
 
-_LOOK_S: Final = 0.005
+_POLL_S: Final = 0.005
 _GRACE_S: Final = 1.0
-"""How long the acknowledgements of express messages are waited for."""
+"""Seconds to wait for the acknowledgements of express messages."""
 
 
 class Connection:
-    """What `msmqwire.connect` gives; to be entered once.
+    """The result of `msmqwire.connect`, which can be entered once.
 
-    Leaving it raises Unreachable when something was not transferred and is lost with it, and NotDelivered
-    when something was refused or given up and the program has not been told that: by `Sent.transferred`,
-    `Sent.arrived` or `Sent.received`.
+    Leaving it raises Unreachable if messages were not transferred and are lost, and NotDelivered if messages
+    were refused or given up and the program has not been informed by `Sent.transferred`, `Sent.arrived` or
+    `Sent.received`.
     """
 
     def __init__(
         self,
         format_name: str,
         state: str | os.PathLike[str] | None,
-        ways: AddressOverrides,
+        overrides: AddressOverrides,
         listen: tuple[str, int] | None,
         drain: float,
     ) -> None:
         self._format_name, self._drain = format_name, drain
-        self._given = state, ways, listen
+        self._manager_arguments = state, overrides, listen
         self._manager: ClientManager | None = None
-        self._plain: SyncConnection | None = None
+        self._sync: SyncConnection | None = None
         self._entered = False
 
     def _enter(self) -> None:
@@ -56,48 +56,51 @@ class Connection:
 
     def __enter__(self) -> SyncQueue:
         self._enter()
-        self._plain = plain = SyncConnection()
-        return plain.start(self)
+        self._sync = sync = SyncConnection()
+        return sync.start(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._plain is not None, "it was entered"
-        self._plain.stop(self, wait=kind is None)
+        assert self._sync is not None, "it was entered"
+        self._sync.stop(self, wait=kind is None)
 
     # -- in the loop --------------------------------------------------------------------------------------
 
     async def open(self) -> Queue:
-        """Start the queue manager inside, and open the queue."""
-        manager = ClientManager(*self._given)
+        """Start the inner queue manager, and open the queue."""
+        manager = ClientManager(*self._manager_arguments)
         try:
             await manager.start()
-            found = Queue(manager, manager.open(self._format_name))
+            queue = Queue(manager, manager.open(self._format_name))
         except BaseException:
             await manager.stop()
             raise
         self._manager = manager
-        return found
+        return queue
 
     async def leave(self, *, wait: bool) -> None:
-        """End it, once all is transferred if that is to be waited for."""
+        """Stop the inner queue manager; with `wait` once everything is transferred."""
         manager = self._manager
         assert manager is not None, "it was entered"
         try:
             if wait:
-                await self._transferred(manager)
+                await self._drain_transfers(manager)
         finally:
             await manager.stop()
 
-    async def _transferred(self, manager: ClientManager) -> None:
+    async def _drain_transfers(self, manager: ClientManager) -> None:
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        start = loop.time()
         while manager.transfers():
-            waited = loop.time() - begun
-            if waited > self._drain or (waited > _GRACE_S and all(one.gone for one in manager.waiting())):
+            waited = loop.time() - start
+            if waited > self._drain or (
+                waited > _GRACE_S and all(message.sent for message in manager.waiting())
+            ):
                 break
-            await asyncio.sleep(_LOOK_S)
-        lost = sum(not (one.kept or one.gone) for one in manager.waiting())
+            await asyncio.sleep(_POLL_S)
+        waiting = manager.waiting()
+        lost = sum(not (message.stored or message.sent) for message in waiting)
         if lost:
             what = "a message was" if lost == 1 else f"{lost} messages were"
             raise Unreachable(f"{what} not transferred{manager.obstacle()}")

@@ -1,8 +1,7 @@
-"""The small queue manager inside a program that sends."""
+"""The small queue manager inside a program that sends messages."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +12,7 @@ from weakref import WeakValueDictionary
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
 from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
-from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_why
+from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.enumerations import (
@@ -40,9 +39,9 @@ from msmqwire.qm.store.sqlite import SqliteStore
 
 _NO_FAILURE: Final = (ConnectionStatus.ESTABLISHED, ConnectionStatus.IN_PROCESS)
 _STOP_S: Final = 10.0
-"""How long leaving waits for a disk that refuses commits."""
+"""Seconds that leaving waits for a disk that refuses commits."""
 _FAILURES_MAX: Final = 10_000
-"""So many failures that nobody has heard of are kept one by one; the others are counted."""
+"""Limit of unreported failures that are stored one by one; further ones are only counted."""
 _ACKNOWLEDGEMENTS: Final = "private$\\acknowledgements"
 _SETTINGS: Final = Settings(
     session_retry_connect_ms=1_000,
@@ -57,114 +56,114 @@ class Waiting(NamedTuple):
     """A message that is not transferred yet.
 
     Attributes:
-        kept: whether it is in the file, and will be sent when that is used again.
-        gone: whether it was sent, and only its acknowledgement is missing, which promises nothing: an express
-            one.
+        stored: whether it is in the file, and will be sent when that is used again.
+        sent: whether it is an express message that was sent, and only lacks its acknowledgement, which
+            guarantees nothing.
     """
 
-    kept: bool
-    gone: bool
+    stored: bool
+    sent: bool
 
 
 class Failures:
-    """Messages that were refused or given up, and of which the program does not know that yet."""
+    """Messages that were refused or given up, as far as the program has not been informed."""
 
     def __init__(self) -> None:
-        self._unheard: dict[ObjectId, int | None] = {}
-        self._heard: set[ObjectId] = set()
-        self._more = 0
+        self._unreported: dict[ObjectId, int | None] = {}
+        self._reported: set[ObjectId] = set()
+        self._others = 0
 
     def add(self, identifier: ObjectId, final: int | None) -> None:
-        """One more, with the class of its final acknowledgement."""
-        if identifier in self._heard or identifier in self._unheard:
+        """Add a message with the class of its final acknowledgement."""
+        if identifier in self._reported or identifier in self._unreported:
             return
-        if len(self._unheard) < _FAILURES_MAX:
-            self._unheard[identifier] = final
+        if len(self._unreported) < _FAILURES_MAX:
+            self._unreported[identifier] = final
         else:
-            self._more += 1
+            self._others += 1
 
-    def hear(self, identifier: ObjectId) -> None:
-        """The program knows, perhaps by a negative acknowledgement and before this side gives it up."""
-        self._unheard.pop(identifier, None)
-        self._heard.add(identifier)
+    def mark_reported(self, identifier: ObjectId) -> None:
+        """Note that the program knows, perhaps by a negative acknowledgement before this side gives up."""
+        self._unreported.pop(identifier, None)
+        self._reported.add(identifier)
 
     def error(self) -> NotDelivered | None:
-        """What is to be raised for those that it does not know of; None if there are none."""
-        for identifier, final in self._unheard.items():
-            others = len(self._unheard) + self._more - 1
-            why = given_up_why(final) + (f", and {others} more were not delivered" if others else "")
-            return NotDelivered(why, identifier=identifier_text(identifier), message_class=final)
+        """Return the exception for failures that the program does not know; None if there are none."""
+        for identifier, final in self._unreported.items():
+            others = len(self._unreported) + self._others - 1
+            reason = given_up_reason(final) + (f", and {others} more were not delivered" if others else "")
+            return NotDelivered(reason, identifier=identifier_text(identifier), message_class=final)
         return None
 
 
 class ClientManager:
-    """A queue manager without queues for others but one, in which acknowledgements arrive.
+    """A queue manager with a single queue of its own, for acknowledgements.
 
     Attributes:
-        stored: whether it has a file for what is recoverable.
-        failures: what was not delivered.
+        stored: whether it stores recoverable messages in a file.
+        failures: messages that were not delivered.
     """
 
     def __init__(
-        self, state: str | os.PathLike[str] | None, ways: AddressOverrides, listen: tuple[str, int] | None
+        self,
+        state: str | os.PathLike[str] | None,
+        overrides: AddressOverrides,
+        listen: tuple[str, int] | None,
     ) -> None:
         """Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
-        self._ways, self._listen = ways, listen
-        # Of those alone that the program still holds: nobody else can ask what became of them.
+        self._overrides, self._listen = overrides, listen
+        # Only those that the program still references: nobody else can ask for their outcome.
         self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
         self._acknowledged: OpenQueueDescriptor | None = None
-        self._left = False
-        self._carrier: EngineDriver
+        self._closed = False
+        self._driver: EngineDriver
         self._network: TcpNetwork | None = None
 
     async def start(self) -> None:
-        """Start, in the running loop. Raises Unreachable where it can't listen."""
+        """Start in the running loop. Raises Unreachable if it can't listen."""
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
         core = open_core(self._store, name, settings=_SETTINGS)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
-        self._carrier = carrier = EngineDriver(core, self._store)
-        self._network = carrier.network = network = TcpNetwork(carrier, ways=self._ways)
-        core.engine.outcome.when_sent = self._told
-        carrier.start()
+        self._driver = driver = EngineDriver(core, self._store)
+        self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
+        core.engine.outcome.when_sent = self._outcome
+        driver.start()
         if self._listen is not None:
             try:
                 self._listen = self._listen[0], await network.listen(*self._listen)
             except (OSError, UnicodeError) as exc:
-                at, why = ":".join(map(str, self._listen)), getattr(exc, "strerror", None) or exc
-                raise Unreachable(f"can't listen at {at}: {why}") from None
+                address, reason = ":".join(map(str, self._listen)), getattr(exc, "strerror", None) or exc
+                raise Unreachable(f"can't listen at {address}: {reason}") from None
             core.queues.lookup.addresses.add(self._listen[0])
 
     @property
-    def carrier(self) -> EngineDriver:
-        """What runs it. Raises InvalidValue when it does not run any more."""
-        if self._left:
-            raise InvalidValue("it was left, and can't be used any more", path="connection")
-        return self._carrier
+    def driver(self) -> EngineDriver:
+        """The driver of its core. Raises InvalidValue once it has stopped."""
+        if self._closed:
+            raise connection_closed()
+        return self._driver
 
     async def stop(self) -> None:
-        """Stop in good order. What is recoverable and not transferred stays in the file, if there is one."""
-        self._left = True
+        """Stop in good order. Recoverable messages not transferred yet stay in the file, if there is one."""
+        self._closed = True
         for sent in list(self._sent.values()):
-            sent.end(_left)
+            sent.end(_left_error)
         try:
             if self._network is not None:
-                await self._end(self._carrier, self._network)
+                await self._end(self._driver, self._network)
         finally:
             self._store.close()
 
-    async def _end(self, carrier: EngineDriver, network: TcpNetwork) -> None:
+    async def _end(self, driver: EngineDriver, network: TcpNetwork) -> None:
         try:
-            async with asyncio.timeout(_STOP_S):
-                carrier.call(carrier.core.engine.acknowledge_received)
-                await carrier.durable()
-                await carrier.stop()
-        except TimeoutError:  # the disk takes nothing; what was durable before is
+            await driver.finish(_STOP_S)
+        except TimeoutError:  # the disk refuses commits; earlier ones are durable
             raise Unreachable("the file does not take what has changed last") from None
         finally:
-            carrier.abandon()
+            driver.abandon()
             await network.close()
 
     # -- sending --------------------------------------------------------------------------------------------
@@ -172,25 +171,25 @@ class ClientManager:
     def open(self, format_name: str) -> OpenQueueDescriptor:
         """A queue to send to. Raises InvalidName and QueueError."""
         name = parse_format_name(format_name)
-        for one in name.elements if isinstance(name, MultipleElementName) else (name,):
-            if is_http(one) or one.is_read_only:
+        for element in name.elements if isinstance(name, MultipleElementName) else (name,):
+            if is_http(element) or element.is_read_only:
                 code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
-                why = "HTTP is another protocol than this one" if is_http(one) else "it can be read only"
-                raise QueueError(f"{one}: {why}", code)
-        status, found = self.carrier.core.queues.open(name, QueueAccessType.SEND_ACCESS)
-        if found is None:
+                why = "HTTP is another protocol than this one" if is_http(element) else "it can be read only"
+                raise QueueError(f"{element}: {why}", code)
+        status, descriptor = self.driver.core.queues.open(name, QueueAccessType.SEND_ACCESS)
+        if descriptor is None:
             raise QueueError(reason(status, format_name), status)
-        return found
+        return descriptor
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
     ) -> Sent:
         """Send a message; it is durable after `EngineDriver.durable`. Raises InvalidValue and QueueError."""
-        core = self.carrier.core
-        wished, elsewhere = message.acknowledgements_requested, message.administration is not None
-        if wished and not elsewhere:
+        core = self.driver.core
+        requested, elsewhere = message.acknowledgements_requested, message.administration is not None
+        if requested and not elsewhere:
             message.administration = self._acknowledgements()
-        status = self.carrier.call(core.send, descriptor, message, transaction)
+        status = self.driver.call(core.send, descriptor, message, transaction)
         if status == EnqueueStatus.TIMED_OUT:
             raise InvalidValue("its time is over before it is sent", path="time_to_reach_queue")
         if isinstance(status, HResult):
@@ -201,51 +200,53 @@ class ClientManager:
         copies = max(1, len(descriptor.children))
         sent = Sent(
             identifier_text(message.identifier),
-            AcknowledgementsRequested.NONE if elsewhere else wished,
+            AcknowledgementsRequested.NONE if elsewhere else requested,
             copies,
             self.obstacle,
-            partial(self.failures.hear, message.identifier),
+            partial(self.failures.mark_reported, message.identifier),
         )
         self._sent[message.identifier] = sent
         if transaction is None:
-            self.carrier.hurry()
+            self.driver.hurry()
         return sent
 
     def begin(self) -> Transaction:
-        """A transaction."""
-        core = self.carrier.core
-        return self.carrier.call(core.transactions.create, core.context.new_guid())
+        """Begin a transaction."""
+        core = self.driver.core
+        return self.driver.call(core.transactions.create, core.context.new_guid())
 
     def commit(self, transaction: Transaction) -> None:
-        """Send what the transaction has, all or nothing, in this order."""
-        status = self.carrier.call(self.carrier.core.commit, transaction)
+        """Send the messages of a transaction in their order, all or none."""
+        status = self.driver.call(self.driver.core.commit, transaction)
         if status != MQ_OK:
             raise QueueError(reason(status, "the transaction"), status)
-        self.carrier.hurry()
+        self.driver.hurry()
 
     def abort(self, transaction: Transaction) -> None:
-        """Send nothing of it."""
+        """Drop the messages of a transaction."""
         for operation in transaction.operations:
             sent = self._sent.get(operation.position.message.identifier)
             if sent is not None:
                 sent.end(partial(NotDelivered, "its transaction was aborted", identifier=sent.identifier))
-        if not self._left:  # what had not been committed then is gone
-            self.carrier.call(self.carrier.core.transactions.abort, transaction.identifier)
+        if not self._closed:  # stopping has dropped what was not committed
+            self.driver.call(self.driver.core.transactions.abort, transaction.identifier)
 
     def waiting(self) -> Iterator[Waiting]:
-        """What is not transferred yet."""
+        """Yield the messages that are not transferred yet."""
         for transfer in self.transfers():
-            for one in transfer.table.values():
-                kept = self.stored and one.position.recoverable
-                yield Waiting(kept, one.transmitted and not one.recoverable)
+            for entry in transfer.table.values():
+                stored = self.stored and entry.position.recoverable
+                yield Waiting(stored, entry.transmitted and not entry.recoverable)
 
     def transfers(self) -> list[Transfer]:
-        """Those that have messages of the program, and not only acknowledgements of this queue manager."""
-        transfers = self._carrier.core.engine.transfers.values()
-        return [one for one in transfers if one.table and one.queue.acknowledged_peer is None]
+        """Return the transfers with messages of the program, without those of session acknowledgements."""
+        transfers = self._driver.core.engine.transfers.values()
+        return [
+            transfer for transfer in transfers if transfer.table and transfer.queue.acknowledged_peer is None
+        ]
 
     def obstacle(self) -> str:
-        """Why something waits to be transferred, in parentheses; nothing if nothing waits."""
+        """Return why messages are not transferred, in parentheses; an empty text if none wait."""
         for transfer in self.transfers():
             history, session = transfer.queue.connection_history, transfer.session
             peer = session.remote_address if session is not None else ""
@@ -257,32 +258,32 @@ class ClientManager:
             return f" (no answer from {peer or transfer.host})"
         return ""
 
-    def _told(self, identifier: ObjectId, delivered: bool, final: int | None) -> None:
+    def _outcome(self, identifier: ObjectId, delivered: bool, final: int | None) -> None:
         if not delivered:
             self.failures.add(identifier, final)
         sent = self._sent.get(identifier)
         if sent is None:
             return
         if delivered and sent.copies > 1 and self._waits(identifier):
-            return  # a copy for another queue is still to go
-        sent.told(delivered, final)
+            return  # a copy for another queue is not transferred yet
+        sent.set_outcome(delivered, final)
 
     def _waits(self, identifier: ObjectId) -> bool:
         """Whether a copy of a message is not transferred yet."""
-        found = (one.position for transfer in self.transfers() for one in transfer.table.values())
-        return any(position.message.identifier == identifier for position in found)
+        entries = (entry for transfer in self.transfers() for entry in transfer.table.values())
+        return any(entry.position.message.identifier == identifier for entry in entries)
 
     # -- acknowledgements --------------------------------------------------------------------------------
 
     def _acknowledgements(self) -> FormatName:
-        """The name of the queue of acknowledgements, which is made and read from now on."""
-        core = self._carrier.core
+        """Return the name of the queue for acknowledgements; create it and begin to read it on first use."""
+        core = self._driver.core
         if self._acknowledged is None:
-            own = core.queue_manager
-            self._carrier.call(queues.create, core, {"queue": _ACKNOWLEDGEMENTS, "missing": True})
-            found = core.queues.lookup.path(path_of(_ACKNOWLEDGEMENTS, own.computer_name))
-            assert found is not None, "it is made"
-            name = PrivateName(own.identifier, found.private_queue_number)
+            manager = core.queue_manager
+            self._driver.call(queues.create, core, {"queue": _ACKNOWLEDGEMENTS, "missing": True})
+            queue = core.queues.lookup.path(path_of(_ACKNOWLEDGEMENTS, manager.computer_name))
+            assert queue is not None, "it was created"
+            name = PrivateName(manager.identifier, queue.private_queue_number)
             self._acknowledged = core.queues.open(name, QueueAccessType.RECEIVE_ACCESS)[1]
             self._read()
         assert self._acknowledged is not None, "its owner may open it"
@@ -291,19 +292,19 @@ class ClientManager:
         return self._acknowledged.format_name
 
     def _read(self) -> None:
-        """Take what has come, and wait for more."""
-        messages, descriptor = self._carrier.core.messages, self._acknowledged
+        """Receive the acknowledgements that have arrived, and wait for more."""
+        messages, descriptor = self._driver.core.messages, self._acknowledged
         assert descriptor is not None, "it is open"
         while True:
-            read = self._carrier.call(lambda: messages.dequeue(descriptor))
+            read = self._driver.call(lambda: messages.dequeue(descriptor))
             if read.status == PENDING:
-                self._carrier.on_read(read.request, self._has_come)
+                self._driver.on_read(read.request, self._read_completed)
                 return
             if read.message is None:
                 return
             self._acknowledge(read.message)
 
-    def _has_come(self, read: ReadCompleted) -> None:
+    def _read_completed(self, read: ReadCompleted) -> None:
         if read.message is not None:
             self._acknowledge(read.message)
             self._read()
@@ -314,5 +315,10 @@ class ClientManager:
             sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
 
 
-def _left() -> MsmqError:
+def connection_closed() -> InvalidValue:
+    """Return the exception for the use of a connection that was left."""
+    return InvalidValue("it was left, and can't be used any more", path="connection")
+
+
+def _left_error() -> MsmqError:
     return Unreachable("the connection was left")

@@ -1,4 +1,4 @@
-"""A queue elsewhere to send to, for programs that use asyncio."""
+"""A remote queue to send to, for programs that use asyncio."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _BYTES: Final = (bytes, bytearray, memoryview)
 
 
 class Properties(TypedDict, total=False):
-    r"""What may be said of a message that is sent.
+    r"""The properties of a message to be sent.
 
     Attributes:
         label: up to 249 characters.
         recoverable: it survives failures of both sides.
-        acknowledge: acknowledgements asked for: ``full_reach_queue``, ``full_receive``, ``nack_receive``, or
+        acknowledge: acknowledgements requested: ``full_reach_queue``, ``full_receive``, ``nack_receive``, or
             ``pos_arrival``, ``pos_receive``, ``neg_arrival``, ``neg_receive`` one by one.
-        admin_queue: format name of a queue for them; without one they come back to this object.
+        admin_queue: format name of a queue for them; without one they come back to this connection.
         response_queue: format name of a queue for answers.
         correlation: the identifier (``guid\number``) of another message, or 20 bytes.
-        priority: 0 to 7, 3 when left out; of messages that are not transactional.
-        body_type: VARENUM of the body; when left out 0 for bytes, and 8, VT_BSTR, for a text.
+        priority: 0 to 7, 3 by default; for messages that are not transactional.
+        body_type: VARENUM of the body; 0 by default for bytes, and 8, VT_BSTR, for a text.
         message_class: a class that an application may set.
         application: a number of the application.
-        extension: more bytes beside the body.
+        extension: further bytes besides the body.
         journal: keep a copy in the journal of this side.
-        dead_letter: keep it in the dead-letter queue of this side when it can't be delivered.
+        dead_letter: keep it in the dead-letter queue of this side if it can't be delivered.
         time_to_reach_queue, time_to_be_received: seconds from now.
     """
 
@@ -60,35 +60,35 @@ class Properties(TypedDict, total=False):
 
 
 def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
-    """The same in the names of `service.messages.message_from`, which go over a control channel."""
-    given: dict[str, Any] = dict(properties)
-    for name in given:
+    """Return properties with the names and values that `message_json.message_from` reads."""
+    request: dict[str, Any] = dict(properties)
+    for name in request:
         if name not in Properties.__annotations__:
             raise InvalidValue("not a property of a message that is sent", path=name)
-    recoverable = given.pop("recoverable", False)
+    recoverable = request.pop("recoverable", False)
     if not isinstance(recoverable, bool):
         raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")
     if transactional or recoverable:
-        given["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
-    if isinstance(given.get("correlation"), bytes):
-        given["correlation"] = given["correlation"].hex()
-    if isinstance(given.get("acknowledge"), Iterable) and not isinstance(given["acknowledge"], str):
-        given["acknowledge"] = list(given["acknowledge"])
-    if "message_class" in given:
-        given["class"] = given.pop("message_class")
-    extension = given.get("extension")
+        request["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
+    if isinstance(request.get("correlation"), bytes):
+        request["correlation"] = request["correlation"].hex()
+    if isinstance(request.get("acknowledge"), Iterable) and not isinstance(request["acknowledge"], str):
+        request["acknowledge"] = list(request["acknowledge"])
+    if "message_class" in request:
+        request["class"] = request.pop("message_class")
+    extension = request.get("extension")
     if extension is not None:
         if not isinstance(extension, _BYTES):
             raise InvalidValue(f"{extension!r:.100} is no bytes", path="extension")
-        given["extension"] = b64encode(extension).decode()
-    return given
+        request["extension"] = b64encode(extension).decode()
+    return request
 
 
 def to_message(body: bytes | str, properties: Properties) -> Message:
-    """The message that is meant. Raises InvalidValue and InvalidName with the name of the property."""
-    given = as_request(properties)
+    """Return the message to send. Raises InvalidValue and InvalidName with the name of the property."""
+    request = as_request(properties)
     try:
-        message = message_from(given)
+        message = message_from(request)
     except InvalidValue as exc:
         if exc.path != "class":
             raise
@@ -105,10 +105,10 @@ def to_message(body: bytes | str, properties: Properties) -> Message:
 
 
 class Transactional:
-    """Messages of one transaction, which are sent when it is left.
+    """A transaction whose messages are sent when its block is left.
 
     Attributes:
-        ended: whether it was left.
+        ended: whether the block was left.
     """
 
     def __init__(
@@ -118,17 +118,17 @@ class Transactional:
         self.ended = False
 
     def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> Sent:
-        """One more message. Raises what `Queue.send` raises."""
+        """Add a message. Raises what `Queue.send` raises."""
         if self.ended:
             raise InvalidValue("it has ended: begin another one", path="transaction")
         return self._manager.send(self._descriptor, to_message(body, properties), self._transaction)
 
 
 class Queue:
-    """A queue elsewhere.
+    """A remote queue.
 
     Attributes:
-        format_name: its name.
+        format_name: its format name.
     """
 
     def __init__(self, manager: ClientManager, descriptor: OpenQueueDescriptor) -> None:
@@ -138,29 +138,29 @@ class Queue:
     async def send(
         self, body: bytes | str = b"", *, transactional: bool = False, **properties: Unpack[Properties]
     ) -> Sent:
-        """Send a message: it is kept from now on, and what it gives tells what becomes of it.
+        """Send a message: store it, and return an object that follows its delivery.
 
         Args:
             body: bytes, or a text, which is sent as UTF-16 with the body type VT_BSTR.
-            transactional: it comes exactly once and in order; the queue must be transactional.
+            transactional: whether it arrives exactly once and in order; the queue must be transactional.
             properties: see `Properties`.
 
         Raises:
             InvalidValue, InvalidName: with the property as the path.
-            QueueError: it is not taken.
+            QueueError: the message is refused.
         """
         if not isinstance(transactional, bool):
             raise InvalidValue(f"{transactional!r:.100} is neither true nor false", path="transactional")
         if not transactional:
             sent = self._manager.send(self._descriptor, to_message(body, properties))
-            await self._manager.carrier.durable()
+            await self._manager.driver.durable()
             return sent
         async with self.transaction() as transaction:
             return transaction.send(body, **properties)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transactional]:
-        """Several messages that arrive all or not at all, in this order; an exception inside sends none."""
+        """Send several messages in order, all or none; an exception inside the block sends none."""
         manager = self._manager
         transaction = manager.begin()
         transactional = Transactional(manager, self._descriptor, transaction)
@@ -172,4 +172,4 @@ class Queue:
         finally:
             transactional.ended = True
         manager.commit(transaction)
-        await manager.carrier.durable()
+        await manager.driver.durable()

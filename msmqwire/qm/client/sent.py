@@ -1,4 +1,4 @@
-"""What becomes of a message that was sent."""
+"""The outcome of a message that was sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Acknowledgement:
 
     Attributes:
         message_class: MESSAGE_CLASS_VALUES.
-        time: when the other side made it, seconds since 1970-01-01 UTC.
+        time: when the other side created it, in seconds since 1970-01-01 UTC.
     """
 
     message_class: int
@@ -30,17 +30,17 @@ class Acknowledgement:
 
     @property
     def negative(self) -> bool:
-        """Whether it tells of a failure."""
+        """Whether it reports a failure."""
         return is_negative(self.message_class)
 
     @property
     def about_receive(self) -> bool:
-        """Whether it tells of the reading of the message, and not of its arrival."""
+        """Whether it reports the reception of the message, not its arrival."""
         return is_about_receive(self.message_class)
 
 
-def given_up_why(final: int | None) -> str:
-    """Why a message was given up, by the class of its final acknowledgement if there is one."""
+def given_up_reason(final: int | None) -> str:
+    """Return why a message was given up, by the class of its final acknowledgement if one exists."""
     return "it was given up" if final is None else class_name(final)
 
 
@@ -49,21 +49,21 @@ class Sent:
 
     Attributes:
         identifier: its identifier, ``guid\number``.
-        copies: how many queues it goes to, each of which is asked for the acknowledgements.
-        acknowledgements: those that have come, in their order.
+        copies: number of destination queues; each sends the acknowledgements requested.
+        acknowledgements: those received, in order of arrival.
     """
 
     def __init__(
         self,
         identifier: str,
-        wished: AcknowledgementsRequested,
+        requested: AcknowledgementsRequested,
         copies: int,
         obstacle: Callable[[], str],
-        heard: Callable[[], None],
+        report: Callable[[], None],
     ) -> None:
-        self.identifier, self.copies, self._obstacle, self._heard = identifier, copies, obstacle, heard
+        self.identifier, self.copies, self._obstacle, self._report = identifier, copies, obstacle, report
         self.acknowledgements: list[Acknowledgement] = []
-        self._wished = wished
+        self._requested = requested
         self._delivered: bool | None = None
         self._final: int | None = None
         self._ended: Callable[[], MsmqError] | None = None
@@ -72,36 +72,35 @@ class Sent:
     def __repr__(self) -> str:
         return f"<Sent {self.identifier}>"
 
-    # -- what its owner is told -----------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------
 
-    def told(self, delivered: bool, final: int | None = None) -> None:
-        """It has gone to the other side, with all its copies; or it, or one of them, is given up.
+    def set_outcome(self, delivered: bool, final: int | None = None) -> None:
+        """Record that all copies were transferred, or that one was given up.
 
-        `final` is the class of the final acknowledgement that says why.
+        `final` is the class of the final acknowledgement that gives the reason.
         """
         if self._delivered is None:
             self._delivered, self._final = delivered, final
             self._wake()
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
-        """An acknowledgement has come."""
+        """Record an acknowledgement."""
         self.acknowledgements.append(acknowledgement)
         self._wake()
 
-    def end(self, why: Callable[[], MsmqError]) -> None:
-        """Nothing more will be heard of it; `why` makes the exception for those who ask."""
+    def end(self, error: Callable[[], MsmqError]) -> None:
+        """Stop waiting for events; `error` creates the exception for those who still wait."""
         if self._ended is None:
-            self._ended = why
+            self._ended = error
             self._wake()
 
-    # -- what a program asks --------------------------------------------------------------------------------
+    # -- waiting --------------------------------------------------------------------------------------------
 
     async def transferred(self, timeout: float | None = None) -> None:
         """Wait until the other side has it: on disk, if it is recoverable or transactional.
 
-        Raises NotDelivered when it was given up, as when its time to reach the queue is over, or refused, as
-        when it is transactional and its queue is not; TimeoutError; Unreachable when the connection was left
-        before.
+        Raises NotDelivered if it was given up (its time to reach the queue is over, say) or refused (it is
+        transactional and its queue is not, say); TimeoutError; Unreachable if the connection is left before.
         """
 
         def is_known() -> bool:
@@ -119,57 +118,55 @@ class Sent:
         return await self._positive(AcknowledgementsRequested.ACK_POS_ARRIVAL, "pos_arrival", False, timeout)
 
     async def received(self, timeout: float | None = None) -> Acknowledgement:
-        """Wait for the acknowledgement that somebody has received it, from the last of its queues.
+        """Wait for the acknowledgement that it was received, from the last of its queues.
 
         Raises what `acknowledged` raises, and NotDelivered for a negative one.
         """
         return await self._positive(AcknowledgementsRequested.ACK_POS_RECEIVE, "pos_receive", True, timeout)
 
     async def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
-        """Wait for an acknowledgement of one of these classes; of any, if none is named.
+        """Wait for an acknowledgement of one of these classes, or of any class if none is given.
 
-        Raises InvalidValue when none was asked for, TimeoutError, and Unreachable when the connection was
-        left before.
+        Raises InvalidValue if none was requested, TimeoutError, and Unreachable if the connection is left
+        before.
         """
-        if not self._wished:
+        if not self._requested:
             raise InvalidValue("no acknowledgement was asked for, to come here", path="acknowledge")
 
         def matching() -> list[Acknowledgement]:
-            return [one for one in self.acknowledgements if not classes or one.message_class in classes]
+            return [ack for ack in self.acknowledgements if not classes or ack.message_class in classes]
 
         await self._until(lambda: bool(matching()), timeout)
         return matching()[0]
 
     async def _positive(
-        self, wish: AcknowledgementsRequested, name: str, about_receive: bool, timeout: float | None
+        self, kind: AcknowledgementsRequested, name: str, about_receive: bool, timeout: float | None
     ) -> Acknowledgement:
-        if not self._wished & wish:
+        if not self._requested & kind:
             raise InvalidValue(f"{name} was not asked for, to come here", path="acknowledge")
 
         def matching() -> list[Acknowledgement]:
-            found = [one for one in self.acknowledgements if one.negative]
-            positive = [one for one in self.acknowledgements if one.about_receive == about_receive]
-            return found or positive[self.copies - 1 :]
+            negative = [ack for ack in self.acknowledgements if ack.negative]
+            positive = [ack for ack in self.acknowledgements if ack.about_receive == about_receive]
+            return negative or positive[self.copies - 1 :]
 
         await self._until(lambda: bool(matching()) or self._delivered is False, timeout)
         if not matching():
             raise self._given_up()
-        found = matching()[0]
-        if found.negative:
-            raise self._not_delivered(found.class_name, found.message_class)
-        return found
+        acknowledgement = matching()[0]
+        if acknowledgement.negative:
+            raise self._not_delivered(acknowledgement.class_name, acknowledgement.message_class)
+        return acknowledgement
 
     def _given_up(self) -> NotDelivered:
-        return self._not_delivered(given_up_why(self._final), self._final)
+        return self._not_delivered(given_up_reason(self._final), self._final)
 
-    def _not_delivered(self, why: str, message_class: int | None) -> NotDelivered:
-        self._heard()
-        return NotDelivered(why, identifier=self.identifier, message_class=message_class)
+    def _not_delivered(self, reason: str, message_class: int | None) -> NotDelivered:
+        self._report()
+        return NotDelivered(reason, identifier=self.identifier, message_class=message_class)
 
     async def _until(self, holds: Callable[[], bool], timeout: float | None) -> None:
-        if (
-            timeout is None or holds() or self._ended is not None
-        ):  # most of them: without what a time limit costs
+        if timeout is None or holds() or self._ended is not None:  # mostly: saves the cost of a time limit
             await self._changes_until(holds)
             return
         try:
@@ -177,8 +174,8 @@ class Sent:
                 await self._changes_until(holds)
         except TimeoutError:
             what = "no acknowledgement" if self._delivered else "not transferred"
-            why = "" if self._delivered else self._obstacle()
-            raise TimeoutError(f"{self.identifier}: {what} within {timeout:g} s{why}") from None
+            obstacle = "" if self._delivered else self._obstacle()
+            raise TimeoutError(f"{self.identifier}: {what} within {timeout:g} s{obstacle}") from None
 
     async def _changes_until(self, holds: Callable[[], bool]) -> None:
         while not holds():

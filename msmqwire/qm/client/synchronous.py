@@ -1,4 +1,4 @@
-"""A queue elsewhere to send to, for programs without asyncio: the same, on a thread of its own."""
+"""A remote queue to send to, for programs without asyncio: runs an event loop on a thread of its own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from msmqwire.errors import InvalidValue
+from msmqwire.qm.client.manager import connection_closed
 from msmqwire.qm.client.queue import Properties, Queue, Transactional
 from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -27,25 +28,25 @@ class _Connection(Protocol):
 
 
 class SyncConnection:
-    """An event loop on a thread, in which a connection is opened and left. Any thread may use it."""
+    """A connection in an event loop on a thread of its own. Any thread may use it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(_Daemons())
-        self._thread = threading.Thread(target=self._serve, name="msmqwire", daemon=True)
+        self._loop.set_default_executor(_DaemonThreads())
+        self._thread = threading.Thread(target=self._run_loop, name="msmqwire", daemon=True)
         self._lock = threading.Lock()
         self._ended = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the loop, and wait for it."""
-        with self._lock:  # what is given to the loop before it is told to end is done, or cancelled
+        """Run `work` in the loop, and wait for its result."""
+        with self._lock:  # the loop completes or cancels what is scheduled before its end
             future = None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
         if future is None:
-            return _at_once(work)
+            return _run_without_loop(work)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise _left() from None
+            raise connection_closed() from None
 
     def start(self, connection: _Connection) -> SyncQueue:
         """Open the connection."""
@@ -63,10 +64,10 @@ class SyncConnection:
         finally:
             self._end()
 
-    def _serve(self) -> None:
+    def _run_loop(self) -> None:
         loop = self._loop
         loop.run_forever()
-        loop.run_until_complete(_cancel_all())
+        loop.run_until_complete(cancel_other_tasks())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
@@ -77,8 +78,8 @@ class SyncConnection:
         self._thread.join()
 
 
-class _Daemons(concurrent.futures.ThreadPoolExecutor):
-    """A thread for each call, which nobody waits for: a name may take minutes to be resolved."""
+class _DaemonThreads(concurrent.futures.ThreadPoolExecutor):
+    """Runs each call on a daemon thread: a name may take minutes to resolve, and the exit must not wait."""
 
     def submit(
         self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
@@ -88,43 +89,32 @@ class _Daemons(concurrent.futures.ThreadPoolExecutor):
         def work() -> None:
             if future.set_running_or_notify_cancel():
                 try:
-                    found = fn(*args, **kwargs)
+                    result = fn(*args, **kwargs)
                 except BaseException as exc:
                     future.set_exception(exc)
                 else:
-                    future.set_result(found)
+                    future.set_result(result)
 
         threading.Thread(target=work, name="msmqwire-names", daemon=True).start()
         return future
 
 
-async def _cancel_all() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _at_once(work: Coroutine[Any, Any, T]) -> T:
-    """What can be told, or is refused, without waiting for anything: the connection was left."""
+def _run_without_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work`, which must not wait: the connection was left."""
     try:
         work.send(None)
-    except StopIteration as done:
-        found: T = done.value
-        return found
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
     work.close()
-    raise _left()
-
-
-def _left() -> InvalidValue:
-    return InvalidValue("it was left, and can't be used any more", path="connection")
+    raise connection_closed()
 
 
 class SyncSent:
-    """What becomes of a message that was sent: `msmqwire.qm.client.sent.Sent` without ``await``."""
+    """The outcome of a message that was sent: `msmqwire.qm.client.sent.Sent` without ``await``."""
 
-    def __init__(self, plain: SyncConnection, sent: Sent) -> None:
-        self._plain, self._sent = plain, sent
+    def __init__(self, connection: SyncConnection, sent: Sent) -> None:
+        self._connection, self._sent = connection, sent
 
     def __repr__(self) -> str:
         return repr(self._sent)
@@ -136,67 +126,69 @@ class SyncSent:
 
     @property
     def acknowledgements(self) -> list[Acknowledgement]:
-        """Those that have come, in their order."""
+        """Those received, in order of arrival."""
         return list(self._sent.acknowledgements)
 
     def transferred(self, timeout: float | None = None) -> None:
         """See `Sent.transferred`."""
-        self._plain.run(self._sent.transferred(timeout))
+        self._connection.run(self._sent.transferred(timeout))
 
     def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.arrived`."""
-        return self._plain.run(self._sent.arrived(timeout))
+        return self._connection.run(self._sent.arrived(timeout))
 
     def received(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.received`."""
-        return self._plain.run(self._sent.received(timeout))
+        return self._connection.run(self._sent.received(timeout))
 
     def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.acknowledged`."""
-        return self._plain.run(self._sent.acknowledged(*classes, timeout=timeout))
+        return self._connection.run(self._sent.acknowledged(*classes, timeout=timeout))
 
 
 class SyncTransactional:
-    """Messages of one transaction, which are sent when it is left."""
+    """A transaction whose messages are sent when its block is left."""
 
-    def __init__(self, plain: SyncConnection, transactional: Transactional) -> None:
-        self._plain, self._transactional = plain, transactional
+    def __init__(self, connection: SyncConnection, transactional: Transactional) -> None:
+        self._connection, self._transactional = connection, transactional
 
     def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> SyncSent:
-        """One more message. Raises what `SyncQueue.send` raises."""
-        return SyncSent(self._plain, self._plain.run(_called(self._transactional.send, body, properties)))
+        """Add a message. Raises what `SyncQueue.send` raises."""
+        return SyncSent(
+            self._connection, self._connection.run(_call_in_loop(self._transactional.send, body, properties))
+        )
 
 
-async def _called(send: Callable[..., Sent], body: bytes | str, properties: Properties) -> Sent:
+async def _call_in_loop(send: Callable[..., Sent], body: bytes | str, properties: Properties) -> Sent:
     return send(body, **properties)
 
 
 class SyncQueue:
-    """A queue elsewhere: `msmqwire.qm.client.queue.Queue` without ``await``.
+    """A remote queue: `msmqwire.qm.client.queue.Queue` without ``await``.
 
     Attributes:
-        format_name: its name.
+        format_name: its format name.
     """
 
-    def __init__(self, plain: SyncConnection, queue: Queue) -> None:
-        self._plain, self._queue = plain, queue
+    def __init__(self, connection: SyncConnection, queue: Queue) -> None:
+        self._connection, self._queue = connection, queue
         self.format_name = queue.format_name
 
     def send(
         self, body: bytes | str = b"", *, transactional: bool = False, **properties: Unpack[Properties]
     ) -> SyncSent:
         """Send a message. See `msmqwire.qm.client.queue.Queue.send`."""
-        sent = self._plain.run(self._queue.send(body, transactional=transactional, **properties))
-        return SyncSent(self._plain, sent)
+        sent = self._connection.run(self._queue.send(body, transactional=transactional, **properties))
+        return SyncSent(self._connection, sent)
 
     @contextmanager
     def transaction(self) -> Iterator[SyncTransactional]:
-        """Several messages that arrive all or not at all, in this order; an exception inside sends none."""
+        """Send several messages in order, all or none; an exception inside the block sends none."""
         entered = self._queue.transaction()
-        transactional = self._plain.run(entered.__aenter__())
+        transactional = self._connection.run(entered.__aenter__())
         try:
-            yield SyncTransactional(self._plain, transactional)
+            yield SyncTransactional(self._connection, transactional)
         except BaseException as exc:
-            self._plain.run(entered.__aexit__(type(exc), exc, exc.__traceback__))
+            self._connection.run(entered.__aexit__(type(exc), exc, exc.__traceback__))
             raise
-        self._plain.run(entered.__aexit__(None, None, None))
+        self._connection.run(entered.__aexit__(None, None, None))

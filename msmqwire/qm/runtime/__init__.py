@@ -1,1 +1,1 @@
-"""A queue manager that runs: the core on asyncio, its network, its folder, and how others talk to it."""
+"""A running queue manager: the core on asyncio, its network, its data folder and its control channel."""

@@ -1,4 +1,4 @@
-"""A core carried on asyncio: told the time, its changes made durable, then its effects carried out."""
+"""The driver of a core on asyncio: passes it the time, commits its changes, then carries out its effects."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from msmqwire.qm.store import Store
 
 T = TypeVar("T")
 MANY: Final = 32
-"""Calls of one turn after which `EngineDriver.hurry` waits for no more: half of a session's window."""
+"""Calls in one turn after which `EngineDriver.hurry` commits at once: half of a session's window."""
 RETRY_S: Final = 0.25
-"""A commit that the disk refused is tried again after this time."""
+"""Seconds after which a commit that the disk refused is retried."""
 _LONGEST_S: Final = 3600.0
 
 
 class Network(Protocol):
-    """What carries out the effects that go outside."""
+    """Carries out the effects that leave the process."""
 
     def resolve(self, request: int, host: str) -> None:
         """See `msmqwire.qm.model.effects.Resolve`."""
@@ -52,22 +52,22 @@ class Network(Protocol):
         """See `msmqwire.qm.model.effects.SendDatagram`."""
 
     def flush(self) -> None:
-        """All that was to be sent in this turn has been told."""
+        """Send what this turn has queued; called once after the effects of a turn."""
 
 
 class EngineDriver:
     """Runs one core in the running event loop.
 
-    Everything that calls into the core goes through `call`. What came of all calls of one turn of the loop is
-    committed together, so that many messages share one sync of the disk; only then is anything carried out
-    that they want done, and only then do the futures of `durable` end.
+    Every call into the core goes through `call`. The changes of all calls in one turn of the loop are
+    committed together, so that many messages share one sync of the disk. Only then are their effects carried
+    out and the waiters of `durable` woken.
 
     Attributes:
         core: the queue manager.
-        network: carries out what goes outside; None for none, as long as nothing is to be sent.
-        refused: whether the disk refuses commits: nothing new is taken then.
-        commits: how many there were.
-        broken: why the store can't be used any more, once that is so: the carrier does nothing more then.
+        network: carries out the effects that leave the process; None if there is nothing to send.
+        refused: whether the disk refuses commits; nothing new is accepted meanwhile.
+        commits: number of commits so far.
+        broken: done when the store has become unusable, with the reason; the driver has stopped then.
     """
 
     def __init__(self, core: Core, store: Store) -> None:
@@ -89,10 +89,10 @@ class EngineDriver:
         self._due: int | None = None
 
     def start(self) -> None:
-        """Start the core: what its store has is there again when this returns."""
-        self._tell_time()
+        """Start the core; what its store holds has been restored when this returns."""
+        self._update_time()
         collects = gc.isenabled()
-        gc.disable()  # of millions of positions that all stay it would look through each again and again
+        gc.disable()  # it would scan millions of positions again and again, none of which is garbage
         try:
             self.core.start()
         finally:
@@ -103,34 +103,34 @@ class EngineDriver:
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds since the carrier was made."""
+        """Milliseconds since the driver was created."""
         return int((time.monotonic() - self._start) * 1000)
 
-    def _tell_time(self) -> None:
+    def _update_time(self) -> None:
         self.core.at(self.now_ms, int(time.time()))
 
     def call(self, action: Callable[..., T], *args: object) -> T:
-        """Call something of the core at the present time; what comes of it is carried out soon."""
+        """Update the core's clock and call `action`; its changes are committed at the end of this turn."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
-        self._tell_time()
+        self._update_time()
         self._calls += 1
         return action(*args)
 
     def hurry(self) -> None:
-        """Commit and carry out at once if this turn has many calls already, as when many tasks send.
+        """Commit at once if this turn has many calls already, as when many tasks send.
 
-        The other side then works on the first of them while the next ones are made.
+        The other side can then process the first messages while the next ones are created.
         """
         if self._calls >= MANY and not self.refused:
             self._flush()
 
     async def durable(self) -> None:
-        """Wait until all that was called before is durable.
+        """Wait until the changes of all calls so far are durable.
 
-        Raises Unreachable when it was given up before that, and the subclasses of StoreError when the store
-        can't be used any more.
+        Raises Unreachable if the driver is abandoned before that, and a subclass of StoreError if the store
+        becomes unusable.
         """
         if self._failure is not None:
             raise self._failure
@@ -140,17 +140,17 @@ class EngineDriver:
             await future
 
     def on_read(self, request: int, reader: Callable[[ReadCompleted], None]) -> None:
-        """What a read that waits in the core ends in, also if it is cancelled there."""
+        """Call `reader` when a read that waits in the core completes or is cancelled there."""
         self._readers[request] = reader
 
     # -- making durable -----------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Commit, then carry out; what that brings about is committed in the next turn."""
+        """Commit, then carry out the effects; what those change is committed in the next turn."""
         if self._closed:
             return
         self._calls = 0
-        self._tell_time()  # what is due at once, as the acknowledgement of all of this turn, goes with it
+        self._update_time()  # include what is due now, such as the acknowledgement of this turn's packets
         changes, effects = self.core.take()
         self._changes.add(changes)
         self._effects += effects
@@ -185,7 +185,7 @@ class EngineDriver:
         self._set_alarm()
 
     def _refuse(self, exc: StoreRefused) -> None:
-        """The disk is full or fails: take nothing new, and try again with the same changes."""
+        """Accept nothing new while the disk is full or failing, and retry with the same changes."""
         if not self.refused:
             self.refused = True
             log.error("the disk refuses a commit; tried again until it takes it", extra={"error": str(exc)})
@@ -215,14 +215,14 @@ class EngineDriver:
                 if network is not None:
                     network.send_datagram(address, port, data, request=request)
             case TransactionReply():
-                pass  # of coordinators, which no entrance of the service makes
+                pass  # only coordinators get one, and no request of the service creates any
             case ErrorReport(text):
                 log.error(text)
 
     # -- time and the end ---------------------------------------------------------------------------------
 
     def _set_alarm(self) -> None:
-        """Have the core told the time when its next timer expires."""
+        """Set a timer for the core's next deadline."""
         due = self.core.deadline
         if due == self._due and self._alarm is not None:
             return
@@ -239,25 +239,35 @@ class EngineDriver:
         self.call(_nothing)
 
     async def stop(self) -> None:
-        """Stop the core in good order; all that it has told is durable and carried out when this returns."""
+        """Stop the core in good order, with its last changes durable and its effects carried out."""
         self.call(self.core.stop)
         await self.durable()
         self.abandon()
 
+    async def finish(self, timeout_s: float) -> None:
+        """Acknowledge what has been received, then stop.
+
+        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError.
+        """
+        async with asyncio.timeout(timeout_s):
+            self.call(self.core.engine.acknowledge_received)
+            await self.durable()
+            await self.stop()
+
     def abandon(self) -> None:
-        """Do nothing more: what is not durable is lost, and nobody was told of it."""
+        """Stop without a commit: only unanswered changes are lost."""
         self._end(Unreachable("the queue manager has ended before it was durable"))
 
-    def _end(self, why: MsmqError) -> None:
+    def _end(self, failure: MsmqError) -> None:
         if self._closed:
             return
-        self._closed, self._failure = True, why
+        self._closed, self._failure = True, failure
         if self._alarm is not None:
             self._alarm.cancel()
         for future in self._waiting:
             if not future.done():
-                future.set_exception(why)
+                future.set_exception(failure)
 
 
 def _nothing() -> None:
-    """What a timer calls: `EngineDriver.call` tells the time."""
+    """Do nothing: a timer only needs `EngineDriver.call` to update the clock."""

@@ -1,4 +1,4 @@
-"""The folder of a queue manager: its store, who it is, and how its server is reached."""
+"""The data folder of a queue manager: its store, its identity and the address of its server."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from msmqwire.qm.store.sqlite import SqliteStore
 STORE: Final = "queues.msmq"
 CONTROL: Final = "control"
 QUOTA: Final = 8 << 30
-"""Bytes of all messages of a new queue manager. The specification's QueueManagerQuota is 1 MiB."""
+"""Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
 _OWNER_ONLY: Final = 0o700
 _LOCAL: Final = (".", "localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class ControlAddress:
-    """Where the control channel of a server is.
+    """Address of the control channel of a server.
 
     Attributes:
         path: of a Unix socket; empty for none.
         port: TCP port of the loopback address 127.0.0.1, where there are no Unix sockets.
-        token: what proves, over TCP, that somebody can read the folder.
+        token: proof, over TCP, that a client can read the folder.
     """
 
     path: str = ""
@@ -45,7 +45,7 @@ class ControlAddress:
 
 
 class DataFolder:
-    """DIR of ``msmqwire serve --data DIR``.
+    """The data folder, DIR of ``msmqwire serve --data DIR``.
 
     Attributes:
         path: the folder.
@@ -54,17 +54,17 @@ class DataFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def make(self) -> None:
-        """Make the folder if it is missing; only its owner may look into it. Raises StoreRefused."""
+    def create(self) -> None:
+        """Create the folder if it is missing, accessible to its owner only. Raises StoreRefused."""
         try:
             self.path.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
         except OSError as exc:
             raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
 
     def open_store(self, *, create: bool) -> SqliteStore:
-        """The store, which nobody else has open. Raises the subclasses of StoreError."""
+        """Open the store exclusively. Raises the subclasses of StoreError."""
         if create:
-            self.make()
+            self.create()
         elif not (self.path / STORE).exists():
             raise StoreMissing("there is no queue manager in this folder", file=str(self.path))
         return SqliteStore(self.path / STORE, create=create)
@@ -73,37 +73,37 @@ class DataFolder:
 
     @property
     def socket_path(self) -> Path:
-        """Where the Unix socket is, if its path is not too long for one."""
+        """Path of the Unix socket, unless it is too long for one."""
         return self.path.resolve() / "control.sock"
 
-    def tell_control(self, address: ControlAddress) -> None:
-        """Write down how the server is reached, for the owner of the folder only."""
+    def write_control(self, address: ControlAddress) -> None:
+        """Write the address of the control channel, readable by the owner of the folder only."""
         new = self.path / (CONTROL + ".new")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             json.dump({"path": address.path, "port": address.port, "token": address.token}, file)
         os.replace(new, self.path / CONTROL)
 
-    def forget_control(self) -> None:
-        """The server does not run any more."""
+    def remove_control(self) -> None:
+        """Remove the address of the control channel: the server has stopped."""
         (self.path / CONTROL).unlink(missing_ok=True)
 
     def control(self) -> ControlAddress | None:
-        """How the server is reached, if one was started; it may have been killed since."""
+        """Return the address that a server has written; it may have been killed since."""
         try:
-            found = json.loads((self.path / CONTROL).read_text(encoding="utf-8"))
-            return ControlAddress(str(found["path"]), int(found["port"]), str(found["token"]))
+            address = json.loads((self.path / CONTROL).read_text(encoding="utf-8"))
+            return ControlAddress(str(address["path"]), int(address["port"]), str(address["token"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
 def default_name() -> str:
-    """The name of this computer, without its domain."""
+    """Return the name of this computer without its domain."""
     return socket.gethostname().partition(".")[0] or "localhost"
 
 
 def check_name(name: str) -> str:
-    """A name that a computer may have in path names and direct format names. Raises InvalidName."""
+    """Return `name` if path names and direct format names allow it for a computer. Raises InvalidName."""
     if not name.isascii() or not all(char.isalnum() or char in "-_." for char in name) or name in ("", "."):
         raise InvalidName(
             f"{name!r:.80} is not the name of a computer: letters, digits, hyphens, dots",
@@ -114,7 +114,7 @@ def check_name(name: str) -> str:
 
 
 def stored_name(store: Store) -> str:
-    """The name of the queue manager that a store belongs to; empty for a new one."""
+    """Return the computer name of the queue manager that a store belongs to; empty for a new store."""
     manager = QueueManager(NULL_GUID)
     recovery.restore_attributes(manager, store)
     return manager.computer_name
@@ -129,7 +129,7 @@ def open_core(
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
-    """The queue manager of a store, not started; a new one gets `QUOTA` unless told otherwise."""
+    """Create the core of a store without starting it; a new queue manager gets `QUOTA` by default."""
     if quota is None and not stored_name(store):
         quota = QUOTA
     return Core(

@@ -1,4 +1,4 @@
-"""The queues of a folder, for commands and programs: through its server, or in its store when none runs."""
+"""Local access to the queues of a folder: through its server, or directly in its store if none runs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.operations import LocalSession
+from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
 T = TypeVar("T")
 
@@ -23,33 +24,32 @@ if TYPE_CHECKING:
     from typing import Self
 
 _STARTING_S: Final = 10.0
-"""How long a server that has just been started may take until it can be reached."""
+"""Seconds that a server which has just been started may take until it is reachable."""
 _RETRY_S: Final = 0.05
 _DISK_S: Final = 10.0
-"""How long a disk that refuses commits is waited for."""
-_LOOK_S: Final = 0.1
-"""What the server says when it fails."""
+"""Seconds that a disk may refuse commits before a request fails."""
+_POLL_S: Final = 0.1
 
 
 class Local(Protocol):
     """The queues of one folder.
 
     Attributes:
-        served: whether a server runs them.
+        served: whether requests go through a server.
     """
 
     served: bool
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
-        """One request of `msmqwire.qm.runtime.operations`, and its answer.
+        """Run a request of `msmqwire.qm.runtime.operations`, and return its answer.
 
-        Raises InvalidValue, InvalidName and QueueError; Unreachable when the server has gone, or when another
-        request was interrupted before it was answered; StoreRefused when no server runs and the disk takes
-        nothing; RuntimeError for a fault of the server itself.
+        Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone, or if an earlier
+        request was interrupted before it was answered; StoreRefused if no server runs and the disk refuses
+        the commit; RuntimeError for an internal error of the server.
         """
 
     def close(self) -> None:
-        """End the use; messages taken and not ended go back."""
+        """End the session; messages received and not ended return to their queues."""
 
     def __enter__(self) -> Self: ...
 
@@ -59,14 +59,14 @@ class Local(Protocol):
 
 
 def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
-    """The queues of a folder, by its server, or by its store if none runs.
+    """Open the queues of a folder: through its server, or in its store if none runs.
 
     Args:
         path: the folder.
-        create: make a queue manager, with the name of this computer, if there is none.
+        create: create a queue manager, with the name of this computer, if the folder has none.
 
-    Raises the subclasses of StoreError: StoreMissing where there is none, StoreInUse for one that somebody
-    has open and does not serve.
+    Raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse if
+    another process has its store open without serving it.
     """
     folder = DataFolder(path)
     until = time.monotonic() + _STARTING_S
@@ -83,7 +83,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
 
 
 class _Base:
-    """What both ways share."""
+    """The context manager of both implementations."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -98,7 +98,7 @@ class _Base:
 
 
 def server_of(folder: DataFolder) -> Served | None:
-    """The server of a folder; None if none can be reached."""
+    """Connect to the server of a folder; return None if none is reachable."""
     address = folder.control()
     if address is None:
         return None
@@ -118,7 +118,7 @@ def server_of(folder: DataFolder) -> Served | None:
 
 
 class Served(_Base):
-    """The queues of a folder through its server."""
+    """Access through the server of a folder."""
 
     served = True
 
@@ -146,20 +146,20 @@ class Served(_Base):
         except OSError as exc:
             self._end(f"the server has gone: {exc.strerror or exc}")
             raise Unreachable(self._gone) from None
-        except BaseException:  # its answer would be taken for that of the next request
+        except BaseException:  # or the next request would be given the answer of this one
             self._end("a request was interrupted before it was answered")
             raise
         if not answer.endswith(b"\n"):
             self._end("the server has gone")
             raise Unreachable(self._gone)
-        found = json.loads(answer)
-        if "error" in found:
-            raise _error(found["error"])
-        answered: dict[str, Any] = found["answer"]
-        return answered
+        response = json.loads(answer)
+        if "error" in response:
+            raise _error(response["error"])
+        result: dict[str, Any] = response["answer"]
+        return result
 
-    def _end(self, why: str) -> None:
-        self._gone = why
+    def _end(self, reason: str) -> None:
+        self._gone = reason
         self.close()
 
     def close(self) -> None:
@@ -168,21 +168,21 @@ class Served(_Base):
         self._connection.close()
 
 
-def _error(told: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
-    """The exception that an error of the control channel stands for."""
-    match told["kind"]:
+def _error(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
+    """Return the exception for an error of the control channel."""
+    match error["kind"]:
         case control.QUEUE:
-            return QueueError(told["error"], int(told["hresult"], 16))
+            return QueueError(error["error"], int(error["hresult"], 16))
         case control.NAME:
-            code = int(told["hresult"], 16)
-            return InvalidName(told["error"], path=told["path"], offset=told["offset"], hresult=code)
+            code = int(error["hresult"], 16)
+            return InvalidName(error["error"], path=error["path"], offset=error["offset"], hresult=code)
         case control.FAULT:
-            return RuntimeError(told["error"])
-    return InvalidValue(told["error"], path=told["path"], offset=told["offset"])
+            return RuntimeError(error["error"])
+    return InvalidValue(error["error"], path=error["path"], offset=error["offset"])
 
 
 class InStore(_Base):
-    """The queues of a folder in its store, which nobody else has open meanwhile; nothing goes out."""
+    """Access to the store of a folder, opened exclusively; nothing is sent to other computers."""
 
     served = False
 
@@ -193,38 +193,38 @@ class InStore(_Base):
         self._loop = asyncio.new_event_loop()
         try:
             name = stored_name(self._store) or check_name(default_name())
-            self._carrier, self._hand = self._loop.run_until_complete(self._start(name))
+            self._driver, self._session = self._loop.run_until_complete(self._start(name))
         except BaseException:
             self._store.close()
             self._loop.close()
             raise
 
     async def _start(self, name: str) -> tuple[EngineDriver, LocalSession]:
-        carrier = EngineDriver(open_core(self._store, name), self._store)
-        carrier.core.queues.take_offline()
-        carrier.start()
-        return carrier, LocalSession(carrier, lasting=False)
+        driver = EngineDriver(open_core(self._store, name), self._store)
+        driver.core.queues.take_offline()
+        driver.start()
+        return driver, LocalSession(driver, lasting=False)
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         if self._refused is not None:
             raise self._refused
-        return self._loop.run_until_complete(self._limited(self._hand.run({"op": op, **request})))
+        return self._loop.run_until_complete(self._run(self._session.run({"op": op, **request})))
 
-    async def _limited(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something, as long as the disk takes what it changes. Raises StoreRefused."""
+    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` to its end. Raises StoreRefused if the disk keeps refusing its changes."""
         task = asyncio.ensure_future(work)
-        refused: float | None = None
+        refused_since: float | None = None
         try:
             while not task.done():
-                await asyncio.wait((task,), timeout=_LOOK_S)
-                if not self._carrier.refused:
-                    refused = None
-                elif refused is None:
-                    refused = time.monotonic()
-                elif time.monotonic() - refused > _DISK_S:
-                    self._carrier.abandon()
-                    why = "the disk does not take what was to be changed"
-                    self._refused = StoreRefused(why, file=self._path)
+                await asyncio.wait((task,), timeout=_POLL_S)
+                if not self._driver.refused:
+                    refused_since = None
+                elif refused_since is None:
+                    refused_since = time.monotonic()
+                elif time.monotonic() - refused_since > _DISK_S:
+                    self._driver.abandon()
+                    reason = "the disk does not take what was to be changed"
+                    self._refused = StoreRefused(reason, file=self._path)
                     raise self._refused
             return task.result()
         finally:
@@ -235,18 +235,11 @@ class InStore(_Base):
         if self._loop.is_closed():
             return
         try:
-            self._loop.run_until_complete(_cancel_all())  # what was interrupted
-            if not self._carrier.refused:  # else nothing is lost but what was answered to nobody
-                self._hand.close()
-                self._loop.run_until_complete(self._limited(self._carrier.stop()))
+            self._loop.run_until_complete(cancel_other_tasks())  # of a request that was interrupted
+            if not self._driver.refused:  # else only unanswered changes are lost
+                self._session.close()
+                self._loop.run_until_complete(self._run(self._driver.stop()))
         finally:
-            self._carrier.abandon()
+            self._driver.abandon()
             self._loop.close()
             self._store.close()
-
-
-async def _cancel_all() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-r"""Names of queues as people write them at the computer of the queue (``private$\orders``)."""
+r"""Names of queues as users type them at the computer of the queue (``private$\orders``)."""
 
 from __future__ import annotations
 
@@ -8,67 +8,67 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name, parse_path_name
 
-_HERE: Final = "."
+_LOCAL: Final = "."
 _DIRECT: Final = "DIRECT=OS:"
 _SYSTEM: Final = "system$;"
 _JOURNAL: Final = ";journal"
-_OF_THE_COMPUTER: Final = ("journal", "deadletter", "deadxact")
+_COMPUTER_QUEUES: Final = ("journal", "deadletter", "deadxact")
 
 
 def queue_name(text: str, computer: str) -> FormatName:
-    r"""The queue that somebody means.
+    r"""Return the queue that a text names.
 
     Args:
         text: a path name with or without the computer (``private$\orders``, ``.\private$\orders``,
             ``host\orders``), with ``;name`` for a subqueue and ``;journal`` for the journal;
             ``system$;journal``, ``;deadletter`` or ``;deadxact`` for those of the computer; or a format name.
-        computer: what stands for a computer that is not named, and for ``.``.
+        computer: the computer meant by ``.`` and by names without one.
 
     Raises:
-        InvalidName: it is none of them; offsets are those in the text.
+        InvalidName: it is none of them; the offset counts characters of `text`.
     """
     if kind_of(text) is not None:
         return parse_format_name(text)
     head, _, tail = text.partition("\\")
-    if head == _HERE:
-        host, place, before = computer, tail, len(head) + 1
+    if head == _LOCAL:
+        host, path, prefix = computer, tail, len(head) + 1
     elif tail and head.lower() != "private$":
-        host, place, before = head, tail, len(head) + 1
+        host, path, prefix = head, tail, len(head) + 1
     else:
-        host, place, before = computer, text, 0
-    lowered = place.lower()
-    begins = 0  # of the host, in what is judged
+        host, path, prefix = computer, text, 0
+    lowered = path.lower()
+    host_start = 0  # in the text that the offset of an error counts in
     try:
-        if lowered.startswith(_SYSTEM) and lowered.removeprefix(_SYSTEM) in _OF_THE_COMPUTER:
-            begins = len(_DIRECT)
+        if lowered.startswith(_SYSTEM) and lowered.removeprefix(_SYSTEM) in _COMPUTER_QUEUES:
+            host_start = len(_DIRECT)
             return DirectName("OS", host, system=lowered.removeprefix(_SYSTEM))
         journal = lowered.endswith(_JOURNAL)
-        path = parse_path_name(f"{host}\\{place[: -len(_JOURNAL)] if journal else place}")
-        begins = len(_DIRECT)
+        queue = parse_path_name(f"{host}\\{path[: -len(_JOURNAL)] if journal else path}")
+        host_start = len(_DIRECT)
         return DirectName(
-            "OS", path.computer, path.queue, private=path.private, journal=journal, subqueue=path.subqueue
+            "OS", queue.computer, queue.queue, private=queue.private, journal=journal, subqueue=queue.subqueue
         )
     except InvalidName as exc:
         offset = exc.offset
         if offset is not None:
-            offset -= begins
-            if not before or offset > len(host):
-                offset += before - len(host) - 1
+            offset -= host_start
+            if not prefix or offset > len(host):
+                offset += prefix - len(host) - 1
             offset = min(max(0, offset), len(text))
         raise InvalidName(exc.why, path=exc.path, offset=offset, hresult=exc.hresult) from None
 
 
 def path_of(text: str, computer: str) -> str:
-    r"""The path name of a queue that is to be made: ``private$\orders`` becomes ``host\private$\orders``.
+    r"""Return the path name of a queue to be created: ``private$\orders`` becomes ``host\private$\orders``.
 
-    Raises InvalidName, also for a name that is not of this computer.
+    Raises InvalidName, also for a queue of another computer.
     """
     name = queue_name(text, computer)
     if not isinstance(name, DirectName) or name.journal or name.system is not None:
         raise InvalidName(
             "not the name of a queue that can be made", hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
         )
-    if name.host.lower() not in (computer.lower(), _HERE):
+    if name.host.lower() not in (computer.lower(), _LOCAL):
         raise InvalidName(
             f"a queue of another computer than {computer}", hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
         )

@@ -1,4 +1,4 @@
-"""Messages as JSON: what commands and programs see of those in a queue, and say of those they send."""
+"""Messages as JSON: those in a queue as commands and programs see them, and those to be sent."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ _SINGLE_BITS: Final = {
 ACKNOWLEDGEMENTS: Final = {
     name.removeprefix("ACK_").lower(): flag for name, flag in AcknowledgementsRequested.__members__.items()
 }
-"""The acknowledgements that can be asked for, by name: ``full_receive`` and the like."""
+"""The acknowledgements that can be requested, by name: ``full_receive`` and the like."""
 EXPRESS: Final = "express"
 RECOVERABLE: Final = "recoverable"
 TRANSACTIONAL: Final = "transactional"
 DELIVERIES: Final = (EXPRESS, RECOVERABLE, TRANSACTIONAL)
-_WHOLE: Final = 0xFFFFFFFF
+_UINT32_MAX: Final = 0xFFFFFFFF
 
 
 # -- out ------------------------------------------------------------------------------------------------
 
 
 def identifier_text(identifier: ObjectId) -> str:
-    r"""A message identifier as text, ``guid\number``, which is how MSMQ writes it for people."""
+    r"""Return a message identifier as MSMQ shows it to users, ``guid\number``."""
     return f"{identifier.lineage}\\{identifier.uniquifier}"
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """A message as one JSON object; contract section 5 tells the names.
+    """Return a message as one JSON object.
 
-    Bytes are in base64, times ISO 8601 in UTC, durations seconds, names of queues format names; what is not
-    there is null.
+    Bytes are base64, times ISO 8601 in UTC, durations seconds, names of queues format names; missing values
+    are null.
     """
     correlation = message.correlation_identifier
     return {
@@ -71,7 +71,7 @@ def message_json(message: Message) -> dict[str, Any]:
         "time_to_be_received": _seconds(message.time_to_be_received),
         "source": str(message.source_machine_identifier),
         "sender": sender_text(message),
-        "acknowledge": _wished(message.acknowledgements_requested),
+        "acknowledge": _acknowledgement_names(message.acknowledgements_requested),
         "admin_queue": _name(message.administration),
         "response_queue": _name(message.response),
         "destination": _name(message.destination),
@@ -85,14 +85,14 @@ def message_json(message: Message) -> dict[str, Any]:
 
 
 def delivery(message: Message) -> str:
-    """``express``, ``recoverable`` or ``transactional``."""
+    """Return ``express``, ``recoverable`` or ``transactional``."""
     if message.transactional or message.transaction_identifier is not None:
         return TRANSACTIONAL
     return RECOVERABLE if message.recoverable else EXPRESS
 
 
 def sender_text(message: Message) -> str | None:
-    """Who sent a message, as the message says: a SID as S-1-..., a queue manager as a GUID, else hex."""
+    """Return the sender that a message claims: a SID as S-1-..., a queue manager as a GUID, else hex."""
     data = message.sender_identifier
     if not data:
         return None
@@ -104,7 +104,7 @@ def sender_text(message: Message) -> str | None:
     return str(UUID(bytes_le=data)) if len(data) == 16 else data.hex()
 
 
-def _wished(flags: AcknowledgementsRequested) -> list[str]:
+def _acknowledgement_names(flags: AcknowledgementsRequested) -> list[str]:
     return [name for flag, name in _SINGLE_BITS.items() if flags & flag] if flags else []
 
 
@@ -123,18 +123,18 @@ def _name(name: FormatName | None) -> str | None:
 # -- in -------------------------------------------------------------------------------------------------
 
 
-def message_from(wanted: Mapping[str, Any]) -> Message:
-    """A message to be sent, from the same names as `message_json` gives.
+def message_from(properties: Mapping[str, Any]) -> Message:
+    """Return a message to be sent, from properties with the names that `message_json` uses.
 
     ``body``, ``body_type``, ``label``, ``priority``, ``delivery``, ``class``, ``correlation`` (an identifier
     as text, or 20 bytes in hex), ``application``, ``extension``, ``acknowledge`` (names of
     `ACKNOWLEDGEMENTS`), ``admin_queue``, ``response_queue``, ``journal``, ``dead_letter``,
-    ``time_to_reach_queue`` and ``time_to_be_received``; each may be left out.
+    ``time_to_reach_queue`` and ``time_to_be_received`` are all optional.
 
-    Raises InvalidValue and InvalidName, with the name as the path.
+    Raises InvalidValue and InvalidName with the name of the property as the path.
     """
     message = Message()
-    for name, value in wanted.items():
+    for name, value in properties.items():
         reader = _READERS.get(name)
         if reader is None:
             raise InvalidValue("not a property of a message that is sent", path=name)
@@ -145,15 +145,15 @@ def message_from(wanted: Mapping[str, Any]) -> Message:
 
 
 def identifier_from(text: str, path: str = "identifier") -> ObjectId:
-    r"""A message identifier from its text, ``guid\number``. Raises InvalidValue."""
+    r"""Parse a message identifier, ``guid\number``. Raises InvalidValue."""
     lineage, _, number = text.partition("\\")
     try:
-        found = ObjectId(UUID(lineage), int(number))
+        identifier = ObjectId(UUID(lineage), int(number))
     except ValueError:
-        found = ObjectId(uniquifier=-1)
-    if not 0 <= found.uniquifier <= _WHOLE:
+        identifier = ObjectId(uniquifier=-1)
+    if not 0 <= identifier.uniquifier <= _UINT32_MAX:
         raise InvalidValue(f"{text[:100]!r} is not an identifier: guid\\number", path=path)
-    return found
+    return identifier
 
 
 def _text(value: object, path: str) -> str:
@@ -177,14 +177,14 @@ def _bytes(value: object, path: str) -> bytes:
 
 
 def flag(value: object, path: str) -> bool:
-    """True or false. Raises InvalidValue."""
+    """Return a value that has to be true or false. Raises InvalidValue."""
     if not isinstance(value, bool):
         raise InvalidValue(f"{value!r:.100} is neither true nor false", path=path)
     return value
 
 
-def number(value: object, path: str, most: int = _WHOLE, least: int = 0) -> int:
-    """A whole number within bounds. Raises InvalidValue."""
+def number(value: object, path: str, most: int = _UINT32_MAX, least: int = 0) -> int:
+    """Return a value that has to be a whole number within bounds. Raises InvalidValue."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidValue(f"{value!r:.100} is not a whole number from {least} to {most}", path=path)
     return value
@@ -195,10 +195,10 @@ def _priority(value: object, path: str) -> int:
 
 
 def _class(value: object, path: str) -> int:
-    found = number(value, path, 0xFFFF)
-    if not is_legal_class(found):
-        raise InvalidValue(f"0x{found:04X} is not a class that a message may have", path=path)
-    return found
+    message_class = number(value, path, 0xFFFF)
+    if not is_legal_class(message_class):
+        raise InvalidValue(f"0x{message_class:04X} is not a class that a message may have", path=path)
+    return message_class
 
 
 def _correlation(value: object, path: str) -> bytes:
@@ -206,12 +206,12 @@ def _correlation(value: object, path: str) -> bytes:
     if "\\" in text:
         return bytes(identifier_from(text, path))
     try:
-        found = bytes.fromhex(text)
+        correlation = bytes.fromhex(text)
     except ValueError:
-        found = b""
-    if len(found) != 20:
+        correlation = b""
+    if len(correlation) != 20:
         raise InvalidValue("neither an identifier (guid\\number) nor 20 bytes in hex", path=path)
-    return found
+    return correlation
 
 
 def _acknowledgements(value: object, path: str) -> AcknowledgementsRequested:
@@ -255,4 +255,4 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
     "time_to_be_received": ("time_to_be_received", number),
     "time_to_reach_queue": ("time_to_reach_queue", number),
 }
-"""By name: the attribute of a message, and what reads it."""
+"""By property: the attribute of a message and the function that reads the value."""

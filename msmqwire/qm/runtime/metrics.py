@@ -1,4 +1,4 @@
-"""Figures of a running queue manager for Prometheus."""
+"""Metrics of a running queue manager for Prometheus."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _COUNTS = (
 
 
 class Metrics:
-    """Answers ``GET /metrics``; what it tells is gathered when it is asked.
+    """Answers ``GET /metrics`` with values collected at that moment.
 
-    It needs aiohttp and prometheus_client, the extra ``[qm]``; without them, ModuleNotFoundError.
+    Needs aiohttp and prometheus_client, the extra ``[qm]``; raises ModuleNotFoundError without them.
     """
 
-    def __init__(self, carrier: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
+    def __init__(self, driver: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
         from prometheus_client import CollectorRegistry
 
-        self._carrier, self._network, self._control = carrier, network, control
+        self._driver, self._network, self._control = driver, network, control
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._runner: Any = None
 
     async def start(self, address: str, port: int) -> int:
-        """Listen; gives the port. Raises OSError."""
+        """Listen; return the port. Raises OSError."""
         from aiohttp import web
 
         application = web.Application()
@@ -53,7 +53,7 @@ class Metrics:
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """Answer no more."""
+        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -67,20 +67,20 @@ class Metrics:
         )
 
     def collect(self) -> Iterator[Metric]:
-        """What prometheus_client asks a collector for."""
+        """Yield all metrics; prometheus_client calls this."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        yield from self._of_queues(GaugeMetricFamily)
-        yield from self._of_sessions(GaugeMetricFamily)
-        yield from self._of_the_carrier(GaugeMetricFamily, CounterMetricFamily)
+        yield from self._queue_metrics(GaugeMetricFamily)
+        yield from self._session_metrics(GaugeMetricFamily)
+        yield from self._driver_metrics(GaugeMetricFamily, CounterMetricFamily)
         for name, meaning in _COUNTS:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
 
-    def _of_queues(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+    def _queue_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
         labels = ("queue", "kind")
         messages = gauge("msmqwire_queue_messages", "Messages in a queue.", labels=labels)
         sizes = gauge("msmqwire_queue_bytes", "Bytes of the messages in a queue.", labels=labels)
-        core = self._carrier.core
+        core = self._driver.core
         for queue in core.queue_manager.queues.values():
             name = short_name(queue)
             if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
@@ -90,23 +90,24 @@ class Metrics:
         yield messages
         yield sizes
 
-    def _of_sessions(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
-        found = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
+    def _session_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+        sessions = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
         counts = Counter(
-            (one.role.value, one.state.value) for one in self._carrier.core.engine.sessions.values()
+            (session.role.value, session.state.value)
+            for session in self._driver.core.engine.sessions.values()
         )
         for key, count in counts.items():
-            found.add_metric(tuple(map(str, key)), count)
-        yield found
+            sessions.add_metric(tuple(map(str, key)), count)
+        yield sessions
         yield gauge("msmqwire_connections", "TCP connections.", len(self._network.connections))
-        yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.users)
+        yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.clients)
 
-    def _of_the_carrier(
+    def _driver_metrics(
         self, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]
     ) -> Iterator[Metric]:
-        carrier = self._carrier
-        yield counter("msmqwire_commits", "Commits of the store.", carrier.commits)
-        yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(carrier.refused))
-        manager = carrier.core.queue_manager
+        driver = self._driver
+        yield counter("msmqwire_commits", "Commits of the store.", driver.commits)
+        yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(driver.refused))
+        manager = driver.core.queue_manager
         yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)

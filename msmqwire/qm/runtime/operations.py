@@ -1,4 +1,4 @@
-"""What is done to a queue manager at its own computer: queues made and changed, messages sent and read."""
+"""Requests of local clients: creating and changing queues, sending and reading messages."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from msmqwire.qm.runtime.message_json import (
 )
 
 BATCH_MAX: Final = 1000
-"""Messages of one request, at most."""
+"""Limit of messages in a request."""
 BATCH_BYTES: Final = 8 << 20
-"""An answer has no further message once its bodies have so many bytes."""
+"""Bytes of bodies after which an answer has no further messages."""
 HELD_MAX: Final = 10_000
-"""Messages that one reader may have taken and not ended, at most."""
+"""Limit of messages that one session may have received and not ended."""
 _WAIT_MAX_MS: Final = INFINITE - 1
 _REFUSED: Final = {
     EnqueueStatus.QUEUE_QUOTA_EXCEEDED: "the quota of the queue is used up",
@@ -45,26 +45,26 @@ Answer = dict[str, Any]
 
 
 class LocalSession:
-    """What one user does, and the messages that it has taken and not ended: they go back when it goes.
+    """The session of a local client, with the messages it has received and not ended.
 
-    All methods but `close` raise InvalidName and InvalidValue for what is wrong in a request, and QueueError
-    for what the queue manager does not do.
+    All methods but `close` raise InvalidName and InvalidValue for invalid requests, and QueueError for those
+    that the queue manager refuses.
     """
 
-    def __init__(self, carrier: EngineDriver, *, lasting: bool = True) -> None:
-        """One more user. `lasting` is whether the queue manager goes on to run when this hand is closed."""
-        self._carrier, self._core, self._lasting = carrier, carrier.core, lasting
+    def __init__(self, driver: EngineDriver, *, lasting: bool = True) -> None:
+        """Open a session. `lasting` says whether the queue manager runs on after this session is closed."""
+        self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
         self._held: dict[int, tuple[OpenQueueDescriptor, MessagePosition]] = {}
         self._receipts = 0
         self._closed = False
-        self._patient = True
+        self._may_wait = True
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
             "status": self._status,
-            "create": self._changing(queues.create),
-            "delete": self._changing(queues.delete),
-            "set": self._changing(queues.change),
-            "purge": self._changing(queues.purge),
+            "create": self._durably(queues.create),
+            "delete": self._durably(queues.delete),
+            "set": self._durably(queues.change),
+            "purge": self._durably(queues.purge),
             "list": self._list,
             "show": self._show,
             "peek": self._peek,
@@ -75,7 +75,7 @@ class LocalSession:
         }
 
     async def run(self, request: Request) -> Answer:
-        """Do what a request asks for, and answer when that is durable."""
+        """Run a request, and return its answer once its changes are durable."""
         name = request.get("op")
         operation = self._operations.get(name) if isinstance(name, str) else None
         if operation is None:
@@ -83,9 +83,9 @@ class LocalSession:
         return await operation(request)
 
     def stop_waiting(self) -> None:
-        """End the reads that wait, and wait for no message any more."""
-        self._patient = False
-        self._carrier.call(self._stop_readers)
+        """End the reads that wait, and let no read wait from now on."""
+        self._may_wait = False
+        self._driver.call(self._stop_readers)
 
     def _stop_readers(self) -> None:
         for descriptor in self._open.values():
@@ -93,79 +93,81 @@ class LocalSession:
                 self._core.messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def close(self) -> None:
-        """Give back what was taken and not ended, and stop waiting."""
+        """Return the messages that were received and not ended to their queues, and close the queues."""
         if not self._closed:
             self._closed = True
-            self._carrier.call(self._give_back_all)
+            self._driver.call(self._return_all)
 
     # -- queues -------------------------------------------------------------------------------------------
 
     async def _status(self, request: Request) -> Answer:
         return queues.manager_json(self._core)
 
-    def _changing(self, change: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
+    def _durably(self, change: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
         async def run(request: Request) -> Answer:
-            answer = self._carrier.call(change, self._core, request)
-            await self._carrier.durable()
+            answer = self._driver.call(change, self._core, request)
+            await self._driver.durable()
             return answer
 
         return run
 
     async def _list(self, request: Request) -> Answer:
-        return {"queues": self._carrier.call(queues.listed, self._core)}
+        return {"queues": self._driver.call(queues.listed, self._core)}
 
     async def _show(self, request: Request) -> Answer:
-        return self._carrier.call(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
+        return self._driver.call(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
 
     def _descriptor(self, request: Request, access: QueueAccessType) -> OpenQueueDescriptor:
-        """The queue of a request, open."""
+        """Return the open queue of a request; open it if necessary."""
         text = queues.text(request, "queue")
-        found = self._open.get((text, access))
-        if found is not None and found.queue is not None:
-            return found
-        return self._opened((text, access), queue_name(text, self._core.queue_manager.computer_name))
+        descriptor = self._open.get((text, access))
+        if descriptor is not None and descriptor.queue is not None:
+            return descriptor
+        return self._open_queue((text, access), queue_name(text, self._core.queue_manager.computer_name))
 
-    def _opened(self, key: tuple[str, QueueAccessType], name: FormatName) -> OpenQueueDescriptor:
-        status, found = self._core.queues.open(name, key[1])
-        if found is None:
+    def _open_queue(self, key: tuple[str, QueueAccessType], name: FormatName) -> OpenQueueDescriptor:
+        status, descriptor = self._core.queues.open(name, key[1])
+        if descriptor is None:
             raise QueueError(queues.reason(status, key[0]), status)
-        self._open[key] = found
-        return found
+        self._open[key] = descriptor
+        return descriptor
 
     # -- reading ------------------------------------------------------------------------------------------
 
     async def _peek(self, request: Request) -> Answer:
-        """Messages that can be received, from the first one on or behind a lookup identifier."""
+        """Return available messages, from the first one on or behind a lookup identifier."""
         count, wait = _count(request), _wait_ms(request)
-        descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
+        descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
-        found = self._carrier.call(_listed, descriptor, count, after)
-        if not found and wait and after is None and self._patient:
+        messages = self._driver.call(_available_messages, descriptor, count, after)
+        if not messages and wait and after is None and self._may_wait:
             read = await self._read(lambda: self._core.messages.peek(descriptor, timeout=wait), descriptor)
-            found = [read.message] if read.message is not None else []
-        return {"messages": [message_json(message) for message in found]}
+            messages = [read.message] if read.message is not None else []
+        return {"messages": [message_json(message) for message in messages]}
 
     async def _receive(self, request: Request) -> Answer:
-        """Take messages: they are gone when they are ended, and come back if that does not happen."""
+        """Receive messages: they are deleted when they are ended, and return to the queue otherwise."""
         count, wait = _count(request), _wait_ms(request)
         done, back = self._receipts_of(request)
         if len(self._held) - len(done) - len(back) >= HELD_MAX:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
-        descriptor = self._carrier.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
-        ended = self._ended(done, back)
-        taken = self._carrier.call(self._take, descriptor, count)
-        if not taken and wait and self._patient:
+        descriptor = self._driver.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        ended = self._end_receipts(done, back)
+        taken = self._driver.call(self._take, descriptor, count)
+        if not taken and wait and self._may_wait:
             messages = self._core.messages
             read = await self._read(lambda: messages.dequeue_begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
                 taken = [self._hold(descriptor, read.position, read.message)]
-                taken += self._carrier.call(self._take, descriptor, count - 1)
-        if ended or taken:  # what is handed out is on disk: it can't vanish, or come again as another message
-            await self._carrier.durable()
+                taken += self._driver.call(self._take, descriptor, count - 1)
+        if (
+            ended or taken
+        ):  # a message is durable before a reader sees it: it can't vanish or change in a crash
+            await self._driver.durable()
         return {"messages": taken}
 
     def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[Answer]:
-        """What is there, without waiting."""
+        """Receive available messages without waiting."""
         taken: list[Answer] = []
         size = 0
         while len(taken) < count and size < BATCH_BYTES and len(self._held) < HELD_MAX:
@@ -182,43 +184,43 @@ class LocalSession:
         return {**message_json(message), "receipt": self._receipts}
 
     async def _read(self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor) -> ReadCompleted:
-        """A read that waits. If nobody awaits it any more, it ends and gives back what it has."""
-        carrier = self._carrier
-        read = carrier.call(begin)
+        """Wait for a read. If the waiting is cancelled, end the read and return its message to the queue."""
+        driver = self._driver
+        read = driver.call(begin)
         if read.status != PENDING:
             return ReadCompleted(0, read.status, read.message, read.position)
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
-        carrier.on_read(read.request, partial(self._completed, future, descriptor))
+        driver.on_read(read.request, partial(self._completed, future, descriptor))
         try:
             return await future
         except asyncio.CancelledError:
             reader = descriptor.waiting.get(read.request)
             if reader is not None:
-                carrier.call(
+                driver.call(
                     self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
                 )
-            elif future.done() and not future.cancelled():  # it came in the turn in which the user went
+            elif future.done() and not future.cancelled():  # completed in the turn in which the client went
                 self._completed(future, descriptor, future.result())
             raise
 
     def _completed(
-        self, future: asyncio.Future[ReadCompleted], descriptor: OpenQueueDescriptor, done: ReadCompleted
+        self, future: asyncio.Future[ReadCompleted], descriptor: OpenQueueDescriptor, completed: ReadCompleted
     ) -> None:
         if not future.done():
-            future.set_result(done)
+            future.set_result(completed)
             return
-        position, messages = done.position, self._core.messages
+        position, messages = completed.position, self._core.messages
         if position is not None and position.state is PositionState.LOCKED:
-            self._carrier.call(lambda: messages.dequeue_end(descriptor, position, delete=False))
+            self._driver.call(lambda: messages.dequeue_end(descriptor, position, delete=False))
 
     async def _end(self, request: Request) -> Answer:
-        """Messages that were taken are done with, or come back."""
-        count = self._ended(*self._receipts_of(request))
-        await self._carrier.durable()
+        """End messages: those of ``done`` are deleted, those of ``back`` return to their queues."""
+        count = self._end_receipts(*self._receipts_of(request))
+        await self._driver.durable()
         return {"ended": count}
 
     def _receipts_of(self, request: Request) -> tuple[list[int], list[int]]:
-        """What a request ends, and what it gives back. Raises InvalidValue for what is not taken."""
+        """Return the receipts that a request deletes and returns. Raises InvalidValue for unknown ones."""
         done, back = _receipts(request, "done"), _receipts(request, "back")
         for path, receipts in (("done", done), ("back", back)):
             for receipt in receipts:
@@ -228,9 +230,9 @@ class LocalSession:
             raise InvalidValue("a receipt is there twice", path="done")
         return done, back
 
-    def _ended(self, done: list[int], back: list[int]) -> int:
+    def _end_receipts(self, done: list[int], back: list[int]) -> int:
         if done or back:
-            self._carrier.call(self._finish, done, back)
+            self._driver.call(self._finish, done, back)
         return len(done) + len(back)
 
     def _finish(self, done: list[int], back: list[int]) -> None:
@@ -239,7 +241,7 @@ class LocalSession:
                 descriptor, position = self._held.pop(receipt)
                 self._core.messages.dequeue_end(descriptor, position, delete=delete)
 
-    def _give_back_all(self) -> None:
+    def _return_all(self) -> None:
         self._finish([], list(self._held))
         for descriptor in self._open.values():
             self._core.queues.close(descriptor)
@@ -248,17 +250,18 @@ class LocalSession:
     # -- moving and sending -------------------------------------------------------------------------------
 
     async def _move(self, request: Request) -> Answer:
-        """Messages from a queue or subqueue to another one of the same queue."""
-        moved = self._carrier.call(self._moved, request, _count(request))
-        await self._carrier.durable()
+        """Move messages between a queue and its subqueues."""
+        moved = self._driver.call(self._move_messages, request, _count(request))
+        await self._driver.durable()
         return {"moved": moved}
 
-    def _moved(self, request: Request, count: int) -> list[str]:
+    def _move_messages(self, request: Request, count: int) -> list[str]:
         core = self._core
         descriptor = self._descriptor(request, QueueAccessType.RECEIVE_ACCESS)
         target = queues.move_target(core, descriptor, queues.text(request, "to"))
-        wanted = request.get("identifier")
-        identifier = None if wanted is None else identifier_from(queues.text(request, "identifier"))
+        identifier = None
+        if request.get("identifier") is not None:
+            identifier = identifier_from(queues.text(request, "identifier"))
         moved: list[str] = []
         for position in _available(descriptor.queue, None):
             if len(moved) >= count:
@@ -270,30 +273,30 @@ class LocalSession:
         return moved
 
     async def _send(self, request: Request) -> Answer:
-        """Send messages, those of one request that are transactional in one transaction."""
-        answer = self._carrier.call(self._sent, request)
-        await self._carrier.durable()
+        """Send messages; transactional ones of one request belong to one transaction."""
+        answer = self._driver.call(self._send_messages, request)
+        await self._driver.durable()
         return answer
 
-    def _sent(self, request: Request) -> Answer:
+    def _send_messages(self, request: Request) -> Answer:
         core = self._core
-        given = request.get("messages")
-        if not isinstance(given, list) or not 0 < len(given) <= BATCH_MAX:
+        entries = request.get("messages")
+        if not isinstance(entries, list) or not 0 < len(entries) <= BATCH_MAX:
             raise InvalidValue(f"not a list of 1 to {BATCH_MAX} messages", path="messages")
-        wanted = [_message(one, at) for at, one in enumerate(given)]
-        if not self._lasting and not all(message.recoverable for message in wanted):
+        messages = [_message(entry, index) for index, entry in enumerate(entries)]
+        if not self._lasting and not all(message.recoverable for message in messages):
             raise InvalidValue("an express message would be lost: nobody serves this folder", path="delivery")
-        kinds = {one.get("delivery") == TRANSACTIONAL for one in given}
-        if len(kinds) > 1:
+        transactional = {entry.get("delivery") == TRANSACTIONAL for entry in entries}
+        if len(transactional) > 1:
             raise InvalidValue("transactional messages and others do not go together", path="messages")
         text = queues.text(request, "to")
         key = (text, QueueAccessType.SEND_ACCESS)
         descriptor = self._open.get(key)
         if descriptor is None or (descriptor.queue is None and not descriptor.multiple):
-            descriptor = self._opened(key, parse_format_name(text))
-        transaction = core.transactions.create(core.context.new_guid()) if True in kinds else None
+            descriptor = self._open_queue(key, parse_format_name(text))
+        transaction = core.transactions.create(core.context.new_guid()) if True in transactional else None
         sent: list[str] = []
-        for message in wanted:
+        for message in messages:
             try:
                 _check(core.send(descriptor, message, transaction), text)
             except (InvalidName, InvalidValue, QueueError) as exc:
@@ -309,7 +312,7 @@ class LocalSession:
 
 
 def error_json(exc: LocatedError | QueueError) -> dict[str, object]:
-    """An error as the control channel and the command line give it."""
+    """Return an error as the control channel and the command line show it."""
     if isinstance(exc, QueueError):
         name = hresult_name(exc.hresult)
         return {"error": exc.why, "path": "", "offset": None, "hresult": f"0x{exc.hresult:08X}", "name": name}
@@ -325,26 +328,26 @@ def _check(status: int, text: str) -> None:
     raise QueueError(queues.reason(status, text), status)
 
 
-def _message(given: object, at: int) -> Message:
-    if not isinstance(given, Mapping):
-        raise InvalidValue("not an object", path=f"messages[{at}]")
-    message = message_from(given)
+def _message(entry: object, index: int) -> Message:
+    if not isinstance(entry, Mapping):
+        raise InvalidValue("not an object", path=f"messages[{index}]")
+    message = message_from(entry)
     if message.acknowledgements_requested and message.administration is None:
-        why = "acknowledgements are asked for, and no queue for them is named"
-        raise InvalidValue(why, path=f"messages[{at}].admin_queue")
+        reason = "acknowledgements are asked for, and no queue for them is named"
+        raise InvalidValue(reason, path=f"messages[{index}].admin_queue")
     return message
 
 
 def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePosition]:
-    """The positions that can be read, behind a lookup identifier or from the first one on."""
+    """Yield the positions that can be read, behind a lookup identifier or from the first one on."""
     if queue is None:
         return
     positions = queue.positions
-    outgoing = isinstance(queue, OutgoingQueue)  # what is on its way is shown as well
+    outgoing = isinstance(queue, OutgoingQueue)  # messages being transferred are shown as well
     position = positions.start.next if outgoing else positions.first_available()
     if after is not None:
-        found = positions.find(after)
-        position = found.next if found is not None else positions.start.next
+        last = positions.find(after)
+        position = last.next if last is not None else positions.start.next
     while position is not positions.end:
         following = position.next
         if (outgoing or position.state is PositionState.AVAILABLE) and position.lookup_identifier > (
@@ -354,17 +357,17 @@ def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePositi
         position = following
 
 
-def _listed(descriptor: OpenQueueDescriptor, count: int, after: object) -> list[Message]:
+def _available_messages(descriptor: OpenQueueDescriptor, count: int, after: object) -> list[Message]:
     behind = None if after is None else number(after, "after", (1 << 64) - 1)
-    found: list[Message] = []
+    messages: list[Message] = []
     size = 0
     for position in _available(descriptor.queue, behind):
-        if len(found) >= count or size >= BATCH_BYTES:
+        if len(messages) >= count or size >= BATCH_BYTES:
             break
         message = position.message
         size += len(message.body)
-        found.append(message)
-    return found
+        messages.append(message)
+    return messages
 
 
 def _count(request: Request) -> int:
@@ -376,7 +379,7 @@ def _wait_ms(request: Request) -> int:
 
 
 def _receipts(request: Request, name: str) -> list[int]:
-    found = request.get(name, [])
-    if not isinstance(found, list):
+    receipts = request.get(name, [])
+    if not isinstance(receipts, list):
         raise InvalidValue("not a list of receipts", path=name)
-    return [number(receipt, name, (1 << 53) - 1, 1) for receipt in found]
+    return [number(receipt, name, (1 << 53) - 1, 1) for receipt in receipts]

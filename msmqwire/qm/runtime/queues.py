@@ -1,10 +1,10 @@
-"""Queues as JSON, and what is done to them by name."""
+"""Queues as JSON, and operations on queues by name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from msmqwire.constants import HResult
@@ -24,7 +24,7 @@ from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 
 LABEL_MAX: Final = 124
-"""Characters of the label of a queue."""
+"""Limit of the label of a queue in characters."""
 _MULTICAST: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}:\d{1,5}", re.A)
 _REASONS: Final = {
     HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
@@ -41,36 +41,41 @@ _REASONS: Final = {
 
 
 def reason(status: int, name: str) -> str:
-    """A status for people."""
-    known = HResult(status) if status in HResult.__members__.values() else None
-    why = _REASONS.get(known) if known is not None else None
-    return f"{name}: {why or (known.name if known is not None else f'error 0x{status:08X}')}"
+    """Describe a status for users."""
+    if status not in HResult.__members__.values():
+        return f"{name}: error 0x{status:08X}"
+    code = HResult(status)
+    return f"{name}: {_REASONS.get(code, code.name)}"
 
 
 def text(request: Mapping[str, Any], name: str) -> str:
-    """A text of a request. Raises InvalidValue."""
-    found = request.get(name)
-    if not isinstance(found, str) or not found:
+    """Return a text of a request that must not be empty. Raises InvalidValue."""
+    value = request.get(name)
+    if not isinstance(value, str) or not value:
         raise InvalidValue("a text is missing", path=name)
-    return found
+    return value
 
 
 def find(core: Core, request: Mapping[str, Any]) -> Queue:
-    """The queue that ``queue`` in a request names. Raises QueueError, InvalidName and InvalidValue."""
-    wanted = text(request, "queue")
-    name = queue_name(wanted, core.queue_manager.computer_name)
-    found = core.queues.lookup.find(name) or core.queues.lookup.outgoing(name)
-    if found is None:
-        code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
-        raise QueueError(reason(code, wanted), code)
-    return found
+    """Return the queue that ``queue`` in a request names. Raises QueueError, InvalidName and InvalidValue."""
+    name = text(request, "queue")
+    format_name = queue_name(name, core.queue_manager.computer_name)
+    queue = core.queues.lookup.find(format_name) or core.queues.lookup.outgoing(format_name)
+    if queue is None:
+        raise _not_found(name)
+    return queue
+
+
+def _not_found(name: str) -> QueueError:
+    code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
+    return QueueError(reason(code, name), code)
 
 
 # -- as JSON --------------------------------------------------------------------------------------------
 
 
 def manager_json(core: Core) -> dict[str, Any]:
-    """The queue manager."""
+    """Return the state of the queue manager."""
     manager = core.queue_manager
     sessions = core.engine.sessions.values()
     return {
@@ -81,17 +86,21 @@ def manager_json(core: Core) -> dict[str, Any]:
         "queues": sum(1 for queue in manager.queues.values() if _is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "sessions": [
-            {"peer": one.remote_address, "queue_manager": str(one.remote_guid), "role": one.role.value}
-            for one in sessions
-            if one.is_open
+            {
+                "peer": session.remote_address,
+                "queue_manager": str(session.remote_guid),
+                "role": session.role.value,
+            }
+            for session in sessions
+            if session.is_open
         ],
     }
 
 
 def listed(core: Core) -> list[dict[str, Any]]:
-    """The queues that applications see, by name."""
+    """Return the queues that applications see, sorted by name."""
     shown = [queue for queue in core.queue_manager.queues.values() if _is_shown(queue)]
-    return sorted((queue_json(core, queue) for queue in shown), key=lambda one: one["queue"].lower())
+    return sorted((queue_json(core, queue) for queue in shown), key=lambda queue: queue["queue"].lower())
 
 
 def _is_shown(queue: Queue) -> bool:
@@ -102,22 +111,22 @@ def _is_shown(queue: Queue) -> bool:
 
 
 def short_name(queue: Queue) -> str:
-    r"""The name of a queue without its computer, ``private$\orders``; of an outgoing one its format name."""
+    r"""Return the name without the computer, ``private$\orders``; of an outgoing queue its format name."""
     if isinstance(queue, OutgoingQueue):
         return str(queue.destination)
-    place = queue.pathname.partition("\\")[2]
+    name = queue.pathname.partition("\\")[2]
     if queue.queue_type is not QueueType.SYSTEM:
-        return place
-    return place.lower() if queue.owner_queue is None else f"{place};journal"
+        return name
+    return name.lower() if queue.owner_queue is None else f"{name};journal"
 
 
 def kind(queue: Queue) -> str:
-    """``outgoing``, ``private``, ``public``, ``system`` or ``connector``."""
+    """Return ``outgoing``, ``private``, ``public``, ``system`` or ``connector``."""
     return "outgoing" if isinstance(queue, OutgoingQueue) else queue.queue_type.value.lower()
 
 
 def queue_json(core: Core, queue: Queue) -> dict[str, Any]:
-    """One queue: who it is, what is in it, what holds for it."""
+    """Return a queue: its names, its contents and its properties."""
     common = {
         "queue": short_name(queue),
         "kind": kind(queue),
@@ -161,7 +170,7 @@ def _kilobytes(value: int) -> int | None:
     return None if value == INFINITE else value
 
 
-# -- what is set ----------------------------------------------------------------------------------------
+# -- properties -----------------------------------------------------------------------------------------
 
 
 def _label(value: object, path: str) -> str:
@@ -175,10 +184,10 @@ def _quota(value: object, path: str) -> int:
 
 
 def _privacy(value: object, path: str) -> QueuePrivacy:
-    found = {level.value.lower(): level for level in QueuePrivacy}.get(str(value))
-    if found is None:
+    privacy = {level.value.lower(): level for level in QueuePrivacy}.get(str(value))
+    if privacy is None:
         raise InvalidValue(f"{value!r:.100} is none of none, optional, body", path=path)
-    return found
+    return privacy
 
 
 def _guid(value: object, path: str) -> UUID:
@@ -209,58 +218,59 @@ _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
     "quota": ("quota", _quota),
     "type": ("type", _guid),
 }
-"""By name: the attribute of a queue, and what reads it. Whether it is transactional can't change."""
+"""By property: the attribute of a queue and the function that reads it; `transactional` can't change."""
 
 
-def _settings(request: Mapping[str, Any], *beside: str) -> dict[str, object]:
-    found = {}
+def _settings(request: Mapping[str, Any], *others: str) -> dict[str, object]:
+    settings = {}
     for name, value in request.items():
         if name in _SETTABLE:
             attribute, read = _SETTABLE[name]
-            found[attribute] = read(value, name)
-        elif name not in ("op", "id", "queue", *beside):
+            settings[attribute] = read(value, name)
+        elif name not in ("op", "id", "queue", *others):
             raise InvalidValue("not a property that can be set", path=name)
-    return found
+    return settings
 
 
 def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a queue; with ``missing`` one that is there already is left as it is."""
-    wanted = Queue(NULL_GUID)
-    core.queues.set_defaults(wanted)
-    wanted.pathname = path_of(text(request, "queue"), core.queue_manager.computer_name)
-    wanted.transactional = flag(request.get("transactional", False), "transactional")
+    """Create a queue; with ``missing`` an existing one is left as it is."""
+    template = Queue(NULL_GUID)
+    core.queues.set_defaults(template)
+    template.pathname = path_of(text(request, "queue"), core.queue_manager.computer_name)
+    template.transactional = flag(request.get("transactional", False), "transactional")
     for attribute, value in _settings(request, "transactional", "missing").items():
-        setattr(wanted, attribute, value)
-    status, queue = core.queues.create(wanted)
+        setattr(template, attribute, value)
+    status, queue = core.queues.create(template)
     if status == HResult.MQ_ERROR_QUEUE_EXISTS and request.get("missing"):
         queue = find(core, request)
-        if queue.transactional != wanted.transactional:
+        if queue.transactional != template.transactional:
             kind = "transactional" if queue.transactional else "not transactional"
             raise QueueError(f"{request['queue']}: the queue is there, and {kind}", int(status))
         return queue_json(core, queue)
     if queue is None:
         _refuse(status, text(request, "queue"))
-    assert queue is not None, "there is one or a reason why not"
     return queue_json(core, queue)
 
 
-def _refuse(status: int | DirectoryOperationResult, name: str) -> None:
+def _refuse(status: int | DirectoryOperationResult, name: str) -> NoReturn:
     if isinstance(status, DirectoryOperationResult):
-        why = f"the directory, which queues without private$ are in, answers {status.value}"
-        raise QueueError(f"{name}: {why}", HResult.MQ_ERROR_NO_DS)
+        answer = f"the directory, which queues without private$ are in, answers {status.value}"
+        raise QueueError(f"{name}: {answer}", HResult.MQ_ERROR_NO_DS)
     raise QueueError(reason(status, name), status)
 
 
-def _own(core: Core, request: Mapping[str, Any], what: str) -> Queue:
-    """A queue of applications: neither one of the computer, nor a journal, nor an outgoing one."""
+def _application_queue(core: Core, request: Mapping[str, Any], action: str) -> Queue:
+    """Return a queue that is neither one of the computer, nor a journal, nor an outgoing one."""
     queue = find(core, request)
     if queue.queue_type is QueueType.SYSTEM or isinstance(queue, OutgoingQueue):
-        raise QueueError(f"{request['queue']}: such a queue can't be {what}", HResult.MQ_ERROR_ACCESS_DENIED)
+        raise QueueError(
+            f"{request['queue']}: such a queue can't be {action}", HResult.MQ_ERROR_ACCESS_DENIED
+        )
     return queue
 
 
 def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Set properties of a queue; ``paused`` of an outgoing one."""
+    """Set properties of a queue, or ``paused`` of an outgoing one."""
     if "paused" in request:
         queue = find(core, request)
         if not isinstance(queue, OutgoingQueue):
@@ -270,7 +280,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         if flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
         return queue_json(core, queue)
-    queue = _own(core, request, "changed")
+    queue = _application_queue(core, request, "changed")
     settings = _settings(request)
     if not settings:
         raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
@@ -281,7 +291,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Delete all messages that can be read now."""
+    """Delete all messages that can be read."""
     queue = find(core, request)
     before = len(queue.positions)
     core.messages.purge(queue)
@@ -290,33 +300,35 @@ def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def delete(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Delete a queue and all its messages."""
-    queue = _own(core, request, "deleted")
-    found = {"queue": short_name(queue), "deleted": len(queue.positions)}
+    queue = _application_queue(core, request, "deleted")
+    answer = {"queue": short_name(queue), "deleted": len(queue.positions)}
     core.queues.delete(queue)
-    return found
+    return answer
 
 
 def move_target(core: Core, descriptor: OpenQueueDescriptor, name: str) -> Queue:
-    """The queue that messages of an open one are moved to: itself, or one of its subqueues.
+    """Return the queue that messages of an open one move to: its main queue or one of its subqueues.
 
-    A subqueue that is not there is made. Raises QueueError and InvalidName.
+    A missing subqueue is created. Raises QueueError and InvalidName.
     """
-    wanted = queue_name(name, core.queue_manager.computer_name)
+    format_name = queue_name(name, core.queue_manager.computer_name)
     source = descriptor.queue
-    found = core.queues.lookup.find(wanted)
-    if found is None and isinstance(wanted, DirectName) and wanted.subqueue is not None:
-        found = core.queues.create_subqueue(wanted)
-    if found is None:
-        code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
-        raise QueueError(reason(code, name), code)
+    target = core.queues.lookup.find(format_name)
+    if target is None and isinstance(format_name, DirectName) and format_name.subqueue is not None:
+        target = core.queues.create_subqueue(format_name)
+    if target is None:
+        raise _not_found(name)
     assert source is not None, "it has just been opened"
-    if _family(found) is not _family(source) or QueueType.SYSTEM in (found.queue_type, source.queue_type):
-        why = "messages move between a queue and its subqueues only"
-        raise QueueError(f"{name}: {why}", HResult.MQ_ERROR_INVALID_PARAMETER)
-    if found is source:
+    if _main_queue(target) is not _main_queue(source) or QueueType.SYSTEM in (
+        target.queue_type,
+        source.queue_type,
+    ):
+        rule = "messages move between a queue and its subqueues only"
+        raise QueueError(f"{name}: {rule}", HResult.MQ_ERROR_INVALID_PARAMETER)
+    if target is source:
         raise QueueError(f"{name}: that is where they are", HResult.MQ_ERROR_INVALID_PARAMETER)
-    return found
+    return target
 
 
-def _family(queue: Queue) -> Queue:
+def _main_queue(queue: Queue) -> Queue:
     return queue.owner_queue if queue.owner_queue is not None else queue

@@ -1,8 +1,7 @@
-"""A queue manager that serves: its folder, sockets and control channel, from start to a graceful stop."""
+"""A queue manager server: its data folder, sockets and control channel, from start to graceful stop."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides, Limits, Tc
 from msmqwire.qm.store.sqlite import SqliteStore
 
 STOP_S: Final = 30.0
-"""How long a stop waits for a disk that refuses commits."""
+"""Seconds that a stop waits for a disk that refuses commits."""
 LOOPBACK: Final = "127.0.0.1"
 Endpoint = tuple[str, int]
 
@@ -34,25 +33,25 @@ SETTINGS: Final = Settings(
     maximum_order_ack_delay_s=1,
     session_initialization_ms=20_000,
 )
-"""What a server does other than the defaults of the specifications: it acknowledges what it has on disk soon,
-and half-open peers are given up sooner."""
+"""Where a server differs from the defaults of the specifications: it acknowledges what is durable soon, and
+gives up half-open peers sooner."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How to serve.
+    """Options of a server.
 
     Attributes:
-        data: the folder.
-        name: of the computer; None for the one that the folder has, or that of this computer.
-        listen: address and TCP port; port 0 for one that the system chooses.
-        ping: address and UDP port for ping requests; None not to answer any.
-        queues: queues to be made where they are missing: names, with ``;transactional`` for that.
+        data: path of the data folder.
+        name: computer name; None for the name stored in the folder, or else the name of this computer.
+        listen: address and TCP port; the system chooses a free port for 0.
+        ping: address and UDP port for ping requests; None to answer none.
+        queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
-        quota: bytes of all messages; None to leave it as it is.
-        settings: of the queue manager.
-        limits: what others may take.
-        ways: how others are reached.
+        quota: limit of all messages in bytes; None to leave it unchanged.
+        settings: settings of the queue manager.
+        limits: limits on the resources that peers may use.
+        overrides: how other computers are reached.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
     """
 
@@ -65,17 +64,18 @@ class ServerOptions:
     quota: int | None = None
     settings: Settings = SETTINGS
     limits: Limits = field(default_factory=Limits)
-    ways: AddressOverrides = field(default_factory=AddressOverrides)
+    overrides: AddressOverrides = field(default_factory=AddressOverrides)
     control_tcp: bool = os.name == "nt"
 
 
 class Server:
-    """One running queue manager.
+    """A running queue manager.
 
     Attributes:
-        name: of its computer.
-        listen, ping: where it can be reached, with the ports that the system has chosen.
-        carrier, network: its parts.
+        name: computer name.
+        listen, ping: its addresses, with the ports that the system has chosen.
+        driver: runs the core; None before the start.
+        network: its sockets; None before the start.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -84,17 +84,17 @@ class Server:
         self.listen, self.ping = options.listen, options.ping
         self._folder = DataFolder(options.data)
         self._store: SqliteStore | None = None
-        self.carrier: EngineDriver | None = None
+        self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._stopped = False
 
     async def start(self) -> None:
-        """Open the folder, listen, and go on with what is there.
+        """Open the folder, restore its queues, and listen.
 
-        Raises the subclasses of StoreError, InvalidName for names, InvalidValue for a name that the folder
-        does not have, QueueError for a queue that can't be made, and OSError for addresses.
+        Raises the subclasses of StoreError, InvalidName for names, InvalidValue for a name other than that of
+        the folder, QueueError for a queue that can't be created, and OSError for addresses.
         """
         try:
             await self._start()
@@ -104,15 +104,15 @@ class Server:
 
     async def _start(self) -> None:
         options = self.options
-        wanted = [_wanted(queue) for queue in options.queues]
+        queue_requests = [_queue_request(queue) for queue in options.queues]
         if options.name is not None:
             check_name(options.name)
         self._store = store = self._folder.open_store(create=True)
-        known = stored_name(store)
-        self.name = check_name(options.name or known or default_name())
-        if known and known.lower() != self.name.lower():
-            raise InvalidValue(f"the queue manager of this folder is {known}, not {self.name}", path="name")
-        self.name = known or self.name
+        stored = stored_name(store)
+        self.name = check_name(options.name or stored or default_name())
+        if stored and stored.lower() != self.name.lower():
+            raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
+        self.name = stored or self.name
         core = open_core(
             store,
             self.name,
@@ -120,18 +120,18 @@ class Server:
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             quota=options.quota,
         )
-        self.carrier = carrier = EngineDriver(core, store)
-        self.network = carrier.network = TcpNetwork(carrier, limits=options.limits, ways=options.ways)
-        carrier.start()
-        for queue in wanted:
-            carrier.call(queues.create, core, queue)
-        await carrier.durable()
+        self.driver = driver = EngineDriver(core, store)
+        self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        driver.start()
+        for request in queue_requests:
+            driver.call(queues.create, core, request)
+        await driver.durable()
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)
-        self._control = ControlServer(carrier, self._folder)
+        self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(carrier, self.network, self._control)
+            self._metrics = Metrics(driver, self.network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
@@ -140,9 +140,10 @@ class Server:
         )
 
     async def stop(self) -> None:
-        """Take nothing new, acknowledge and store what has come, give back what is in hands, and end.
+        """Accept nothing new, store and acknowledge what has been received, and shut down.
 
-        A second time does nothing.
+        Messages that local clients have received and not ended return to their queues. A second call does
+        nothing.
         """
         if self._stopped:
             return
@@ -152,20 +153,17 @@ class Server:
             self.network.stop_listening()
         if self._control is not None:
             await self._control.stop()
-        if self.carrier is not None and not self.carrier.broken.done():
-            await self._finish(self.carrier)
+        if self.driver is not None and not self.driver.broken.done():
+            await self._finish(self.driver)
         await self._end()
         log.info("stopped")
 
-    async def _finish(self, carrier: EngineDriver) -> None:
+    async def _finish(self, driver: EngineDriver) -> None:
         try:
-            async with asyncio.timeout(STOP_S):
-                carrier.call(carrier.core.engine.acknowledge_received)
-                await carrier.durable()
-                await carrier.stop()
+            await driver.finish(STOP_S)
         except (TimeoutError, StoreError):
-            carrier.abandon()
-            log.error("the disk does not take what has changed last: it is lost, and was told to nobody")
+            driver.abandon()
+            log.error("the disk refuses the last changes: only unanswered changes are lost")
 
     async def _end(self) -> None:
         if self._metrics is not None:
@@ -182,13 +180,13 @@ _ANY: Final = ("0.0.0.0", "::", "")
 _TRANSACTIONAL: Final = ";transactional"
 
 
-def _wanted(queue: str) -> Mapping[str, object]:
-    """A queue as the option ``--queue`` names it. Raises InvalidName."""
+def _queue_request(queue: str) -> Mapping[str, object]:
+    """Return the request that creates a queue of the option ``--queue``. Raises InvalidName."""
     transactional = queue.lower().endswith(_TRANSACTIONAL)
     name = queue[: -len(_TRANSACTIONAL)] if transactional else queue
     if ";" in name:
-        why = f"{queue!r:.200}: behind the name of a queue only {_TRANSACTIONAL} may stand"
-        raise InvalidName(why, hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
+        reason = f"{queue!r:.200}: behind the name of a queue only {_TRANSACTIONAL} may stand"
+        raise InvalidName(reason, hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
     return {"queue": name, "transactional": transactional, "missing": True}
 
 
@@ -201,12 +199,12 @@ def with_limits(
     idle_s: float | None = None,
     half_open_s: float | None = None,
 ) -> Settings:
-    """Settings with the limits that are given."""
-    wanted: dict[str, Any] = {
+    """Return settings with those limits replaced that are not None."""
+    limits: dict[str, Any] = {
         "max_in_sessions": sessions,
         "packet_size_max": packet_size,
         "unacknowledged_bytes_max": unacknowledged_bytes,
         "session_cleanup_ms": None if idle_s is None else int(idle_s * 1000),
         "session_initialization_ms": None if half_open_s is None else int(half_open_s * 1000),
     }
-    return replace(settings, **{name: value for name, value in wanted.items() if value is not None})
+    return replace(settings, **{name: value for name, value in limits.items() if value is not None})

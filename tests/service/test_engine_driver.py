@@ -1,0 +1,388 @@
+"""The driver of a core: the calls of one turn are durable together, and nothing is sent before."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import InvalidValue, MsmqError, StoreDamaged, StoreRefused, Unreachable
+from msmqwire.names import parse_format_name
+from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.model.effects import ReadCompleted
+from msmqwire.qm.model.elements import OpenQueueDescriptor
+from msmqwire.qm.model.enumerations import DeliveryGuarantee, EnqueueStatus, QueueAccessType
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.rules.read_results import PENDING
+from msmqwire.qm.runtime import engine_driver as module
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.folder import open_core
+from msmqwire.qm.store.memory import MemoryStore
+from tests.support.running import ORDERS, PATIENCE_S
+
+FAR = r"DIRECT=TCP:192.0.2.1\private$\far"
+
+
+class Watched(MemoryStore):
+    """A store that records its commits, and may refuse them.
+
+    Attributes:
+        happened: commits and, from `Wire`, effects, in order.
+        failure: exception raised instead of a commit.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.happened: list[str] = []
+        self.failure: Exception | None = None
+        self.refused = 0
+
+    def commit(self, changes: Changes) -> None:
+        if self.failure is not None:
+            self.refused += 1
+            raise self.failure
+        super().commit(changes)
+        self.happened.append("commit")
+
+    def messages(self) -> int:
+        """Return the number of durable messages."""
+        return len(list(self.rows(Table.MESSAGE)))
+
+
+class Wire:
+    """A network that records its effects."""
+
+    def __init__(self, happened: list[str]) -> None:
+        self._happened = happened
+
+    def resolve(self, request: int, host: str) -> None:
+        self._happened.append(f"resolve {host}")
+
+    def connect(self, connection: int, address: str, host: str) -> None:
+        self._happened.append(f"connect {address}")
+
+    def send(self, connection: int, data: bytes) -> None:
+        self._happened.append(f"send {connection}")
+
+    def disconnect(self, connection: int) -> None:
+        self._happened.append(f"disconnect {connection}")
+
+    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
+        self._happened.append("datagram")
+
+    def flush(self) -> None:
+        self._happened.append("flush")
+
+
+class DriverHarness:
+    """A driver with a core that has one queue."""
+
+    def __init__(self) -> None:
+        self.store = Watched()
+        self.core = open_core(self.store, "alpha")
+        self.driver = EngineDriver(self.core, self.store)
+        self.driver.network = Wire(self.store.happened)
+        self.driver.start()
+        self.driver.call(queues.create, self.core, {"queue": ORDERS})
+
+    def open(self, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
+        status, descriptor = self.core.queues.open(parse_format_name(name), access)
+        assert descriptor is not None, status
+        return descriptor
+
+    def send(self, name: str = rf"DIRECT=OS:alpha\{ORDERS}", count: int = 1) -> list[Any]:
+        """Send recoverable messages, each with a call of its own."""
+        descriptor = self.open(name, QueueAccessType.SEND_ACCESS)
+        guarantee = DeliveryGuarantee.RECOVERABLE
+        return [
+            self.driver.call(self.core.send, descriptor, Message(body=b"x", delivery_guarantee=guarantee))
+            for _ in range(count)
+        ]
+
+    async def wait(self, timeout: int) -> ReadCompleted:
+        """Wait for a message."""
+        descriptor = self.open(rf"DIRECT=OS:alpha\{ORDERS}", QueueAccessType.RECEIVE_ACCESS)
+        read = self.driver.call(lambda: self.core.messages.dequeue(descriptor, timeout=timeout))
+        assert read.status == PENDING
+        future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
+        self.driver.on_read(read.request, future.set_result)
+        return await future
+
+
+def run(work: Callable[[DriverHarness], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine with a harness; fail if the loop reports an unhandled error."""
+    errors: list[Any] = []
+
+    async def start() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        harness = DriverHarness()
+        await harness.driver.durable()
+        harness.store.happened.clear()
+        await asyncio.wait_for(work(harness), PATIENCE_S)
+        harness.driver.abandon()
+
+    asyncio.run(start())
+    assert errors == []
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+# -- one commit for a turn ------------------------------------------------------------------------------
+
+
+def test_what_is_called_in_one_turn_is_one_commit() -> None:
+    async def work(harness: DriverHarness) -> None:
+        before = harness.driver.commits
+        assert harness.send(count=200) == [EnqueueStatus.OK] * 200
+        assert harness.store.happened == []
+        await harness.driver.durable()
+        assert harness.store.happened == ["commit", "flush"]
+        assert (harness.driver.commits, harness.store.messages()) == (before + 1, 200)
+
+    run(work)
+
+
+def test_tasks_of_one_turn_share_a_commit() -> None:
+    async def work(harness: DriverHarness) -> None:
+        ends: list[str] = []
+
+        async def one() -> None:
+            harness.send()
+            await harness.driver.durable()
+            ends.append(f"{harness.store.messages()} durable")
+
+        await asyncio.gather(*(one() for _ in range(50)))
+        assert harness.store.happened.count("commit") == 1
+        assert ends == ["50 durable"] * 50
+
+    run(work)
+
+
+def test_what_has_changed_nothing_waits_for_nothing() -> None:
+    async def work(harness: DriverHarness) -> None:
+        await harness.driver.durable()
+        harness.driver.call(queues.listed, harness.core)
+        await harness.driver.durable()
+        assert "commit" not in harness.store.happened
+
+    run(work)
+
+
+def test_one_that_raises_keeps_nothing_of_the_others_back() -> None:
+    async def work(harness: DriverHarness) -> None:
+        harness.send()
+        with pytest.raises(InvalidValue):
+            harness.driver.call(queues.find, harness.core, {})
+        harness.send()
+        await harness.driver.durable()
+        assert harness.store.messages() == 2
+
+    run(work)
+
+
+# -- durable first --------------------------------------------------------------------------------------
+
+
+def test_effects_are_carried_out_after_the_commit() -> None:
+    async def work(harness: DriverHarness) -> None:
+        harness.send(FAR, count=3)
+        await harness.driver.durable()
+        assert harness.store.happened == ["commit", "resolve 192.0.2.1", "flush"]
+
+    run(work)
+
+
+def test_a_reader_is_told_after_the_commit() -> None:
+    async def work(harness: DriverHarness) -> None:
+        reading = asyncio.ensure_future(harness.wait(60_000))
+        await asyncio.sleep(0)
+        await harness.driver.durable()
+        harness.store.failure = StoreRefused("full", file="x")
+        harness.driver.call(harness.core.queues.end_flow_control)
+        harness.send()
+        await until(lambda: harness.store.refused >= 3)
+        assert not reading.done()
+        harness.store.failure = None
+        done = await reading
+        assert (done.status, done.message and done.message.body) == (MQ_OK, b"x")
+        assert "commit" in harness.store.happened
+
+    run(work)
+
+
+def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
+
+    async def work(harness: DriverHarness) -> None:
+        harness.store.failure = StoreRefused("the disk is full", file="x")
+        assert harness.send() == [EnqueueStatus.OK]
+        harness.send(FAR)
+        told = asyncio.ensure_future(harness.driver.durable())
+        await until(lambda: harness.store.refused >= 2)
+        assert harness.driver.refused
+        assert harness.core.queue_manager.throttled
+        assert harness.send(count=3) == [EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED] * 3
+        later = asyncio.ensure_future(harness.driver.durable())
+        before = harness.store.refused
+        await until(lambda: harness.store.refused >= before + 3)
+        assert harness.store.happened == []
+        assert not told.done()
+        assert not later.done()
+        assert harness.store.messages() == 0
+
+        harness.store.failure = None
+        await told
+        await later
+        assert harness.store.happened[:3] == ["commit", "resolve 192.0.2.1", "flush"]
+        assert harness.store.messages() == 2
+        await harness.driver.durable()
+        assert not harness.driver.refused
+        assert not harness.core.queue_manager.throttled
+        assert harness.send() == [EnqueueStatus.OK]
+        await harness.driver.durable()
+        assert harness.store.messages() == 3
+
+    run(work)
+
+
+def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
+
+    async def work(harness: DriverHarness) -> None:
+        for number in range(1, 4):
+            harness.store.failure = StoreRefused("the disk is full", file="x")
+            harness.send()
+            told = asyncio.ensure_future(harness.driver.durable())
+            seen = harness.store.refused
+            await until(lambda seen=seen: harness.store.refused > seen)
+            harness.store.failure = None
+            await told
+            await harness.driver.durable()
+            assert harness.store.messages() == number
+
+    run(work)
+
+
+def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
+    async def work(harness: DriverHarness) -> None:
+        harness.store.failure = StoreDamaged("the pages are torn", file="x")
+        harness.send(FAR)
+        for _ in range(2):
+            with pytest.raises(StoreDamaged, match="the pages are torn"):
+                await harness.driver.durable()
+            harness.send()
+        assert harness.store.happened == []
+
+    run(work)
+
+
+# -- time -----------------------------------------------------------------------------------------------
+
+
+def test_timers_ring_by_themselves() -> None:
+    async def work(harness: DriverHarness) -> None:
+        begun = time.monotonic()
+        done = await harness.wait(300)
+        assert (done.status, done.message) == (HResult.MQ_ERROR_IO_TIMEOUT, None)
+        assert time.monotonic() - begun >= 0.29
+
+    run(work)
+
+
+def test_the_sooner_timer_rings_though_a_later_one_was_there() -> None:
+    async def work(harness: DriverHarness) -> None:
+        long = asyncio.ensure_future(harness.wait(10_000_000))
+        await asyncio.sleep(0)
+        await harness.driver.durable()
+        assert (await harness.wait(50)).status == HResult.MQ_ERROR_IO_TIMEOUT
+        assert not long.done()
+        long.cancel()
+
+    run(work)
+
+
+def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [2_000_000_000.0]
+    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+
+    async def work(harness: DriverHarness) -> None:
+        told: list[tuple[int, int]] = []
+        inner = harness.core.at
+
+        def at(now_ms: int, utc: int) -> None:
+            told.append((now_ms, utc))
+            inner(now_ms, utc)
+
+        monkeypatch.setattr(harness.core, "at", at)
+        for step in (0, 10, -3600, 5, -100_000, 0):
+            clock[0] += step
+            harness.send()
+            await harness.driver.durable()
+            assert told[-1][1] == int(clock[0])
+            await asyncio.sleep(0.002)
+        times = [now for now, _ in told]
+        assert times == sorted(times)
+        assert times[-1] > times[0]
+
+    run(work)
+
+
+# -- the end --------------------------------------------------------------------------------------------
+
+
+def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
+    async def work(harness: DriverHarness) -> None:
+        number = harness.core.engine.next_connection()
+        harness.driver.call(harness.core.engine.accepted, number, "192.0.2.7")
+        harness.send(count=5)
+        await harness.driver.stop()
+        assert harness.store.messages() == 5
+        assert f"disconnect {number}" in harness.store.happened
+        happened = list(harness.store.happened)
+        harness.send()
+        harness.driver.call(harness.core.engine.disconnected, number)
+        await asyncio.sleep(0.05)
+        assert harness.store.happened == happened
+        with pytest.raises(MsmqError):
+            await harness.driver.durable()
+
+    run(work)
+
+
+def test_a_core_goes_on_where_it_was_stopped() -> None:
+    async def work(harness: DriverHarness) -> None:
+        harness.send(count=5)
+        harness.send(FAR, count=2)
+        await harness.driver.stop()
+        again = EngineDriver(open_core(harness.store.copy(), "alpha"), harness.store.copy())
+        again.start()
+        counts = {one["queue"]: one["messages"] for one in queues.listed(again.core)}
+        assert counts[ORDERS] == 5
+        assert 2 in counts.values()
+        await again.stop()
+
+    run(work)
+
+
+def test_who_waits_when_it_is_given_up_is_told_that_it_is_not_durable() -> None:
+    async def work(harness: DriverHarness) -> None:
+        harness.store.failure = StoreRefused("the disk is full", file="x")
+        harness.send()
+        told = asyncio.ensure_future(harness.driver.durable())
+        await until(lambda: harness.store.refused)
+        harness.driver.abandon()
+        with pytest.raises(Unreachable, match="before it was durable"):
+            await told
+        before = harness.store.refused
+        await asyncio.sleep(2 * module.RETRY_S)
+        assert harness.store.refused == before
+
+    run(work)
