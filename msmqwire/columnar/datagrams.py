@@ -15,21 +15,9 @@ from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.connection_table import address_of, key_of
 from msmqwire.columnar.bridge.frames import Frames, no_interfaces
 from msmqwire.columnar.compiled import state as w
-from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
-from msmqwire.columnar.compiled.network import (
-    ACK,
-    FLAGS,
-    GENERIC,
-    HEADS,
-    SEQ,
-    START,
-    STOP,
-    TCP,
-    UDP,
-    datagram,
-)
-from msmqwire.columnar.compiled.records import next_record
+from msmqwire.columnar.compiled.datagram_scan import C_OFFSET, COLUMNS, PAIRS_FULL, pair_of, walk_datagrams
+from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
+from msmqwire.columnar.compiled.network import HEADS, TCP, UDP
 
 CHUNK: Final = 1 << 20
 """Bytes of the input that are looked at together."""
@@ -40,96 +28,8 @@ PAYLOADS: Final = 16 << 20
 PAIRS: Final = 1 << 15
 """Pairs of endpoints that are known at a time."""
 
-_HEADERS: Final = 256  # more than `datagram` looks at of a frame: link, tags, IP with options, TCP
-_PAIRS_FULL: Final = 6  # besides what `compiled.state` has: no room for another pair of endpoints
-
-C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING = range(10)
-COLUMNS: Final = 10
-"""What is known of a datagram besides its payload, by index: where the record of the frame that completed it
-starts in the unpacked file, when that was captured, the number of the file, TCP or UDP, the number of the
-pair of endpoints, what TCP says, how long the payload is and what the capture cut off behind it."""
-
 Pair = tuple[str, int, str, int]
 """Address and port of the sender, and of the receiver."""
-
-
-@inlined
-def pair_of(st: Any, table: Any, keys: Any, head: Any) -> int:
-    """The number of a pair of endpoints, a new one for a new pair; -1 where there is no room for it."""
-    number: int = find(table, keys, head)
-    if number >= 0:
-        return number
-    number = st[w.FLOWS]
-    if number == keys.shape[0]:
-        return -1
-    for i in range(KEY_FIELDS):
-        keys[number, i] = head[i]
-    insert(table, keys, number)
-    st[w.FLOWS] += 1
-    return number
-
-
-@jit
-def walk_datagrams(
-    st: Any,
-    buf: Any,
-    interfaces: Any,
-    head: Any,
-    table: Any,
-    keys: Any,
-    cells: Any,
-    payloads: Any,
-    start: int,
-    kept: bool,
-    copied: bool,
-) -> int:
-    """Goes on from record to record; why it stopped. The next row has the place of the record then.
-
-    Rows are made if they are to be kept, and payloads copied if they are wanted too.
-    """
-    while True:
-        r = st[w.ROWS]
-        if r == cells.shape[1]:
-            return w.ROWS_FULL
-        cells[C_OFFSET, r] = start + st[w.POS]
-        following = next_record(st, buf, interfaces)
-        if following < 0:
-            return w.MORE if st[w.NEED] else w.BLOCK
-        first, length = st[w.RECORD], st[w.RECORD_LENGTH]
-        stop = whole = first + st[w.RECORD_SIZE]
-        if first + _HEADERS <= st[w.END]:
-            whole = max(stop, first + length)
-        # As if nothing had been cut off: headers alone are looked at, and they must end before that.
-        what = datagram(buf, first, whole, length, st[w.RECORD_LINK], head)
-        if what in (TCP, UDP) and head[START] > stop:
-            what = GENERIC
-        if kept and what in (TCP, UDP):
-            end = min(head[STOP], stop)
-            size = end - head[START]
-            if copied and size > payloads.size - st[w.ARENA]:
-                st[w.NEED] = size
-                return w.ARENA_FULL
-            pair = pair_of(st, table, keys, head)
-            if pair < 0:
-                return _PAIRS_FULL
-            is_tcp = what == TCP
-            cells[C_TIME, r] = st[w.RECORD_NS]
-            cells[C_FILE, r] = st[w.FILE]
-            cells[C_TRANSPORT, r] = what
-            cells[C_PAIR, r] = pair
-            cells[C_SEQ, r] = head[SEQ] if is_tcp else 0
-            cells[C_ACK, r] = head[ACK] if is_tcp else 0
-            cells[C_FLAGS, r] = head[FLAGS] if is_tcp else 0
-            cells[C_SIZE, r] = size
-            cells[C_MISSING, r] = head[STOP] - end
-            if copied:
-                copy(buf, head[START], size, payloads, st[w.ARENA])
-                st[w.ARENA] += size
-            st[w.ROWS] += 1
-        st[w.POS] = following
-        st[w.FRAME_NO] += 1
-        if what == GENERIC:
-            return w.GENERIC
 
 
 @dataclass(frozen=True)
@@ -137,7 +37,7 @@ class Datagrams:
     """Datagrams in the order of the capture.
 
     Attributes:
-        cells: what is known of them, by the indices above: a row for each column.
+        cells: a row for each column, by the indices in `msmqwire.columnar.compiled.datagram_scan`.
         payloads: all payloads, one after the other; nothing where they were not asked for.
         pairs: the pairs of endpoints by number; the list grows from batch to batch, until it starts afresh.
     """
@@ -232,7 +132,7 @@ class DatagramReader(Frames):
             yield from self.finish()
         elif why == w.ARENA_FULL:
             self._begin(int(self._state[w.NEED]))
-        if why == _PAIRS_FULL:
+        if why == PAIRS_FULL:
             self._forget_pairs()
 
     def _hand(self, record: Record) -> Iterator[Datagrams]:
