@@ -16,7 +16,7 @@ from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from msmqwire.columnar.compiled.compile_cache import KeptCache
+from msmqwire.columnar.compiled.compile_cache import StampedCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ def jit(function: F, inline: bool = False) -> F:
     """The function compiled when it is first called; without a place to keep it, in each process anew."""
     compiled = numba.njit(**_OPTIONS, forceinline=inline)(function)
     with suppress(RuntimeError):  # no place to keep it
-        compiled._cache = KeptCache(function)  # type: ignore[no-untyped-call]
+        compiled._cache = StampedCache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
 
 
