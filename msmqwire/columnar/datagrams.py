@@ -15,9 +15,10 @@ from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.connection_table import address_of, key_of
 from msmqwire.columnar.bridge.frames import Frames, no_interfaces
 from msmqwire.columnar.compiled import state as w
-from msmqwire.columnar.compiled.datagram_scan import C_OFFSET, COLUMNS, PAIRS_FULL, pair_of, walk_datagrams
+from msmqwire.columnar.compiled.datagram_scan import C_OFFSET, COLUMNS, pair_of, walk_datagrams
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
 from msmqwire.columnar.compiled.network import HEADS, TCP, UDP
+from msmqwire.columnar.compiled.stop_codes import StopCode
 
 CHUNK: Final = 1 << 20
 """Bytes of the input that are looked at together."""
@@ -113,11 +114,12 @@ class DatagramReader(Frames):
     def _begins(self, file: str) -> None:
         self._state[w.FILE] = self._number
 
-    def _walk(self, start: int) -> int:
-        return walk_datagrams(
+    def _walk(self, start: int) -> StopCode:
+        stop_code = walk_datagrams(
             self._state, self.memory, self._interfaces, self._head, self._table, self._keys, self._cells,
             self._payloads, self._shift + start, not self._quiet, self._copied,
         )  # fmt: skip
+        return StopCode(stop_code)
 
     def _release(self) -> Iterator[Datagrams]:
         yield from ()  # payloads are copied
@@ -127,12 +129,12 @@ class DatagramReader(Frames):
         self.memory[: len(kept)] = kept
         self._chunk = size
 
-    def _make_room(self, why: int) -> Iterator[Datagrams]:
+    def _make_room(self, stop_code: StopCode) -> Iterator[Datagrams]:
         if self._state[w.ROWS]:
             yield from self.finish()
-        elif why == w.ARENA_FULL:
+        elif stop_code == StopCode.ARENA_FULL:
             self._begin(int(self._state[w.NEED]))
-        if why == PAIRS_FULL:
+        if stop_code == StopCode.PAIRS_FULL:
             self._forget_pairs()
 
     def _hand(self, record: Record) -> Iterator[Datagrams]:

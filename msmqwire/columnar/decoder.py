@@ -11,6 +11,7 @@ from msmqwire.columnar.bridge.frames import Frames, no_interfaces
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.compiled.scan import walk
+from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Dissection, Item
 
 
@@ -54,16 +55,16 @@ class Decoder(RowBuffer, Frames):
         self._state[w.BEFORE] = self._first
         self._state[w.FILE] = self._dissection.begins(file)
 
-    def _walk(self, start: int) -> int:
+    def _walk(self, start: int) -> StopCode:
         state, own = self._state, self._connections
         own.have_room(0)
-        why = walk(
+        stop_code = walk(
             state, self.memory, self._interfaces, self._ping_ports, own.table, own.keys, own.states,
             own.nodes, own.pend, self._head, self.rows, self.places, self._undo,
             self._tcp_ports, own.free, own.born,
         )  # fmt: skip
         self._dissection.records = self._first + int(state[w.FRAME_NO])
-        return int(why)
+        return StopCode(stop_code)
 
     def _hand(self, record: Record) -> Iterator[Any]:
         self._dissection.handed += 1

@@ -19,6 +19,7 @@ from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
 from spark_udfs.reassembly.segment_order import OFFSET_BITS, Cuts
@@ -89,23 +90,23 @@ class FlowDecoder(RowBuffer):
         state, own = self._state, self._connections
         while True:
             own.have_room(0)
-            why = grouped_scan.walk_segments(
+            stop_code = grouped_scan.walk_segments(
                 state, self._run, table.rows, self.memory, self._ping_ports, own.table, own.keys, own.states,
                 own.nodes, own.pend, self._head, self.rows, self.places, self._undo, self._tcp_ports,
                 own.free, own.born,
             )  # fmt: skip
-            if why == w.MORE:
+            if stop_code == StopCode.MORE_INPUT:
                 return
-            if why == w.GENERIC:
+            if stop_code == StopCode.GENERIC_RECORD:
                 row = int(state[w.POS])
                 yield from self._hand(table.datagram(row))
                 state[w.POS] = row + 1
-            elif why == grouped_scan.RUN_BEGINS:
+            elif stop_code == StopCode.RUN_BEGINS:
                 self._begin_piece()
-            elif why == grouped_scan.RUN_ENDS:
+            elif stop_code == StopCode.RUN_ENDS:
                 yield from self._end_run()
             else:
-                yield from self._make_room(why)
+                yield from self._make_room(StopCode(stop_code))
 
     def _hand(self, datagram: Datagram) -> Iterator[Any]:
         self.handed += 1

@@ -16,7 +16,6 @@ from msmqwire.columnar.compiled.network import (
     ACK,
     DST_HIGH,
     FLAGS,
-    GENERIC,
     IS_IPV6,
     PORTS,
     SEQ,
@@ -25,6 +24,7 @@ from msmqwire.columnar.compiled.network import (
     STOP,
     TCP,
     UDP,
+    UNDECIDED,
 )
 from spark_udfs.reassembly.segment_order import Cuts, place_of
 
@@ -65,7 +65,7 @@ class Tables:
         rows[:, START], rows[:, STOP] = offsets[:-1], offsets[1:]
         is_tcp = pc.equal(batch.column("transport"), "tcp").to_numpy(zero_copy_only=False)
         plain = (numbers["missing"] == 0) & (numbers["time_ns"] > -_WILD) & (numbers["time_ns"] < _WILD)
-        rows[:, S_KIND] = np.where(plain, np.where(is_tcp, TCP, UDP), GENERIC)
+        rows[:, S_KIND] = np.where(plain, np.where(is_tcp, TCP, UDP), UNDECIDED)
         rows[:, S_PLACE] = place_of(numbers["file_index"], numbers["offset"])
         rows[:, S_TIME], rows[:, S_FLOW] = numbers["time_ns"], numbers["flow"]
         self._note_files(batch.column("file"), numbers["file_index"])

@@ -72,6 +72,7 @@ from msmqwire.columnar.compiled.state import (
     SWEEP_AT,
     WAITING,
 )
+from msmqwire.columnar.compiled.stop_codes import CONTINUE
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import Begun, DirectionSnapshot, adopt, give_back, take_over
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
@@ -206,14 +207,14 @@ class ConnectionTable:
         state[ARENA] += size
         state[EVENT_NS], state[EVENT_FRAME] = event.time_ns, event.frame - int(state[BEFORE])
         state[HELD] = self._tracker.held
-        why = take(
+        stop_code = take(
             state, self.states[number], self.nodes, self.pend, room.memory, head, start, start + size,
             room.rows, room.places,
         )  # fmt: skip
         self._tracker.held = int(state[HELD])
-        if why >= 0:
+        if stop_code != CONTINUE:
             state[ARENA] = start
-        return why < 0
+        return bool(stop_code == CONTINUE)
 
     def _has(self, direction: Direction) -> bool:
         number = self._numbers.get(direction)

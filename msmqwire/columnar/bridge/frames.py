@@ -13,6 +13,7 @@ from msmqwire.capture.files import open_buffer
 from msmqwire.capture.record import record_limit
 from msmqwire.capture.source import Buffer
 from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled.stop_codes import StopCode
 
 _NO_INTERFACE: Final = (-1, 0, 1, 1, 0)
 
@@ -39,7 +40,7 @@ class Frames(ABC):
         """Takes note that a file begins."""
 
     @abstractmethod
-    def _walk(self, start: int) -> int:
+    def _walk(self, start: int) -> StopCode:
         """Goes on from record to record; why it stopped. ``start`` is the byte of the unpacked file that is
         the first in memory."""
 
@@ -48,7 +49,7 @@ class Frames(ABC):
         """Takes the record at which the walk stopped last."""
 
     @abstractmethod
-    def _make_room(self, why: int) -> Iterator[Any]:
+    def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
         """Has a walk go on that stopped for want of room."""
 
     @abstractmethod
@@ -81,14 +82,18 @@ class Frames(ABC):
 
     def _records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
         while True:
-            why = self._walk(buffer.start + buffer.at - int(self._state[w.END]))
-            if why == w.GENERIC:
+            stop_code = self._walk(buffer.start + buffer.at - int(self._state[w.END]))
+            if stop_code == StopCode.GENERIC_RECORD:
                 yield from self._hand(self._record(buffer.file))
-            elif why == w.BLOCK and isinstance(form, pcapng.Blocks) and (data := self._block()):
+            elif (
+                stop_code == StopCode.GENERIC_BLOCK
+                and isinstance(form, pcapng.Blocks)
+                and (data := self._block())
+            ):
                 yield from self._generic_block(buffer, form, data)
-            elif why in (w.MORE, w.BLOCK):
+            elif stop_code in (StopCode.MORE_INPUT, StopCode.GENERIC_BLOCK):
                 yield from self._release()
-                if why == w.MORE and self._read(buffer):
+                if stop_code == StopCode.MORE_INPUT and self._read(buffer):
                     continue
                 rest = self._generic(buffer, form)
                 if rest is None:
@@ -96,7 +101,7 @@ class Frames(ABC):
                 for record in rest:
                     yield from self._hand(record)
             else:
-                yield from self._make_room(why)
+                yield from self._make_room(stop_code)
 
     def _read(self, buffer: Buffer) -> bool:
         """More bytes of the file, as many as are needed; False where it ends before."""

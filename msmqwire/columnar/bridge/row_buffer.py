@@ -15,6 +15,7 @@ from msmqwire.columnar.compiled.flow_table import FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADS
 from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
+from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Item, Tracker
 
 CHUNK: Final = 1 << 20
@@ -93,12 +94,12 @@ class RowBuffer:
 
     # -- room ---------------------------------------------------------------------------------------
 
-    def _make_room(self, why: int) -> Iterator[Any]:
+    def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
         """Has a walk go on that stopped for want of room."""
         state = self._state
-        if why == w.PEND_FULL:
+        if stop_code == StopCode.PENDING_FULL:
             self._connections.have_room(int(state[w.NEED]))
-        elif why == w.ARENA_FULL:
+        elif stop_code == StopCode.ARENA_FULL:
             yield from self._more_arena(int(state[w.NEED]))
         else:
             if not state[w.ROWS]:

@@ -7,10 +7,17 @@ from typing import Any, Final
 from msmqwire.columnar.compiled import state as w
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
 from msmqwire.columnar.compiled.jit import copy, inlined, jit
-from msmqwire.columnar.compiled.network import ACK, FLAGS, GENERIC, SEQ, START, STOP, TCP, UDP, datagram
+from msmqwire.columnar.compiled.network import ACK, FLAGS, SEQ, START, STOP, TCP, UDP, UNDECIDED, datagram
 from msmqwire.columnar.compiled.records import next_record
+from msmqwire.columnar.compiled.stop_codes import (
+    ARENA_FULL,
+    GENERIC_BLOCK,
+    GENERIC_RECORD,
+    MORE_INPUT,
+    PAIRS_FULL,
+    ROWS_FULL,
+)
 
-PAIRS_FULL: Final = 6  # besides what `compiled.state` has: no room for another pair of endpoints
 _HEADERS: Final = 256  # more than `datagram` looks at of a frame: link, tags, IP with options, TCP
 
 C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING = range(10)
@@ -50,18 +57,18 @@ def walk_datagrams(
     kept: bool,
     copied: bool,
 ) -> int:
-    """Goes on from record to record; why it stopped. The next row has the place of the record then.
+    """Goes on from record to record; returns the stop code. The next row has the place of the record then.
 
     Rows are made if they are to be kept, and payloads copied if they are wanted too.
     """
     while True:
         r = st[w.ROWS]
         if r == cells.shape[1]:
-            return w.ROWS_FULL
+            return ROWS_FULL
         cells[C_OFFSET, r] = start + st[w.POS]
         following = next_record(st, buf, interfaces)
         if following < 0:
-            return w.MORE if st[w.NEED] else w.BLOCK
+            return MORE_INPUT if st[w.NEED] else GENERIC_BLOCK
         first, length = st[w.RECORD], st[w.RECORD_LENGTH]
         stop = whole = first + st[w.RECORD_SIZE]
         if first + _HEADERS <= st[w.END]:
@@ -69,13 +76,13 @@ def walk_datagrams(
         # As if nothing had been cut off: headers alone are looked at, and they must end before that.
         what = datagram(buf, first, whole, length, st[w.RECORD_LINK], head)
         if what in (TCP, UDP) and head[START] > stop:
-            what = GENERIC
+            what = UNDECIDED
         if kept and what in (TCP, UDP):
             end = min(head[STOP], stop)
             size = end - head[START]
             if copied and size > payloads.size - st[w.ARENA]:
                 st[w.NEED] = size
-                return w.ARENA_FULL
+                return ARENA_FULL
             pair = pair_of(st, table, keys, head)
             if pair < 0:
                 return PAIRS_FULL
@@ -95,5 +102,5 @@ def walk_datagrams(
             st[w.ROWS] += 1
         st[w.POS] = following
         st[w.FRAME_NO] += 1
-        if what == GENERIC:
-            return w.GENERIC
+        if what == UNDECIDED:
+            return GENERIC_RECORD

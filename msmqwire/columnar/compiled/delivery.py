@@ -33,18 +33,15 @@ from msmqwire.columnar.compiled.packet import JUDGED, packet_length, session_pac
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
-    ARENA_FULL,
     BEFORE,
     EVENT_FRAME,
     EVENT_NS,
     FILE,
-    GENERIC,
     HELD,
     NEED,
     NODE_ROOM,
     NODES,
     PEND,
-    PEND_FULL,
     R_DST_HIGH,
     R_DST_LOW,
     R_EXTRA,
@@ -61,6 +58,12 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     ROWS,
+)
+from msmqwire.columnar.compiled.stop_codes import (
+    ARENA_FULL,
+    CONTINUE,
+    GENERIC_RECORD,
+    PENDING_FULL,
     ROWS_FULL,
 )
 from msmqwire.dissection.finder import PIECE_COST
@@ -124,11 +127,11 @@ def hold(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: 
 def deliver(
     st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, p: int, stop: int, rows: Any, at: Any
 ) -> int:
-    """The next bytes of a direction that is MSMQ; -1, or why nothing of them was taken."""
+    """The next bytes of a direction that is MSMQ; CONTINUE, or the stop code if nothing of them was taken."""
     size = stop - p
     if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
         st[NEED] = size
-        return PEND_FULL
+        return PENDING_FULL
     r, arena = st[ROWS], st[ARENA]
     held = st[HELD]
     if flow[PENDING]:
@@ -141,14 +144,14 @@ def deliver(
             copy(buf, p, JUDGED - have, buf, arena + have)
             needed = packet_length(buf, arena)
             if needed < 0:
-                return GENERIC
+                return GENERIC_RECORD
         if needed == 0 or total < needed:
             if held + size + PIECE_COST > HELD_MAX:
-                return GENERIC
+                return GENERIC_RECORD
             flow[NEEDED] = needed
             hold(st, flow, nodes, pend, buf, p, size)
             flow[TAKEN] += size
-            return -1
+            return CONTINUE
         if arena + needed > st[ARENA_END]:
             st[NEED] = needed
             return ARENA_FULL
@@ -158,7 +161,7 @@ def deliver(
         copy(buf, p, needed - have, buf, arena + have)
         kind = session_packet(buf, arena, arena + needed, at, r, False)
         if kind < 0:
-            return GENERIC
+            return GENERIC_RECORD
         write_row(rows, r, st, head, flow[STREAM], kind, arena, needed)
         if flow[LATEST] > st[BEFORE] + st[EVENT_FRAME]:
             rows[r, R_FRAME], rows[r, R_TIME] = flow[LATEST] - st[BEFORE], flow[LATEST_NS]
@@ -170,7 +173,7 @@ def deliver(
     while stop - p >= JUDGED:
         length = packet_length(buf, p)
         if length < 0:
-            return GENERIC
+            return GENERIC_RECORD
         if length > stop - p:
             needed = length
             break
@@ -178,12 +181,12 @@ def deliver(
             return ROWS_FULL
         kind = session_packet(buf, p, p + length, at, r, False)
         if kind < 0:
-            return GENERIC
+            return GENERIC_RECORD
         write_row(rows, r, st, head, flow[STREAM], kind, p, length)
         r += 1
         p += length
     if p < stop and held + stop - p + PIECE_COST > HELD_MAX:
-        return GENERIC
+        return GENERIC_RECORD
     if flow[PENDING]:
         flow[PENDING] = flow[PIECES] = 0
     st[HELD], st[ROWS], st[ARENA] = held, r, arena
@@ -191,33 +194,33 @@ def deliver(
     flow[TAKEN] += size
     if p < stop:
         hold(st, flow, nodes, pend, buf, p, stop - p)
-    return -1
+    return CONTINUE
 
 
 @jit
 def ignore(st: Any, flow: Any, buf: Any, start: int, stop: int) -> int:
-    """Bytes of a connection of which nothing is recognised; -1, or GENERIC where something might be."""
+    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may contain a packet."""
     if stop - start < JUDGED and buf[start] == VERSION:
-        return GENERIC
+        return GENERIC_RECORD
     at = start + 7
     while at < stop:  # a signature has one of any four bytes in a row
         byte = buf[at]
         if byte == 0x4C or byte == 0x49 or byte == 0x4F or byte == 0x52:
             for first in range(at - 3, min(at, stop - 4) + 1):
                 if u32(buf, first) == SIGNATURE:
-                    return GENERIC
+                    return GENERIC_RECORD
         at += 4
     flow[IGNORED] += stop - start
     flow[IGNORED_FRAME] = st[BEFORE] + st[EVENT_FRAME]
     flow[IGNORED_NS] = st[EVENT_NS]
-    return -1
+    return CONTINUE
 
 
 @inlined
 def take(
     st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, start: int, stop: int, rows: Any, at: Any
 ) -> int:
-    """The next bytes of a direction; -1, or why nothing of them was taken."""
+    """The next bytes of a direction; CONTINUE, or the stop code if nothing of them was taken."""
     if flow[MODE] == UNKNOWN:
         return ignore(st, flow, buf, start, stop)
     return deliver(st, flow, nodes, pend, buf, head, start, stop, rows, at)

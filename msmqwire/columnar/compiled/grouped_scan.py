@@ -23,10 +23,8 @@ from msmqwire.columnar.compiled.state import (
     FLOWS,
     FRAME_NO,
     FREE,
-    GENERIC,
     HELD,
     IDLE_AT,
-    MORE,
     NODES,
     NOW,
     PEND,
@@ -37,10 +35,7 @@ from msmqwire.columnar.compiled.state import (
     STREAMS,
     SWEEP_AT,
 )
-
-RUN_BEGINS: Final = 6
-RUN_ENDS: Final = 7
-"""Why the walk stopped, besides what `msmqwire.columnar.compiled.state` has."""
+from msmqwire.columnar.compiled.stop_codes import GENERIC_RECORD, MORE_INPUT, RUN_BEGINS, RUN_ENDS
 
 S_HEAD: Final = STOP + 1
 S_KIND, S_PLACE, S_TIME, S_FLOW, S_PIECE, S_CUT = range(S_HEAD, S_HEAD + 6)
@@ -122,7 +117,7 @@ def walk_segments(
     free: Any,
     born: Any,
 ) -> int:
-    """Goes on from segment to segment up to that of number END; why it stopped."""
+    """Goes on from segment to segment up to that of number END; returns the stop code."""
     while st[POS] < st[END]:
         one = segments[st[POS]]
         over = run[IS_OPEN] and (one[S_FLOW] != run[FLOW] or one[S_PIECE] != run[PIECE])
@@ -134,7 +129,7 @@ def walk_segments(
             if one[S_CUT]:
                 return RUN_BEGINS
         if run[OPENING]:
-            return GENERIC
+            return GENERIC_RECORD
         time_ns = one[S_TIME]
         for i in range(STOP + 1):
             head[i] = one[i]
@@ -146,14 +141,14 @@ def walk_segments(
             if not run[HANDED] and st[IDLE_AT] == 0 and st[FLOWS] == 0 and time_ns >= 0:
                 # The first look of a tracker that knows of no connection yet: see `Reassembler`.
                 st[NOW], st[SWEEP_AT], st[IDLE_AT] = time_ns, time_ns + SWEEP_NS, time_ns + IDLE_NS_MAX // 8
-            why = segment(
+            stop_code = segment(
                 st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo, tcp_ports, free, born
             )
         elif one[S_KIND] == UDP:
-            why = ping_datagram(st, ping_ports, buf, head, rows, at)
+            stop_code = ping_datagram(st, ping_ports, buf, head, rows, at)
         else:
-            why = GENERIC
-        if why >= 0:
-            return why
+            stop_code = GENERIC_RECORD
+        if stop_code >= 0:
+            return stop_code
         st[POS] += 1
-    return MORE
+    return MORE_INPUT

@@ -11,7 +11,7 @@ TCP: Final = 1
 UDP: Final = 2
 OTHER: Final = 3
 NOT_IP: Final = 4
-GENERIC: Final = -1
+UNDECIDED: Final = -1
 """For the generic reader to look at: fragments, extension headers, what is cut off or contradicts itself."""
 
 SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6, SEQ, ACK, FLAGS, START, STOP = range(11)
@@ -27,7 +27,7 @@ _TAGS_MAX = links.TAGS_MAX
 
 @inlined
 def _of_version(buf: Any, at: int, stop: int, version: int) -> int:
-    return at if at < stop and buf[at] >> 4 == version else GENERIC
+    return at if at < stop and buf[at] >> 4 == version else UNDECIDED
 
 
 @inlined
@@ -40,17 +40,17 @@ def _of_type(buf: Any, at: int, stop: int, ethertype: int) -> int:
         if ethertype != 0x8100 and ethertype != 0x88A8 and ethertype != 0x9100:
             return -NOT_IP
         if at + 4 > stop:
-            return GENERIC
+            return UNDECIDED
         ethertype = b16(buf, at + 2)
         at += 4
-    return GENERIC
+    return UNDECIDED
 
 
 @inlined
 def _of_link(buf: Any, at: int, stop: int, linktype: int) -> int:
-    """Where the IP packet starts; -NOT_IP where there is none, GENERIC where that is not plain."""
+    """Where the IP packet starts; -NOT_IP where there is none, UNDECIDED where that is not plain."""
     if linktype == _ETHERNET:
-        return _of_type(buf, at + 14, stop, b16(buf, at + 12)) if at + 14 <= stop else GENERIC
+        return _of_type(buf, at + 14, stop, b16(buf, at + 12)) if at + 14 <= stop else UNDECIDED
     if (
         linktype == _RAW_0
         or linktype == _RAW_1
@@ -60,20 +60,20 @@ def _of_link(buf: Any, at: int, stop: int, linktype: int) -> int:
     ):
         return at
     if linktype == _COOKED:
-        return _of_type(buf, at + 16, stop, b16(buf, at + 14)) if at + 16 <= stop else GENERIC
+        return _of_type(buf, at + 16, stop, b16(buf, at + 14)) if at + 16 <= stop else UNDECIDED
     if linktype == _COOKED_2:
-        return _of_type(buf, at + 20, stop, b16(buf, at)) if at + 20 <= stop else GENERIC
+        return _of_type(buf, at + 20, stop, b16(buf, at)) if at + 20 <= stop else UNDECIDED
     if linktype == _NULL or linktype == _LOOP:
         if at + 4 > stop:
-            return GENERIC
+            return UNDECIDED
         family = b32(buf, at)
         if family > 0xFF and linktype == _NULL:
             family = u32(buf, at)
         if family == 2:
             return _of_version(buf, at + 4, stop, 4)
         plain = family == 10 or family == 23 or family == 24 or family == 28 or family == 30
-        return _of_version(buf, at + 4, stop, 6) if plain else GENERIC
-    return GENERIC
+        return _of_version(buf, at + 4, stop, 6) if plain else UNDECIDED
+    return UNDECIDED
 
 
 @inlined
@@ -81,62 +81,62 @@ def datagram(buf: Any, start: int, stop: int, length: int, linktype: int, head: 
     """What the frame from ``start`` to ``stop`` carries, which had ``length`` bytes on the wire."""
     at = _of_link(buf, start, stop, linktype)
     if at < 0:
-        return NOT_IP if at == -NOT_IP else GENERIC
+        return NOT_IP if at == -NOT_IP else UNDECIDED
     if at >= stop:
-        return GENERIC
+        return UNDECIDED
     version = buf[at] >> 4
     if version == 4:
         if linktype == _IPV6 or at + 20 > stop:
-            return GENERIC
+            return UNDECIDED
         total = b16(buf, at + 2)
         end = at + total if total else start + max(length, stop - start)
         inner = at + (buf[at] & 15) * 4
         if b16(buf, at + 6) & 0x3FFF or inner < at + 20 or end < inner:
-            return GENERIC
+            return UNDECIDED
         protocol = buf[at + 9]
         head[SRC_HIGH] = head[DST_HIGH] = 0
         head[SRC_LOW] = b32(buf, at + 12)
         head[DST_LOW] = b32(buf, at + 16)
         head[IS_IPV6] = 0
         if protocol == 51:
-            return GENERIC
+            return UNDECIDED
     elif version == 6:
         if linktype == _IPV4 or at + 40 > stop:
-            return GENERIC
+            return UNDECIDED
         total = b16(buf, at + 4)
         inner = at + 40
         end = inner + total if total else start + max(length, stop - start)
         protocol = buf[at + 6]
         if end < inner or (protocol != 6 and protocol != 17):
-            return GENERIC
+            return UNDECIDED
         head[SRC_HIGH] = b64(buf, at + 8)
         head[SRC_LOW] = b64(buf, at + 16)
         head[DST_HIGH] = b64(buf, at + 24)
         head[DST_LOW] = b64(buf, at + 32)
         head[IS_IPV6] = 1
     else:
-        return GENERIC
+        return UNDECIDED
     if protocol != 6 and protocol != 17:
         return OTHER
     if end > stop:
-        return GENERIC  # some of it was cut off
+        return UNDECIDED  # some of it was cut off
     if protocol == 6:
         if inner + 20 > end:
-            return GENERIC
+            return UNDECIDED
         payload = inner + (buf[inner + 12] >> 4) * 4
         if payload < inner + 20 or payload > end:
-            return GENERIC
+            return UNDECIDED
         head[SEQ] = b32(buf, inner + 4)
         head[ACK] = b32(buf, inner + 8)
         head[FLAGS] = buf[inner + 13]
     else:
         if inner + 8 > end:
-            return GENERIC
+            return UNDECIDED
         payload = inner + 8
         size = b16(buf, inner + 4)
         if size:
             if size < 8 or inner + size > end:
-                return GENERIC
+                return UNDECIDED
             end = inner + size
     head[PORTS] = b32(buf, inner)
     head[START] = payload

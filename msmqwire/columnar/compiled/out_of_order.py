@@ -38,24 +38,22 @@ from msmqwire.columnar.compiled.state import (
     AHEAD_BYTES,
     ARENA,
     ARENA_END,
-    ARENA_FULL,
     BEFORE,
     BUFFERED,
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
-    GENERIC,
     NEED,
     NODE_ROOM,
     NODES,
     NOW,
     PEND,
-    PEND_FULL,
     RECORD_NS,
     REPEATED,
     STATE,
     SWEEP_AT,
 )
+from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, GENERIC_RECORD, PENDING_FULL
 
 
 @jit
@@ -87,19 +85,19 @@ def now_due(st: Any, flow: Any, nodes: Any) -> None:
 def take_ahead(
     st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int, place: int, now: int
 ) -> int:
-    """Holds bytes that came before those before them: `Direction.take`; -1, or why they were not taken."""
+    """Buffer bytes beyond a gap: `Direction.take`; return CONTINUE, or why not."""
     cost = size + MEMORY_COST
     if flow[AHEAD] == ACKED_SEGMENTS or flow[AHEAD_COST] + cost > ACKED_BYTES:
-        return GENERIC
+        return GENERIC_RECORD
     if st[BUFFERED] + st[AHEAD_BYTES] + cost > BUFFERED_TOTAL_MAX:
-        return GENERIC
+        return GENERIC_RECORD
     if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
         st[NEED] = size
-        return PEND_FULL
+        return PENDING_FULL
     first, last = flow[AHEAD_FIRST], flow[AHEAD_LAST]
     append = flow[AHEAD] == 0 or place >= nodes[last, NODE_PLACE] + nodes[last, NODE_SIZE]
     if not append and place + size > nodes[first, NODE_PLACE]:
-        return GENERIC
+        return GENERIC_RECORD
     node = new_node(st, nodes, pend, buf, start, size, place)
     if flow[AHEAD] == 0:
         flow[AHEAD_FIRST] = node
@@ -116,7 +114,7 @@ def take_ahead(
     flow[AHEAD_COST] += cost
     st[AHEAD_BYTES] += cost
     now_due(st, flow, nodes)
-    return -1
+    return CONTINUE
 
 
 @jit
@@ -132,50 +130,50 @@ def take_in_order(
     undo: Any,
     now: int,
 ) -> int:
-    """The next bytes, and those held ahead that have become the next; -1, or why nothing was taken."""
+    """Deliver the next bytes, and buffered ones that have become the next; return CONTINUE or a stop code."""
     size = head[STOP] - head[START]
     if flow[AHEAD] and flow[NEXT] + size > nodes[flow[AHEAD_FIRST], NODE_PLACE]:
-        return GENERIC
+        return GENERIC_RECORD
     room = size + flow[AHEAD_COST]
     if st[PEND] + room > pend.size or st[NODES] + 2 * NODE_ROOM > nodes.shape[0]:
         st[NEED] = room
-        return PEND_FULL
+        return PENDING_FULL
     for i in range(FIELDS):
         undo[i] = flow[i]
     for i in range(STATE):
         undo[FIELDS + i] = st[i]
-    why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+    stop_code = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
     place = flow[NEXT] + size
-    while why < 0 and flow[AHEAD] and nodes[flow[AHEAD_FIRST], NODE_PLACE] == place:
+    while stop_code < 0 and flow[AHEAD] and nodes[flow[AHEAD_FIRST], NODE_PLACE] == place:
         node = flow[AHEAD_FIRST]
         count, arena = nodes[node, NODE_SIZE], st[ARENA]
         if arena + count > st[ARENA_END]:
             st[NEED] = count
-            why = ARENA_FULL
+            stop_code = ARENA_FULL
             break
         copy(pend, nodes[node, NODE_START], count, buf, arena)
         st[ARENA] += count
         st[EVENT_NS] = nodes[node, NODE_TIME]
         st[EVENT_FRAME] = nodes[node, NODE_FRAME] - st[BEFORE]
-        why = take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
+        stop_code = take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
         flow[AHEAD_FIRST] = nodes[node, NODE_NEXT]
         flow[AHEAD] -= 1
         flow[AHEAD_COST] -= count + MEMORY_COST
         st[AHEAD_BYTES] -= count + MEMORY_COST
         place += count
-    if why >= 0:
+    if stop_code >= 0:
         needed = st[NEED]
         for i in range(FIELDS):
             flow[i] = undo[i]
         for i in range(STATE):
             st[i] = undo[FIELDS + i]
         st[NEED] = needed
-        return why
+        return stop_code
     flow[NEXT] = place - size
     if flow[AHEAD]:
         flow[SINCE] = now
         now_due(st, flow, nodes)
-    return -1
+    return CONTINUE
 
 
 @jit
@@ -192,25 +190,25 @@ def disorder(
     undo: Any,
     offset: int,
 ) -> int:
-    """A segment out of order, or of a connection of which something is held ahead; -1 when it was taken."""
+    """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code."""
     time_ns, size = st[RECORD_NS], head[STOP] - head[START]
     now = now_with(st, time_ns)
     if (flow[AHEAD] and now >= flow[DUE]) or (peer[AHEAD] and now >= peer[DUE]):
-        return GENERIC
+        return GENERIC_RECORD
     if offset >= FAR or offset <= -FAR:
-        return GENERIC
-    why = -1
+        return GENERIC_RECORD
+    stop_code = CONTINUE
     if size and offset < 0:
         if offset + size > 0:
-            return GENERIC
+            return GENERIC_RECORD
         st[REPEATED] += size
     elif size and offset > 0:
-        why = take_ahead(st, flow, nodes, pend, buf, head[START], size, flow[NEXT] + offset, now)
+        stop_code = take_ahead(st, flow, nodes, pend, buf, head[START], size, flow[NEXT] + offset, now)
     elif size:
-        why = take_in_order(st, flow, nodes, pend, buf, head, rows, at, undo, now)
-    if why >= 0:
-        return why
+        stop_code = take_in_order(st, flow, nodes, pend, buf, head, rows, at, undo, now)
+    if stop_code >= 0:
+        return stop_code
     set_now(st, time_ns, now)
     if size and offset == 0:
         flow[NEXT] += size
-    return -1
+    return CONTINUE

@@ -16,12 +16,9 @@ from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.segments import segment
 from msmqwire.columnar.compiled.state import (
-    BLOCK,
     EVENT_FRAME,
     EVENT_NS,
     FRAME_NO,
-    GENERIC,
-    MORE,
     NEED,
     NOT_IP_COUNT,
     OTHER_COUNT,
@@ -32,6 +29,12 @@ from msmqwire.columnar.compiled.state import (
     RECORD_NS,
     RECORD_SIZE,
     ROWS,
+)
+from msmqwire.columnar.compiled.stop_codes import (
+    CONTINUE,
+    GENERIC_BLOCK,
+    GENERIC_RECORD,
+    MORE_INPUT,
     ROWS_FULL,
 )
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
@@ -42,20 +45,20 @@ _HEADERS: Final = 3 * LINE  # about where a frame has its headers, and where a p
 
 @jit
 def ping_datagram(st: Any, ping_ports: Any, buf: Any, head: Any, rows: Any, at: Any) -> int:
-    """A UDP datagram; -1 when it was taken or is none of ours."""
+    """A UDP datagram; CONTINUE when it was taken or is none of ours."""
     start, stop = head[START], head[STOP]
     signed = stop - start == PING_SIZE and u16(buf, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
     if not signed:
         known = ping_ports[head[PORTS] >> 16] or ping_ports[head[PORTS] & 0xFFFF]
-        return GENERIC if known else -1
+        return GENERIC_RECORD if known else CONTINUE
     r = st[ROWS]
     if r == rows.shape[0]:
         return ROWS_FULL
     if ping(buf, start, stop, at, r, False) != stop:
-        return GENERIC
+        return GENERIC_RECORD
     write_row(rows, r, st, head, -1, PING_KIND, start, PING_SIZE)
     st[ROWS] += 1
-    return -1
+    return CONTINUE
 
 
 @jit
@@ -77,33 +80,33 @@ def walk(
     free: Any,
     born: Any,
 ) -> int:
-    """Goes on from record to record; why it stopped."""
+    """Goes on from record to record; returns the stop code."""
     while True:
         following = next_record(st, buf, interfaces)
         if following < 0:
-            return MORE if st[NEED] else BLOCK
+            return MORE_INPUT if st[NEED] else GENERIC_BLOCK
         for place in range(following, following + _HEADERS, LINE):
             prefetch(buf, place)
         first = st[RECORD]
         st[EVENT_NS], st[EVENT_FRAME] = st[RECORD_NS], st[FRAME_NO] + 1
         what = datagram(buf, first, first + st[RECORD_SIZE], st[RECORD_LENGTH], st[RECORD_LINK], head)
         if what == TCP:
-            why = segment(
+            stop_code = segment(
                 st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo, tcp_ports, free, born
             )
         elif what == UDP:
-            why = ping_datagram(st, ping_ports, buf, head, rows, at)
+            stop_code = ping_datagram(st, ping_ports, buf, head, rows, at)
         elif what == NOT_IP:
             st[NOT_IP_COUNT] += 1
-            why = -1
+            stop_code = CONTINUE
         elif what == OTHER:
             st[OTHER_COUNT] += 1
-            why = -1
+            stop_code = CONTINUE
         else:
-            why = GENERIC
-        if why >= 0 and why != GENERIC:
-            return why
+            stop_code = GENERIC_RECORD
+        if stop_code >= 0 and stop_code != GENERIC_RECORD:
+            return stop_code
         st[POS] = following
         st[FRAME_NO] += 1
-        if why == GENERIC:
-            return GENERIC
+        if stop_code == GENERIC_RECORD:
+            return GENERIC_RECORD

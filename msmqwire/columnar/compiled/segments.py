@@ -49,7 +49,6 @@ from msmqwire.columnar.compiled.state import (
     FLOWS,
     FRAME_NO,
     FREE,
-    GENERIC,
     IDLE_AT,
     NOW,
     RECORD_NS,
@@ -57,6 +56,7 @@ from msmqwire.columnar.compiled.state import (
     SWEEP_AT,
     WAITING,
 )
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
@@ -64,10 +64,10 @@ _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 
 @jit
 def begin(st: Any, tcp_ports: Any, table: Any, keys: Any, dirs: Any, free: Any, born: Any, head: Any) -> int:
-    """The SYN of a connection that is not known; -1 when it was taken."""
+    """The SYN of a connection that is not known; CONTINUE when it was taken."""
     plain = head[FLAGS] & _CONTROL == SYN and head[STOP] == head[START]
     if not plain or st[FREE] == 0 or st[FLOWS] + 1 >= CONNECTIONS_MAX:
-        return GENERIC
+        return GENERIC_RECORD
     st[FREE] -= 1
     number = free[st[FREE]]
     port, other = head[PORTS] >> 16, head[PORTS] & 0xFFFF
@@ -90,7 +90,7 @@ def begin(st: Any, tcp_ports: Any, table: Any, keys: Any, dirs: Any, free: Any, 
     st[FLOWS] += 1
     born[st[BORN]] = number
     st[BORN] += 1
-    return -1
+    return CONTINUE
 
 
 @jit
@@ -106,31 +106,31 @@ def open_direction(st: Any, flow: Any, head: Any, mode: int) -> None:
 
 @jit
 def answer(st: Any, flow: Any, peer: Any, head: Any) -> int:
-    """The answer to the SYN of a connection that the walk has seen begin; -1 when it was taken."""
+    """The answer to the SYN of a connection that the walk has seen begin; CONTINUE when it was taken."""
     if head[FLAGS] & _CONTROL != SYN | ACK_FLAG or head[STOP] != head[START]:
-        return GENERIC
+        return GENERIC_RECORD
     if peer[AHEAD] or peer[MODE] == KEEP or peer[MODE] == ENDED:
-        return GENERIC
+        return GENERIC_RECORD
     if flow[ACKED] >= 0:
         start = ((flow[ACKED] - head[SEQ] - 1 + 0x80000000) & 0xFFFFFFFF) - 0x80000000
         if not (start >= 0 and start < START_WINDOW):
-            return GENERIC
+            return GENERIC_RECORD
     open_direction(st, flow, head, peer[MODE])
     peer[ACKED] = head[ACK]
-    return -1
+    return CONTINUE
 
 
 @jit
 def end_direction(st: Any, flow: Any, peer: Any, head: Any) -> int:
-    """A segment without data that ends a direction, or comes after its end; -1 when it was taken."""
+    """A segment without data that ends a direction, or comes after its end; CONTINUE when it was taken."""
     if head[STOP] != head[START] or flow[AHEAD] or peer[AHEAD] or peer[MODE] == KEEP:
-        return GENERIC
+        return GENERIC_RECORD
     control = head[FLAGS] & _CONTROL
     if flow[MODE] == ENDED:
         if control != ACK_FLAG:
-            return GENERIC
+            return GENERIC_RECORD
     elif control != FIN | ACK_FLAG or flow[PENDING] or (head[SEQ] - flow[NEXT]) & 0xFFFFFFFF:
-        return GENERIC
+        return GENERIC_RECORD
     flow[MODE] = ENDED
     peer[ACKED] = head[ACK]
     time_ns = st[RECORD_NS]
@@ -138,7 +138,7 @@ def end_direction(st: Any, flow: Any, peer: Any, head: Any) -> int:
         flow[LAST_NS] = time_ns
     flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
     set_now(st, time_ns, now_with(st, time_ns))
-    return -1
+    return CONTINUE
 
 
 @inlined
@@ -158,17 +158,17 @@ def segment(
     free: Any,
     born: Any,
 ) -> int:
-    """A TCP segment; -1 when it was taken."""
+    """A TCP segment; CONTINUE when it was taken."""
     time_ns = st[RECORD_NS]
     swept = time_ns >= st[SWEEP_AT]
     if swept and (st[WAITING] or time_ns >= st[IDLE_AT] or time_ns >= st[DEADLINE]):
-        return GENERIC
+        return GENERIC_RECORD
     number = flow_table.find(table, keys, head)
     if number < 0:
         return begin(st, tcp_ports, table, keys, dirs, free, born, head)
     flow, peer = dirs[number], dirs[number ^ 1]
     if flow[MODE] == KEEP or time_ns - max(flow[LAST_NS], peer[LAST_NS]) >= IDLE_NS_MAX:
-        return GENERIC
+        return GENERIC_RECORD
     if flow[MODE] == FRESH:
         return answer(st, flow, peer, head)
     if flow[MODE] == ENDED or head[FLAGS] & _CONTROL != ACK_FLAG:
@@ -176,16 +176,16 @@ def segment(
     offset = ((head[SEQ] - flow[NEXT] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     if offset or flow[AHEAD] or peer[AHEAD]:
         if peer[MODE] == KEEP:
-            return GENERIC
-        why = disorder(st, flow, peer, nodes, pend, buf, head, rows, at, undo, offset)
-        if why >= 0:
-            return why
+            return GENERIC_RECORD
+        stop_code = disorder(st, flow, peer, nodes, pend, buf, head, rows, at, undo, offset)
+        if stop_code >= 0:
+            return stop_code
     else:
         size = head[STOP] - head[START]
         if size:
-            why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
-            if why >= 0:
-                return why
+            stop_code = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
+            if stop_code >= 0:
+                return stop_code
         if swept:
             st[NOW] = time_ns
             st[SWEEP_AT] = time_ns + SWEEP_NS
@@ -194,4 +194,4 @@ def segment(
     if time_ns:
         flow[LAST_NS] = time_ns
     flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
-    return -1
+    return CONTINUE

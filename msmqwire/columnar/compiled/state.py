@@ -1,14 +1,10 @@
-"""What the walk over a capture knows and tells, by index into arrays of integers."""
+"""Entries of the state of a scan, of rows and of interfaces, by index into arrays of integers."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from msmqwire.capture.tcp import ACKED_SEGMENTS
-
-MORE, ROWS_FULL, ARENA_FULL, PEND_FULL, GENERIC, BLOCK = range(6)
-"""Why the walk stopped: ``NEED`` bytes are needed from ``POS`` on; there is no room for rows, for whole
-packets (of ``NEED`` bytes) or for pieces (``NEED`` bytes); a record is for the generic reader; a block is."""
 
 (
     POS, END, FRAME_NO, ROWS, ARENA, ARENA_END, NODES, PEND, HELD, SWEEP_AT, IDLE_AT, NOW, WAITING, NEED,
