@@ -65,8 +65,8 @@ def test_a_changed_source_changes_the_stamp(name: str, tmp_path: Path) -> None:
 
 
 PROGRAM = """
-from msmqwire.columnar.compiled.scan import walk
-print(walk._cache._impl.locator.get_source_stamp())
+from msmqwire.columnar.compiled.scan import scan
+print(scan._cache._impl.locator.get_source_stamp())
 """
 
 
