@@ -1,13 +1,14 @@
-"""Captures to Arrow, side by side with what one would use instead, and with the least that must be done.
+"""Compares reading captures to Arrow with the alternatives, and with the minimum that any reader must do.
 
     python benchmarks/decode.py [FRAMES] [--flow MEGABYTES]
 
-Makes a capture of mixed sessions (a million frames unless told; see `captures`), then reads it with each of
-`readers`, each in a process of its own that has one core. Readers that are slow read a part, a capture of its
-own with fewer frames, and are compared by frames a second. A first run over a small capture, which takes what
-starting and compiling takes, is told apart. Then a single flow of messages of 64 KiB (2000 MB unless told) is
-read with its bodies, for the memory that it takes, and the packets of the small capture are read as values of
-an array, as the SQL functions do. At the end: what was aimed at, and what was reached.
+Writes a capture of mixed sessions (a million frames by default; see `captures`), then reads it with each of
+`readers`, each in a process of its own on one core. Slow readers read a capture with fewer frames; all are
+compared by frames per second. A first run over a small capture, which includes start-up and compilation, is
+reported separately. Then a single flow of messages of 64 KiB (2000 MB by default) is read with its bodies,
+for its peak memory, and the packets of the small capture are read as values of an array, as the SQL functions
+do.
+At the end the targets are compared with the results.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from benchmarks.readers import measured
 
 SMALL: Final = 5000
 """Frames of the capture for first runs."""
-FLOW_AIM: Final = 500
+FLOW_TARGET: Final = 500
 """MiB that reading one long flow should not exceed."""
 
 
 class Row(NamedTuple):
-    """A reader: its name here and in `readers`, which part of the capture it reads, how often."""
+    """A reader: its title, its name in `readers`, the divisor of its frames, and its number of runs."""
 
     title: str
     reader: str
@@ -41,9 +42,9 @@ class Row(NamedTuple):
     runs: int = 1
 
 
-OURS: Final = Row("msmqwire, all columns", "columnar", runs=3)
+MSMQWIRE: Final = Row("msmqwire, all columns", "columnar", runs=3)
 ROWS: Final = (
-    OURS,
+    MSMQWIRE,
     Row("msmqwire, all columns but body", "columnar_headers", runs=3),
     Row("msmqwire, packet by packet, all columns", "generic", part=10),
     Row("construct, packets in order only", "construct", part=10),
@@ -52,17 +53,17 @@ ROWS: Final = (
     Row("dpkt, Ethernet, IP, TCP headers", "dpkt"),
     Row("floor: signature and size, compiled", "floor", runs=3),
 )
-AIMS: Final = (("tshark", 40.0), ("dpkt", 14.0), ("construct", 200.0), ("generic", 50.0))
-FLOOR_AIM: Final = 8.0
+TARGETS: Final = (("tshark", 40.0), ("dpkt", 14.0), ("construct", 200.0), ("generic", 50.0))
+FLOOR_TARGET: Final = 8.0
 
 
 def compare(folder: Path, small: Path, frames: int) -> dict[str, float]:
-    """Prints a line for each reader; their frames a second."""
-    made: dict[int, tuple[Path, CaptureSummary]] = {}
+    """Print a line for each reader; return their frames per second."""
+    captures: dict[int, tuple[Path, CaptureSummary]] = {}
     for part in sorted({row.part for row in ROWS}):
         path = folder / f"mixed-{part}.part"
-        made[part] = path, write(path, max(SMALL, frames // part))
-    whole = made[1][1]
+        captures[part] = path, write(path, max(SMALL, frames // part))
+    whole = captures[1][1]
     megabytes = whole.bytes / 1e6
     print(f"{megabytes:.0f} MB, {whole.frames} frames, {whole.packets} packets, one core for each reader")
     print(
@@ -71,58 +72,58 @@ def compare(folder: Path, small: Path, frames: int) -> dict[str, float]:
     )
     speeds: dict[str, float] = {}
     for row in ROWS:
-        path, size = made[row.part]
-        found = measured(row.reader, path, first=small, runs=row.runs)
-        if "missing" in found:
-            print(f"{row.title:<41} {found['missing']} is not installed")
+        path, size = captures[row.part]
+        result = measured(row.reader, path, first=small, runs=row.runs)
+        if "missing" in result:
+            print(f"{row.title:<41} {result['missing']} is not installed")
             continue
-        speed = speeds[row.reader] = size.frames / found["seconds"]
-        ratio = speeds[OURS.reader] / speed
+        speed = speeds[row.reader] = size.frames / result["seconds"]
+        ratio = speeds[MSMQWIRE.reader] / speed
         print(
-            f"{row.title:<41} {size.frames:>9} {found['seconds']:>8.2f} {speed:>10.0f}"
-            f" {size.bytes / 1e6 / found['seconds']:>7.1f} {found['first']:>8.2f}"
-            f" {found['memory']:>6.0f} {ratio:>8.2f}",
+            f"{row.title:<41} {size.frames:>9} {result['seconds']:>8.2f} {speed:>10.0f}"
+            f" {size.bytes / 1e6 / result['seconds']:>7.1f} {result['first']:>8.2f}"
+            f" {result['memory']:>6.0f} {ratio:>8.2f}",
             flush=True,
         )
     print("seconds: the best of three where the floor and columns are read, else of one run;")
     print(f"first s: a first run, over {SMALL} frames; MiB: resident at the highest;")
     print("ours by: how many times as fast msmqwire with all columns is")
-    for path, _ in made.values():
+    for path, _ in captures.values():
         path.unlink()
     return speeds
 
 
 def in_trouble(folder: Path, small: Path, frames: int) -> None:
-    """Prints what reading a capture of a bad network takes."""
+    """Print how long a capture of a bad network takes."""
     path = folder / "bad.part"
-    made = write(path, frames, impairment=BAD)
-    found = measured(OURS.reader, path, first=small, runs=3)
-    speed = made.frames / found["seconds"]
+    written = write(path, frames, impairment=BAD)
+    result = measured(MSMQWIRE.reader, path, first=small, runs=3)
+    speed = written.frames / result["seconds"]
     print(
-        f"the same of a bad network (see captures.BAD): {found['seconds']:.2f} seconds, {speed:.0f} frames/s"
+        f"the same of a bad network (see captures.BAD): {result['seconds']:.2f} seconds, {speed:.0f} frames/s"
     )
     path.unlink()
 
 
 def one_flow(folder: Path, small: Path, megabytes: int) -> None:
-    """Prints what reading a long flow takes."""
+    """Print speed and memory of reading a long flow."""
     if shutil.disk_usage(folder).free < megabytes * 1.2e6:
         print(f"no room for a flow of {megabytes} MB in {folder}")
         return
     path = folder / "flow.part"
-    made = write_flow(path, megabytes * 1_000_000)
-    found = measured(OURS.reader, path, first=small)
-    rate = made.bytes / 1e6 / found["seconds"]
-    verdict = "reached" if found["memory"] <= FLOW_AIM else "missed"
+    written = write_flow(path, megabytes * 1_000_000)
+    result = measured(MSMQWIRE.reader, path, first=small)
+    rate = written.bytes / 1e6 / result["seconds"]
+    verdict = "reached" if result["memory"] <= FLOW_TARGET else "missed"
     print(
-        f"one flow of {made.bytes / 1e6:.0f} MB, {made.packets} messages of 64 KiB with their bodies:"
-        f" {found['counted']} rows, {rate:.0f} MB/s, {found['memory']:.0f} MiB"
-        f" (aim {FLOW_AIM}: {verdict})"
+        f"one flow of {written.bytes / 1e6:.0f} MB, {written.packets} messages of 64 KiB with their bodies:"
+        f" {result['counted']} rows, {rate:.0f} MB/s, {result['memory']:.0f} MiB"
+        f" (aim {FLOW_TARGET}: {verdict})"
     )
 
 
 def whole_values(small: Path) -> None:
-    """Prints how many packets a second are read that stand whole in an Arrow array, all columns."""
+    """Print how many whole packets of an Arrow array are read per second, all columns."""
     import pyarrow as pa
 
     from msmqwire.columnar import PACKET_COLUMNS, arrow_schema, read_capture, read_packets
@@ -163,20 +164,20 @@ def _best(run: Callable[[], Any], runs: int) -> float:
     return min(taken)
 
 
-def aims(speeds: dict[str, float]) -> None:
-    """Prints what was aimed at, and what was reached."""
-    ours = speeds[OURS.reader]
+def print_targets(speeds: dict[str, float]) -> None:
+    """Print the targets and the results."""
+    ours = speeds[MSMQWIRE.reader]
     titles = {row.reader: row.title for row in ROWS}
     print(f"{'all columns, against':<41} {'aim':>12} {'measured':>9}")
-    for reader, aim in AIMS:
+    for reader, target in TARGETS:
         if reader in speeds:
             ratio = ours / speeds[reader]
-            verdict = "reached" if ratio >= aim else "missed"
-            print(f"{titles[reader]:<41} {f'{aim:.0f} times':>12} {ratio:>9.1f} {verdict}")
+            verdict = "reached" if ratio >= target else "missed"
+            print(f"{titles[reader]:<41} {f'{target:.0f} times':>12} {ratio:>9.1f} {verdict}")
     if "floor" in speeds:
         ratio = speeds["floor"] / ours
-        verdict = "reached" if ratio <= FLOOR_AIM else "missed"
-        print(f"{titles['floor']:<41} {f'within {FLOOR_AIM:.0f}':>12} {ratio:>9.1f} {verdict}")
+        verdict = "reached" if ratio <= FLOOR_TARGET else "missed"
+        print(f"{titles['floor']:<41} {f'within {FLOOR_TARGET:.0f}':>12} {ratio:>9.1f} {verdict}")
 
 
 def main() -> None:
@@ -194,7 +195,7 @@ def main() -> None:
         one_flow(folder, small, args.flow)
         whole_values(small)
         print()
-        aims(speeds)
+        print_targets(speeds)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The readers that `decode` and `spark` set side by side, each in a process of its own.
+"""The readers that `decode` and `spark` compare, each run in a process of its own.
 
     python benchmarks/readers.py READER CAPTURE [--first SMALL] [--runs N] [--columns a,b,c] [--batch-rows N]
 
-Reads the capture and prints a JSON object: `counted` what it found (0 when it does not tell), `first`
+Reads the capture and prints a JSON object: `counted` rows or packets (0 if the reader does not say), `first`
 the seconds of a first run over the small capture (start-up and compilation), `seconds` those of the fastest
-run, `memory` the resident MiB at the highest; or `missing`, the library that is not installed. Linux only: it
-takes one core and reads /proc.
+run, `memory` the peak of resident MiB; or `missing`, the library that is not installed. Linux only: it
+uses one core and reads /proc.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FIELDS: Final = (
 BLOCK: Final = 1 << 20
 """Bytes of the file that the floor reads at a time; small enough to stay in a cache."""
 
-Walk = Callable[[Any], tuple[int, int, int]]
+Scan = Callable[[Any], tuple[int, int, int]]
 
 
-class Wanted(NamedTuple):
+class Request(NamedTuple):
     """What to read; all but the path is for readers that make columns."""
 
     path: str
@@ -43,68 +43,68 @@ class Wanted(NamedTuple):
     batch_rows: int = 65_536
 
 
-Reader = Callable[[Wanted], int]
+Reader = Callable[[Request], int]
 
 
-def columnar(wanted: Wanted) -> int:
+def columnar(request: Request) -> int:
     """Captures as record batches."""
     import msmqwire
 
-    path, columns, batch_rows = wanted
+    path, columns, batch_rows = request
     return sum(b.num_rows for b in msmqwire.read_capture(path, columns=columns, batch_rows=batch_rows))
 
 
-def columnar_headers(wanted: Wanted) -> int:
+def columnar_headers(request: Request) -> int:
     """The same without bodies."""
     from msmqwire.columnar import COLUMNS
 
     names = [column.name for column in COLUMNS if column.name not in ("raw", "body")]
-    return columnar(wanted._replace(columns=names))
+    return columnar(request._replace(columns=names))
 
 
-def generic(wanted: Wanted) -> int:
+def generic(request: Request) -> int:
     """The same columns as `columnar`, packet by packet."""
     import msmqwire
     from msmqwire.columnar import COLUMNS
     from msmqwire.columnar.arrow.rows import batches
 
     columns = [column for column in COLUMNS if column.name != "raw"]
-    items = msmqwire.dissect(wanted.path, lint=False)
-    return sum(batch.num_rows for batch in batches(items, columns, batch_rows=wanted.batch_rows))
+    items = msmqwire.dissect(request.path, lint=False)
+    return sum(batch.num_rows for batch in batches(items, columns, batch_rows=request.batch_rows))
 
 
-def tshark(wanted: Wanted) -> int:
+def tshark(request: Request) -> int:
     """Seven fields of each frame."""
     if shutil.which("tshark") is None:
         raise ModuleNotFoundError(name="tshark")
     fields = [part for field in FIELDS for part in ("-e", field)]
-    command = ["tshark", "-r", wanted.path, "-T", "fields", *fields]
+    command = ["tshark", "-r", request.path, "-T", "fields", *fields]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return 0
 
 
-def dpkt(wanted: Wanted) -> int:
-    """Ethernet, IP and TCP headers; what a segment holds is not looked at."""
+def dpkt(request: Request) -> int:
+    """Ethernet, IP and TCP headers, without the contents of segments."""
     import dpkt  # type: ignore[import-untyped]
 
     segments = 0
-    with open(wanted.path, "rb") as file:
+    with open(request.path, "rb") as file:
         for _, frame in dpkt.pcap.Reader(file):
             segments += isinstance(getattr(dpkt.ethernet.Ethernet(frame).data, "data", None), dpkt.tcp.TCP)
     return segments
 
 
-def scapy(wanted: Wanted) -> int:
+def scapy(request: Request) -> int:
     """Its layers up to TCP, for all frames."""
     from scapy.layers.inet import TCP
     from scapy.utils import PcapReader
 
-    with PcapReader(wanted.path) as reader:
+    with PcapReader(request.path) as reader:
         return sum(bool(TCP in packet) for packet in reader)
 
 
-def construct(wanted: Wanted) -> int:
-    """Frames by hand, then each packet by construct; what comes out of order is passed over."""
+def construct(request: Request) -> int:
+    """Frames by hand, then each packet by construct; out-of-order segments are skipped."""
     import construct as cs
 
     from msmqwire.errors import MalformedPacket
@@ -115,7 +115,7 @@ def construct(wanted: Wanted) -> int:
     internal = {1: SESSION_ACK, 2: ESTABLISH_CONNECTION, 3: CONNECTION_PARAMETERS}
     held: dict[bytes, tuple[int, bytes]] = {}
     packets = 0
-    for protocol, flow, seq, payload in _segments(wanted.path):
+    for protocol, flow, seq, payload in _segments(request.path):
         if protocol == 17:
             if PING_PORT in struct.unpack("!HH", flow[-4:]):
                 PING.construct.parse(payload)
@@ -150,24 +150,24 @@ def construct(wanted: Wanted) -> int:
     return packets
 
 
-def floor(wanted: Wanted) -> int:
+def floor(request: Request) -> int:
     """One compiled pass: record, IP, TCP, signature and PacketSize, and nothing more."""
     import numba  # type: ignore[import-untyped,import-not-found,unused-ignore]
     import numpy as np
 
-    walk = _compiled(numba)
+    scan = _compiled(numba)
     block = bytearray(BLOCK)
     view, array = memoryview(block), np.frombuffer(block, np.uint8)
-    found = held = 0
-    with open(wanted.path, "rb", buffering=0) as file:
+    packets = held = 0
+    with open(request.path, "rb", buffering=0) as file:
         file.seek(24)
         while count := file.readinto(view[held:]):
             held += count
-            at, here, _ = walk(array[:held])
-            found += here
+            at, in_block, _ = scan(array[:held])
+            packets += in_block
             held -= at
             view[:held] = bytes(view[at : at + held])
-    return found
+    return packets
 
 
 READERS: Final[dict[str, Reader]] = {
@@ -200,9 +200,9 @@ def _segments(path: str) -> Iterator[tuple[int, bytes, int, bytes]]:
                     yield 6, flow, seq, payload
 
 
-def _walk(data: Any) -> tuple[int, int, int]:
-    """Where the next record begins that is not whole in `data`; packets that begin a segment; their bytes."""
-    at = found = total = 0
+def _scan(data: Any) -> tuple[int, int, int]:
+    """Return the offset of the first incomplete record; the packets that begin a segment; their bytes."""
+    at = packets = total = 0
     size = data.size
     while at + 16 <= size:
         length = data[at + 8] | data[at + 9] << 8 | data[at + 10] << 16 | data[at + 11] << 24
@@ -232,26 +232,26 @@ def _walk(data: Any) -> tuple[int, int, int]:
             continue
         head = data[packet + 4 : packet + 11]
         if head[0] == 0x4C and head[1] == 0x49 and head[2] == 0x4F and head[3] == 0x52:  # LIOR
-            found += 1
+            packets += 1
             total += head[4] | head[5] << 8 | head[6] << 16
-    return at, found, total
+    return at, packets, total
 
 
-def _compiled(numba: Any) -> Walk:
+def _compiled(numba: Any) -> Scan:
     global _kernel  # noqa: PLW0603 - compiled once in a process
     if _kernel is None:
-        _kernel = numba.njit(_walk, boundscheck=False)
+        _kernel = numba.njit(_scan, boundscheck=False)
     return _kernel
 
 
-_kernel: Walk | None = None
+_kernel: Scan | None = None
 
 
 def resident() -> float:
-    """The resident MiB of this process, or of the largest it has waited for, at the highest."""
+    """Return the peak of resident MiB of this process, or of the largest child it has waited for."""
     status = Path("/proc/self/status").read_text()
-    own = int(status.split("VmHWM:")[1].split()[0])  # ru_maxrss would count the process it was forked from
-    return max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
+    this = int(status.split("VmHWM:")[1].split()[0])  # ru_maxrss would count the process it was forked from
+    return max(this, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
 
 
 def measured(
@@ -263,7 +263,7 @@ def measured(
     columns: Sequence[str] = (),
     batch_rows: int = 65_536,
 ) -> dict[str, Any]:
-    """The object that this program prints for a reader, run in a process of its own."""
+    """Run this program for a reader in a process of its own; return the object that it prints."""
     command = [sys.executable, __file__, reader, str(capture)]
     command += ["--runs", str(runs), "--batch-rows", str(batch_rows)]
     command += ["--first", str(first)] if first else []
@@ -285,16 +285,16 @@ def main() -> None:
     parser.add_argument("--batch-rows", type=int, default=65_536)
     args = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    reader, wanted = READERS[args.reader], Wanted(args.capture, args.columns, args.batch_rows)
+    reader, request = READERS[args.reader], Request(args.capture, args.columns, args.batch_rows)
     try:
         start = time.perf_counter()
         if args.first:
-            reader(wanted._replace(path=args.first))
+            reader(request._replace(path=args.first))
         first = time.perf_counter() - start
         taken = []
         for _ in range(args.runs):
             start = time.perf_counter()
-            counted = reader(wanted)
+            counted = reader(request)
             taken.append(time.perf_counter() - start)
     except ModuleNotFoundError as exc:
         print(json.dumps({"missing": exc.name}))

@@ -1,4 +1,4 @@
-"""Captures as columns: Arrow tables with one row for each packet, malformed packet or skipped stretch."""
+"""Captures as columns: Arrow tables with one row for each packet, malformed packet or skipped range."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PACKET_COLUMNS: Final[tuple[Column, ...]] = (
     *(BY_NAME[name] for name in ("kind", "size", "error", "error_path", "error_offset")),
     *(column for column in COLUMNS if column.group != "where"),
 )
-"""The columns that show what the bytes of a packet tell, and nothing of a capture."""
+"""The columns that depend only on the bytes of a packet, not on a capture."""
 
 
 class CaptureWarning(UserWarning):
-    """A capture file could not be read to its end; its rows up to there are in the result.
+    """A capture file could not be read to its end; the rows up to there are in the result.
 
     Attributes:
-        error: where, and why.
+        error: where reading stopped, and why.
     """
 
     def __init__(self, error: CaptureError) -> None:
@@ -46,7 +46,7 @@ class CaptureWarning(UserWarning):
 
 
 def chosen_columns(names: Collection[str] | None) -> list[Column]:
-    """The columns of these names in the order asked for; all but ``raw`` for None. Raises ValueError."""
+    """Return the columns with these names, in their order; all but ``raw`` for None. Raises ValueError."""
     if names is None:
         return [column for column in COLUMNS if column.name != "raw"]
     unknown = [name for name in names if name not in BY_NAME]
@@ -63,7 +63,7 @@ def record_batches(
     batch_rows: int = BATCH_ROWS,
     body_limit: int | None = None,
 ) -> Iterator[Any]:
-    """The record batches of a dissection; see `read_capture`."""
+    """Yield the record batches of a dissection; see `read_capture`."""
     from msmqwire.columnar.arrow.batch import BatchMaker
     from msmqwire.columnar.decoder import Decoder
 
@@ -110,19 +110,19 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
 ) -> Any:
-    """Captures as an Arrow table, or as a reader of record batches in bounded memory.
+    """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
     Args:
         sources: as for `msmqwire.dissect`.
-        columns: names of `COLUMNS`; all but ``raw`` when left out.
+        columns: names of `COLUMNS`; by default all but ``raw``.
         where: conditions that all rows meet: ``[("kind", "==", "UserMessage"), ("dst_port", "in", [1801])]``.
-            Those on time, endpoints and kind are applied before a packet's fields are looked at.
+            Those on time, endpoints and kind are applied before a packet's fields are read.
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
-        body_limit: bytes of ``body`` at the most; ``body_size`` tells the whole.
+        body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
         flush, warm_up: as for `msmqwire.dissect`.
 
-    A file that breaks off or is damaged is told by a `CaptureWarning` when its end is reached.
+    A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -142,24 +142,24 @@ def read_capture(
         for error in dissection.errors:
             warnings.warn(CaptureWarning(error), stacklevel=3)
 
-    Filter(where)  # refused now, not with the first batch
+    Filter(where)  # raises now, not with the first batch
     reader = pa.RecordBatchReader.from_batches(schema, rows())
     return reader if batch_rows else reader.read_all()
 
 
 def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: Any = None) -> Any:
-    """The columns of packets of which each is whole in a value of an array.
+    """Return the columns of whole packets, one in each value of an array.
 
     Args:
         raw: a `pyarrow.Array` or `pyarrow.ChunkedArray` of bytes.
-        columns: names of `PACKET_COLUMNS`; all of them when left out.
-        protocols: an array of text, as long: for each value ``session``, ``ping`` or ``remote_read``.
-            Where it is null, and for None, a value with the size and the signature of a Ping is one,
-            and any other is a packet of a session.
+        columns: names of `PACKET_COLUMNS`; by default all.
+        protocols: an array of text of the same length: for each value ``session``, ``ping`` or
+            ``remote_read``. Where it is null, and for None, a value with the size and the signature of a Ping
+            is one, and any other is a packet of a session.
 
     Returns:
-        A `pyarrow.ChunkedArray` of structs with a field for each column; null where there are no bytes.
-        Bytes that can't be read have the kind Malformed, and ``error`` tells why.
+        A `pyarrow.ChunkedArray` of structs with a field for each column; null where the value is null.
+        Malformed packets have the kind Malformed, and ``error`` says why.
 
     Raises:
         ValueError: no such column, or none at all; not as many protocols as values.
@@ -167,12 +167,12 @@ def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: A
     from msmqwire.columnar.packet_array import PacketReader
 
     names = [column.name for column in PACKET_COLUMNS] if columns is None else columns
-    wanted = chosen_columns(names)
-    if not wanted or any(column not in PACKET_COLUMNS for column in wanted):
+    chosen = chosen_columns(names)
+    if not chosen or any(column not in PACKET_COLUMNS for column in chosen):
         raise ValueError(f"columns of packets are wanted, not {', '.join(names) or 'none'}")
     if protocols is not None and len(protocols) != len(raw):
         raise ValueError(f"{len(protocols)} protocols for {len(raw)} values")
-    made: list[Any] = []
+    arrays: list[Any] = []
     first = 0
     for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:
         part = None if protocols is None else protocols.slice(first, len(chunk))
@@ -180,5 +180,5 @@ def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: A
             part = part.combine_chunks()
         first += len(chunk)
         if len(chunk):
-            made.extend(PacketReader(chunk, wanted, part, BATCH_ROWS).arrays())
-    return pa.chunked_array(made, pa.struct(list(arrow_schema(tuple(wanted)))))
+            arrays.extend(PacketReader(chunk, chosen, part, BATCH_ROWS).arrays())
+    return pa.chunked_array(arrays, pa.struct(list(arrow_schema(tuple(chosen)))))

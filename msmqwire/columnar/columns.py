@@ -1,8 +1,8 @@
 """The columns of a decoded capture: contract section 3.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-can be read off the schema. Values that a kind of packet does not have are null. Unsigned integers
-stand in the next larger signed type, because Spark and many databases have no unsigned ones.
+follow from the schema. Values that a kind of packet does not have are null. Unsigned integers are in the
+next larger signed type, because Spark and many databases have no unsigned ones.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Column:
 
     Attributes:
         name: snake_case.
-        group: the part of a packet it belongs to, as in contract section 3.
+        group: the part of a packet to which it belongs, as in contract section 3.
         type: its Arrow type.
-        meaning: one line; units where there are any.
-        paths: the fields it shows; the first that the packet has counts. Empty for what is not in
-            the packet itself.
-        convert: from the field's value to the column's; None for the value itself.
+        meaning: one line, with the unit if it has one.
+        paths: the fields it shows; the first that the packet has is used. Empty for what is not in the
+            packet itself.
+        convert: converts the field's value; None if the column has the value itself.
     """
 
     name: str
@@ -53,7 +53,7 @@ def _where(name: str, kind: Any, meaning: str) -> Column:
 
 
 def _group(group: str, prefix: str, *columns: tuple[Any, ...]) -> tuple[Column, ...]:
-    """Columns of one header: name, type, path below `prefix`, meaning, conversion."""
+    """Return the columns of one header: name, type, path below `prefix`, meaning, conversion."""
     return tuple(
         Column(name, group, kind, meaning, (f"{prefix}.{path}" if prefix else path,), *more)
         for name, kind, path, meaning, *more in columns
@@ -207,7 +207,7 @@ BY_NAME: Final = {column.name: column for column in COLUMNS}
 
 
 def arrow_schema(columns: list[Column] | tuple[Column, ...] = COLUMNS) -> Any:
-    """The Arrow schema of some columns, with their meanings as field metadata."""
+    """Return the Arrow schema of some columns, with their meanings as field metadata."""
     return pa.schema(
         [pa.field(c.name, c.type, metadata={"comment": c.meaning, "group": c.group}) for c in columns]
     )

@@ -1,4 +1,4 @@
-"""The TCP segments and UDP datagrams of captures, whatever they carry, as columns."""
+"""The TCP segments and UDP datagrams of captures, of any content, as columns."""
 
 from __future__ import annotations
 
@@ -13,123 +13,30 @@ from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.arrow.buffers import BufferPool
 from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.connection_table import address_of, key_of
-from msmqwire.columnar.bridge.frames import Frames, no_interfaces
-from msmqwire.columnar.compiled import state as w
-from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
-from msmqwire.columnar.compiled.network import (
-    ACK,
-    FLAGS,
-    GENERIC,
-    HEADS,
-    SEQ,
-    START,
-    STOP,
-    TCP,
-    UDP,
-    datagram,
+from msmqwire.columnar.bridge.frames import FileScanner, no_interfaces
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.datagram_scan import (
+    C_OFFSET,
+    COLUMNS,
+    DatagramArrays,
+    pair_of,
+    scan_datagrams,
 )
-from msmqwire.columnar.compiled.records import next_record
+from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
+from msmqwire.columnar.compiled.network import HEADER_FIELDS, TCP, UDP
+from msmqwire.columnar.compiled.stop_codes import StopCode
 
 CHUNK: Final = 1 << 20
-"""Bytes of the input that are looked at together."""
+"""Bytes of the input in memory."""
 ROWS: Final = 8192
 """Datagrams of a batch."""
 PAYLOADS: Final = 16 << 20
-"""Bytes of payload of a batch; more only for a single datagram."""
+"""Bytes of payload of a batch, at most, unless a single datagram is larger."""
 PAIRS: Final = 1 << 15
-"""Pairs of endpoints that are known at a time."""
-
-_HEADERS: Final = 256  # more than `datagram` looks at of a frame: link, tags, IP with options, TCP
-_PAIRS_FULL: Final = 6  # besides what `compiled.state` has: no room for another pair of endpoints
-
-C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING = range(10)
-COLUMNS: Final = 10
-"""What is known of a datagram besides its payload, by index: where the record of the frame that completed it
-starts in the unpacked file, when that was captured, the number of the file, TCP or UDP, the number of the
-pair of endpoints, what TCP says, how long the payload is and what the capture cut off behind it."""
+"""Pairs of endpoints that have a number at a time."""
 
 Pair = tuple[str, int, str, int]
 """Address and port of the sender, and of the receiver."""
-
-
-@inlined
-def pair_of(st: Any, table: Any, keys: Any, head: Any) -> int:
-    """The number of a pair of endpoints, a new one for a new pair; -1 where there is no room for it."""
-    number: int = find(table, keys, head)
-    if number >= 0:
-        return number
-    number = st[w.FLOWS]
-    if number == keys.shape[0]:
-        return -1
-    for i in range(KEY_FIELDS):
-        keys[number, i] = head[i]
-    insert(table, keys, number)
-    st[w.FLOWS] += 1
-    return number
-
-
-@jit
-def walk_datagrams(
-    st: Any,
-    buf: Any,
-    interfaces: Any,
-    head: Any,
-    table: Any,
-    keys: Any,
-    cells: Any,
-    payloads: Any,
-    start: int,
-    kept: bool,
-    copied: bool,
-) -> int:
-    """Goes on from record to record; why it stopped. The next row has the place of the record then.
-
-    Rows are made if they are to be kept, and payloads copied if they are wanted too.
-    """
-    while True:
-        r = st[w.ROWS]
-        if r == cells.shape[1]:
-            return w.ROWS_FULL
-        cells[C_OFFSET, r] = start + st[w.POS]
-        following = next_record(st, buf, interfaces)
-        if following < 0:
-            return w.MORE if st[w.NEED] else w.BLOCK
-        first, length = st[w.RECORD], st[w.RECORD_LENGTH]
-        stop = whole = first + st[w.RECORD_SIZE]
-        if first + _HEADERS <= st[w.END]:
-            whole = max(stop, first + length)
-        # As if nothing had been cut off: headers alone are looked at, and they must end before that.
-        what = datagram(buf, first, whole, length, st[w.RECORD_LINK], head)
-        if what in (TCP, UDP) and head[START] > stop:
-            what = GENERIC
-        if kept and what in (TCP, UDP):
-            end = min(head[STOP], stop)
-            size = end - head[START]
-            if copied and size > payloads.size - st[w.ARENA]:
-                st[w.NEED] = size
-                return w.ARENA_FULL
-            pair = pair_of(st, table, keys, head)
-            if pair < 0:
-                return _PAIRS_FULL
-            is_tcp = what == TCP
-            cells[C_TIME, r] = st[w.RECORD_NS]
-            cells[C_FILE, r] = st[w.FILE]
-            cells[C_TRANSPORT, r] = what
-            cells[C_PAIR, r] = pair
-            cells[C_SEQ, r] = head[SEQ] if is_tcp else 0
-            cells[C_ACK, r] = head[ACK] if is_tcp else 0
-            cells[C_FLAGS, r] = head[FLAGS] if is_tcp else 0
-            cells[C_SIZE, r] = size
-            cells[C_MISSING, r] = head[STOP] - end
-            if copied:
-                copy(buf, head[START], size, payloads, st[w.ARENA])
-                st[w.ARENA] += size
-            st[w.ROWS] += 1
-        st[w.POS] = following
-        st[w.FRAME_NO] += 1
-        if what == GENERIC:
-            return w.GENERIC
 
 
 @dataclass(frozen=True)
@@ -137,9 +44,9 @@ class Datagrams:
     """Datagrams in the order of the capture.
 
     Attributes:
-        cells: what is known of them, by the indices above: a row for each column.
-        payloads: all payloads, one after the other; nothing where they were not asked for.
-        pairs: the pairs of endpoints by number; the list grows from batch to batch, until it starts afresh.
+        cells: a row for each column, by the indices in `msmqwire.columnar.compiled.datagram_scan`.
+        payloads: all payloads, concatenated; empty if they were not requested.
+        pairs: the pairs of endpoints by number; the list grows from batch to batch, until a new one begins.
     """
 
     cells: Any
@@ -147,141 +54,144 @@ class Datagrams:
     pairs: list[Pair]
 
 
-class DatagramReader(Frames):
+class DatagramReader(FileScanner):
     """Reads capture files, one after the other, as a single `IpDecoder` would.
 
-    Memory is that of a chunk of the file, of a batch, and of fragments that are not whole.
+    It uses memory for a chunk of the file, for a batch, and for fragments of incomplete datagrams.
 
     Args:
-        payloads: whether payloads are asked for.
+        payloads: whether payloads are requested.
     """
 
     def __init__(self, *, payloads: bool = True) -> None:
-        self._copied, self._quiet = payloads, False
+        self._with_payloads, self._skipping = payloads, False
         self._decoder = IpDecoder()
-        self._state = np.zeros(w.STATE, np.int64)
+        self._state = np.zeros(entry.STATE, np.int64)
         self._interfaces = no_interfaces()
         self._chunk, self.memory = CHUNK, np.empty(CHUNK, np.uint8)
-        self._head = np.zeros(HEADS, np.int64)
+        self._header = np.zeros(HEADER_FIELDS, np.int64)
         self._table = np.empty(4 * PAIRS, np.int32)
         self._keys = np.zeros((PAIRS, KEY_FIELDS), np.int64)
         self._buffers = BufferPool(), BufferPool()
-        self._number = self._shift = 0
+        self._file_number = self._shift = 0
         self._forget_pairs()
-        self._begin()
+        self._begin_batch()
 
     def read(self, stream: Any, file: int, shift: int = 0) -> Iterator[Datagrams]:
-        """Reads a capture; the batches that this fills.
+        """Read a capture; yield the batches that this fills.
 
         Args:
             stream: its bytes.
             file: a number for the file.
-            shift: what is to be added to places in the (unpacked) stream.
+            shift: is added to offsets in the (unpacked) stream.
 
         Raises:
-            CaptureError: it is cut off or damaged; its offset is the place in the stream. What stands before
-                that is there.
+            CaptureError: it is cut off or damaged; its offset is that in the stream. The datagrams before
+                it are not lost.
         """
-        self._number, self._shift = file, shift
-        return self._file(stream)
+        self._file_number, self._shift = file, shift
+        return self._read_file(stream)
 
     def skip(self, stream: Any) -> None:
-        """Reads a capture of which only fragments of datagrams that end later matter. Raises CaptureError."""
-        self._quiet = True
+        """Read a capture only for the fragments of datagrams that end later. Raises CaptureError."""
+        self._skipping = True
         try:
-            for _ in self._file(stream):
-                raise AssertionError("batches of what is skipped")
+            for _ in self._read_file(stream):
+                raise AssertionError("batches of a skipped capture")
         finally:
-            self._quiet = False
+            self._skipping = False
 
     def finish(self) -> Iterator[Datagrams]:
-        """The batch of what has not been handed out, if there is anything."""
-        count, used = int(self._state[w.ROWS]), int(self._state[w.ARENA])
+        """Yield the last batch, unless it is empty."""
+        count, used = int(self._state[entry.ROWS]), int(self._state[entry.ARENA])
         if count:
-            yield Datagrams(self._cells[:, :count], self._payloads[:used], self._known_pairs())
-            self._begin()
+            yield Datagrams(self._cells[:, :count], self._payloads[:used], self._numbered_pairs())
+            self._begin_batch()
 
-    def _begin(self, payloads: int = 0) -> None:
-        """Begins a batch."""
+    def _begin_batch(self, payloads: int = 0) -> None:
+        """Begin a batch."""
         cells, bytes_ = self._buffers
         self._cells = cells.array((COLUMNS, ROWS), np.int64)
-        self._payloads = bytes_.array((max(PAYLOADS, payloads) if self._copied else 0,), np.uint8)
-        self._state[w.ROWS] = self._state[w.ARENA] = 0
+        self._payloads = bytes_.array((max(PAYLOADS, payloads) if self._with_payloads else 0,), np.uint8)
+        self._state[entry.ROWS] = self._state[entry.ARENA] = 0
 
     # -- files --------------------------------------------------------------------------------------
 
-    def _begins(self, file: str) -> None:
-        self._state[w.FILE] = self._number
+    def _begin_file(self, file: str) -> None:
+        self._state[entry.FILE] = self._file_number
 
-    def _walk(self, start: int) -> int:
-        return walk_datagrams(
-            self._state, self.memory, self._interfaces, self._head, self._table, self._keys, self._cells,
-            self._payloads, self._shift + start, not self._quiet, self._copied,
-        )  # fmt: skip
+    def _scan(self, start: int) -> StopCode:
+        arrays = DatagramArrays(
+            self._state, self.memory, self._header, self._table, self._keys, self._cells, self._payloads
+        )
+        stop_code = scan_datagrams(
+            arrays, self._interfaces, self._shift + start, not self._skipping, self._with_payloads
+        )
+        return StopCode(stop_code)
 
-    def _release(self) -> Iterator[Datagrams]:
+    def _release_input(self) -> Iterator[Datagrams]:
         yield from ()  # payloads are copied
 
-    def _enlarge(self, size: int) -> None:
-        kept, self.memory = self.memory, np.empty(size, np.uint8)
-        self.memory[: len(kept)] = kept
+    def _enlarge_input(self, size: int) -> None:
+        previous, self.memory = self.memory, np.empty(size, np.uint8)
+        self.memory[: len(previous)] = previous
         self._chunk = size
 
-    def _make_room(self, why: int) -> Iterator[Datagrams]:
-        if self._state[w.ROWS]:
+    def _make_room(self, stop_code: StopCode) -> Iterator[Datagrams]:
+        if self._state[entry.ROWS]:
             yield from self.finish()
-        elif why == w.ARENA_FULL:
-            self._begin(int(self._state[w.NEED]))
-        if why == _PAIRS_FULL:
+        elif stop_code == StopCode.ARENA_FULL:
+            self._begin_batch(int(self._state[entry.NEED]))
+        if stop_code == StopCode.PAIRS_FULL:
             self._forget_pairs()
 
-    def _hand(self, record: Record) -> Iterator[Datagrams]:
-        found = self._decoder.decode(record)
-        if found is None or self._quiet:
+    def _take_record(self, record: Record) -> Iterator[Datagrams]:
+        datagram = self._decoder.decode(record)
+        if datagram is None or self._skipping:
             return
-        offset, size = int(self._cells[C_OFFSET, self._state[w.ROWS]]), len(found.payload)
-        if self._copied and size > len(self._payloads) - self._state[w.ARENA]:
+        offset, size = int(self._cells[C_OFFSET, self._state[entry.ROWS]]), len(datagram.payload)
+        if self._with_payloads and size > len(self._payloads) - self._state[entry.ARENA]:
             yield from self.finish()
             if size > len(self._payloads):
-                self._begin(size)
-        pair = self._pair(found)
+                self._begin_batch(size)
+        pair = self._pair(datagram)
         if pair < 0:
             yield from self.finish()
             self._forget_pairs()
-            pair = self._pair(found)
-        if self._copied:
-            used = int(self._state[w.ARENA])
-            self._payloads[used : used + size] = np.frombuffer(found.payload, np.uint8)
-            self._state[w.ARENA] += size
-        time_ns = found.time_ns if abs(found.time_ns) <= INT64_MAX else NO_TIME
-        self._cells[:, self._state[w.ROWS]] = (
-            offset, time_ns, self._state[w.FILE], TCP if found.transport == "tcp" else UDP, pair, found.seq,
-            found.ack, found.flags, size, found.missing,
+            pair = self._pair(datagram)
+        if self._with_payloads:
+            used = int(self._state[entry.ARENA])
+            self._payloads[used : used + size] = np.frombuffer(datagram.payload, np.uint8)
+            self._state[entry.ARENA] += size
+        time_ns = datagram.time_ns if abs(datagram.time_ns) <= INT64_MAX else NO_TIME
+        self._cells[:, self._state[entry.ROWS]] = (
+            offset, time_ns, self._state[entry.FILE], TCP if datagram.transport == "tcp" else UDP, pair,
+            datagram.seq, datagram.ack, datagram.flags, size, datagram.missing,
         )  # fmt: skip
-        self._state[w.ROWS] += 1
+        self._state[entry.ROWS] += 1
 
     # -- pairs of endpoints -------------------------------------------------------------------------
 
     def _forget_pairs(self) -> None:
         self._table[:] = -1
-        self._state[w.FLOWS] = 0
+        self._state[entry.PAIRS] = 0
         self._pairs: list[Pair] = []
-        self._handed: dict[Pair, int] = {}
+        self._generic_pairs: dict[Pair, int] = {}
 
-    def _pair(self, found: Datagram) -> int:
-        """`pair_of` for one of the generic reader."""
-        key: Pair = found[1:5]
-        number = self._handed.get(key)
+    def _pair(self, datagram: Datagram) -> int:
+        """Return the number of the endpoints of a datagram, as `pair_of`."""
+        key: Pair = datagram[1:5]
+        number = self._generic_pairs.get(key)
         if number is None:
-            self._head[:KEY_FIELDS] = key_of(*key)
-            number = pair_of(self._state, self._table, self._keys, self._head)
+            self._header[:KEY_FIELDS] = key_of(*key)
+            number = pair_of(self._state, self._table, self._keys, self._header)
             if number >= 0:
-                self._handed[key] = number
+                self._generic_pairs[key] = number
         return number
 
-    def _known_pairs(self) -> list[Pair]:
+    def _numbered_pairs(self) -> list[Pair]:
         for src_high, src_low, dst_high, dst_low, ports, ipv6 in self._keys[
-            len(self._pairs) : self._state[w.FLOWS]
+            len(self._pairs) : self._state[entry.PAIRS]
         ].tolist():
             source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
             self._pairs.append((source, ports >> 16, target, ports & 0xFFFF))

@@ -1,4 +1,4 @@
-"""Conditions on columns: those that can be told before a packet is decoded into columns, and the rest."""
+"""Conditions on columns: those that are checked before a packet is decoded into columns, and the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "in": lambda found, wanted: found in wanted,
+    "in": lambda value, values: value in values,
 }
 _EARLY: Final = {column.name for column in WHERE} - {"error", "error_path", "error_offset", "raw"}
 
@@ -40,7 +40,7 @@ class Filter:
             if op not in _OPERATORS:
                 raise ValueError(f"{op} is none of {' '.join(_OPERATORS)}")
         self._early = [
-            (BY_NAME[name], _OPERATORS[op], _plain(name, value))
+            (BY_NAME[name], _OPERATORS[op], _comparable(name, value))
             for name, op, value in conditions
             if name in _EARLY
         ]
@@ -48,53 +48,56 @@ class Filter:
 
     @property
     def columns(self) -> list[Column]:
-        """Columns that must be there to judge the rest of the conditions, each once."""
+        """The columns of the conditions on fields, each once."""
         return [BY_NAME[name] for name in dict.fromkeys(name for name, _, _ in self._late)]
 
     @property
     def names(self) -> set[str]:
-        """The where-columns that `mask` asks for."""
+        """The where-columns that `mask` needs."""
         return {column.name for column, _, _ in self._early}
 
-    def mask(self, n: int, found: Callable[[str], tuple[Any, Any]]) -> Any:
-        """Which of some rows may meet the conditions, by what `found` tells of a where-column.
+    def mask(self, n: int, values_of: Callable[[str], tuple[Any, Any]]) -> Any:
+        """Return which of ``n`` rows meet the conditions on where-columns.
 
-        That is its values, and which of them are there; or texts, and their place among them in each row.
+        ``values_of`` returns the values of such a column and their validity; or texts, and the index of the
+        text of each row.
         """
-        kept = np.ones(n, np.bool_)
-        for column, test, wanted in self._early:
-            values, there = found(column.name)
+        mask = np.ones(n, np.bool_)
+        for column, test, operand in self._early:
+            values, valid_or_codes = values_of(column.name)
             if isinstance(values, np.ndarray):
                 if test is _OPERATORS["in"]:
-                    kept &= np.isin(values, list(wanted)) & there
+                    mask &= np.isin(values, list(operand)) & valid_or_codes
                 else:
-                    kept &= test(values, wanted) & there
+                    mask &= test(values, operand) & valid_or_codes
             else:
-                kept &= np.array([test(text, wanted) for text in values] or [False], np.bool_)[there]
-        return kept
+                mask &= np.array([test(text, operand) for text in values] or [False], np.bool_)[
+                    valid_or_codes
+                ]
+        return mask
 
     def lets_through(self, item: Item) -> bool:
-        """Whether what is known of an item without its fields meets the conditions on it."""
-        for column, test, wanted in self._early:
-            found = value_of(column, item)
-            if found is None or not test(found, wanted):
+        """Whether an item meets the conditions on where-columns."""
+        for column, test, operand in self._early:
+            value = value_of(column, item)
+            if value is None or not test(value, operand):
                 return False
         return True
 
     def rest(self, batch: Any) -> Any:
-        """The rows of a batch that meet the conditions on fields."""
+        """Return the rows of a batch that meet the conditions on fields."""
         return meeting(batch, self._late)
 
 
 def meeting(batch: Any, conditions: Sequence[Condition]) -> Any:
-    """The rows of a batch that meet conditions; null meets none. The columns are there."""
+    """Return the rows of a batch, which has all columns, that meet conditions; null meets none."""
     for name, op, value in conditions:
         column = batch.column(name)
         if op == "in":
-            kept = pc.is_in(column, value_set=pa.array(list(value), column.type))
+            mask = pc.is_in(column, value_set=pa.array(list(value), column.type))
         else:
-            kept = getattr(pc, _FUNCTIONS[op])(column, pa.scalar(value, column.type))
-        batch = batch.filter(pc.fill_null(kept, False))
+            mask = getattr(pc, _FUNCTIONS[op])(column, pa.scalar(value, column.type))
+        batch = batch.filter(pc.fill_null(mask, False))
     return batch
 
 
@@ -108,8 +111,8 @@ _FUNCTIONS: Final = {
 }
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A time as nanoseconds since 1970; other values as they are."""
+def _comparable(name: str, value: Any) -> Any:
+    """Return a time as nanoseconds since 1970, other values as they are."""
     if name != "time" or not isinstance(value, (str, datetime)):
         return value
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value

@@ -1,7 +1,7 @@
-"""Segments that stand flow by flow to packets: the compiled walk, and a tracker for what it can't judge.
+"""Segments sorted by flow to packets, by the compiled scan and a tracker for what it can't judge.
 
-All runs go through the same arrays, one after the other. What comes of each is what a tracker of its own
-would give: nothing of a run is left when the next begins, neither connections nor time nor memory held.
+All runs use the same arrays, one after the other. Each yields what a tracker of its own would: nothing of a
+run is left when the next begins, neither connections nor time nor memory in use.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import grouped_scan
-from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
 from spark_udfs.reassembly.chunks import OFFSET_BITS, ChunkBoundaries
 from spark_udfs.reassembly.segment_tables import Table, Tables
 
 OPENING_MAX: Final = 64
-"""Segments at the beginning of a run without a SYN that a tracker gets, at the most: most are for it as long
-as not both directions are open."""
+"""Segments at the beginning of a run without a SYN that go to the tracker, at most: the scan could take few
+of them before both directions are open."""
 FILES_MAX: Final = 4096
-"""Files that rows of a batch refer to, about: then their numbers start afresh."""
+"""Files with a number, about: then the batch ends and numbers are given anew."""
 
 
 class FlowDecoder(RowBuffer):
-    """Decodes segments that stand flow by flow, in place of a tracker for each.
+    """Decodes segments that are sorted by flow, in place of a tracker for each.
 
-    ``stream`` is the number of the flow, and ``frame`` the offset of the frame in its file. Memory is that
-    of two batches, and of what is out of order or not whole in one run.
+    ``stream`` is the number of the flow, and ``frame`` the offset of the frame in its file. It uses memory
+    for two batches, and for the segments of one run that are out of order or in incomplete packets.
 
     Args:
         maker: makes the record batches.
         ports: as for `msmqwire.dissect`.
         end_ns: when the last TCP segment of the whole capture was captured.
-        boundaries: the chunk boundaries of divided flows.
+        boundaries: where flows are cut.
 
     Attributes:
         handed: how many segments went to the tracker.
@@ -60,11 +61,11 @@ class FlowDecoder(RowBuffer):
         super().__init__(maker, self._tracker)
         self._tables = Tables(self._boundaries)
         self._run = np.zeros(grouped_scan.RUN, np.int64)
-        self._files: dict[int, int] = {}  # by index in the capture, their numbers in rows
+        self._files: dict[int, int] = {}  # number in rows by index in the capture
         self.handed = 0
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The record batches of all rows; of batches of segments as for `packets.items`."""
+        """Yield the record batches of all rows, from batches of segments as for `packets.items`."""
         for batch in batches:
             if batch.num_rows:
                 yield from self._table(self._tables.table(batch))
@@ -86,81 +87,83 @@ class FlowDecoder(RowBuffer):
             if size > self._chunk:
                 self._set_memory(size, len(self.memory) - self._chunk)
             self.memory[:size] = table.payloads[offsets[first] : offsets[stop]]
-            state[w.POS], state[w.END], self._run[grouped_scan.BASE] = first, stop, offsets[first]
-            yield from self._walk(table)
+            state[entry.POS], state[entry.END], self._run[grouped_scan.BASE] = first, stop, offsets[first]
+            yield from self._scan(table)
             first = stop
 
-    def _walk(self, table: Table) -> Iterator[Any]:
-        state, own = self._state, self._connections
+    def _scan(self, table: Table) -> Iterator[Any]:
+        state, connections = self._state, self._connections
         while True:
-            own.have_room(0)
-            why = grouped_scan.walk_segments(
-                state, self._run, table.rows, self.memory, self._ping_ports, own.table, own.keys, own.states,
-                own.nodes, own.pend, self._head, self.rows, self.places, self._undo, self._tcp_ports,
-                own.free, own.born,
+            connections.reserve(0)
+            stop_code = grouped_scan.scan_segments(
+                self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self._tcp_ports,
+                self._ping_ports,
             )  # fmt: skip
-            if why == w.MORE:
+            if stop_code == StopCode.MORE_INPUT:
                 return
-            if why == w.GENERIC:
-                row = int(state[w.POS])
-                yield from self._hand(table.datagram(row))
-                state[w.POS] = row + 1
-            elif why == grouped_scan.RUN_BEGINS:
-                self._begin_piece()
-            elif why == grouped_scan.RUN_ENDS:
+            if stop_code == StopCode.GENERIC_RECORD:
+                row = int(state[entry.POS])
+                yield from self._take_datagram(table.datagram(row))
+                state[entry.POS] = row + 1
+            elif stop_code == StopCode.RUN_BEGINS:
+                self._begin_part()
+            elif stop_code == StopCode.RUN_ENDS:
                 yield from self._end_run()
             else:
-                yield from self._make_room(why)
+                yield from self._make_room(StopCode(stop_code))
 
-    def _hand(self, datagram: Datagram) -> Iterator[Any]:
+    def _take_datagram(self, datagram: Datagram) -> Iterator[Any]:
+        """Pass a segment or ping to the tracker."""
         self.handed += 1
-        run, own = self._run, self._connections
-        if not (run[grouped_scan.HANDED] or self._state[w.FLOWS] or datagram.flags & SYN):
-            run[grouped_scan.OPENING] = OPENING_MAX
-        self._ask()
-        if not run[grouped_scan.OPENING]:
-            yield from self._items(own.feed(datagram, self))
+        run, connections = self._run, self._connections
+        first = not (run[grouped_scan.USES_TRACKER] or self._state[entry.CONNECTIONS])
+        if first and not datagram.flags & SYN:
+            run[grouped_scan.OPENING_LEFT] = OPENING_MAX
+        self._use_tracker()
+        if not run[grouped_scan.OPENING_LEFT]:
+            yield from self._add_items(connections.feed(datagram, self))
             return
-        yield from self._items(self._tracker.feed(datagram))
-        run[grouped_scan.OPENING] -= 1
-        if all(one.fast_path and one.peer.fast_path for one in self._tracker.reassembler.first_directions()):
-            run[grouped_scan.OPENING] = 0
-        if not run[grouped_scan.OPENING]:
-            own.join()
+        yield from self._add_items(self._tracker.feed(datagram))
+        run[grouped_scan.OPENING_LEFT] -= 1
+        directions = self._tracker.reassembler.first_directions()
+        if all(direction.fast_path and direction.peer.fast_path for direction in directions):
+            run[grouped_scan.OPENING_LEFT] = 0
+        if not run[grouped_scan.OPENING_LEFT]:
+            connections.acquire_all()
 
-    def _ask(self) -> None:
-        """The tracker is to be asked about the run: it knows the time of the first segment then."""
-        idle_at = int(self._state[w.IDLE_AT])
-        if not self._run[grouped_scan.HANDED] and idle_at:
-            # Of a datagram that is no segment a reassembler learns the time alone.
+    def _use_tracker(self) -> None:
+        """Note that the tracker has seen some of the run, and give it the time of the first segment."""
+        idle_at = int(self._state[entry.IDLE_AT])
+        if not self._run[grouped_scan.USES_TRACKER] and idle_at:
+            # From a datagram that is no segment, a reassembler takes only the time.
             time_ns = idle_at - IDLE_NS_MAX // 8
             self._tracker.reassembler.feed(Datagram("udp", "", 0, "", 0, time_ns, (), "", b"", 0, 0, 0, 0))
-        self._run[grouped_scan.HANDED] = 1
+        self._run[grouped_scan.USES_TRACKER] = 1
 
     # -- runs ---------------------------------------------------------------------------------------
 
-    def _begin_piece(self) -> None:
-        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
+    def _begin_part(self) -> None:
+        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PART])
         if number:
             self._tracker.resume(self._boundaries[flow][number - 1].checkpoint)
-            self._connections.join()
-            self._run[grouped_scan.HANDED] = 1
+            self._connections.acquire_all()
+            self._run[grouped_scan.USES_TRACKER] = 1
 
     def _end_run(self) -> Iterator[Any]:
-        self._ask()
-        if self._run[grouped_scan.OPENING]:
-            self._connections.read_clock()
-        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PIECE])
-        yield from self._ended(flow, number)
-        grouped_scan.name_rows(self._state, self._run, self.rows)
+        self._use_tracker()
+        if self._run[grouped_scan.OPENING_LEFT]:
+            self._connections.import_clock()
+        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PART])
+        yield from self._finish_part(flow, number)
+        grouped_scan.number_rows(self._state, self._run, self.rows)
         self._tracker = self._new_tracker()
         self._connections.restart(self._tracker)
-        self._run[grouped_scan.IS_OPEN] = self._run[grouped_scan.OPENING] = 0
+        self._run[grouped_scan.IS_OPEN] = self._run[grouped_scan.OPENING_LEFT] = 0
 
-    def _ended(self, flow: int, number: int) -> Iterator[Any]:
-        """What the end of a run brings; the flow may go on in another piece."""
+    def _finish_part(self, flow: int, number: int) -> Iterator[Any]:
+        """Yield the rows at the end of a run, unless the flow continues in another part."""
         if number == len(self._boundaries.get(flow, ())):
-            yield from self._items(self._connections.flush(self._end_ns))
+            yield from self._add_items(self._connections.flush(self._end_ns))
 
     # -- rows ---------------------------------------------------------------------------------------
 
@@ -168,17 +171,17 @@ class FlowDecoder(RowBuffer):
         if len(self._files) > FILES_MAX:
             yield from self._maker.finish()
             self._files, self._maker.files = {}, []
-        grouped_scan.name_rows(self._state, self._run, self.rows)
-        rows = self.rows[: self._state[w.ROWS]]
-        indices = rows[:, w.R_FRAME] >> OFFSET_BITS
+        grouped_scan.number_rows(self._state, self._run, self.rows)
+        rows = self.rows[: self._state[entry.ROWS]]
+        indices = rows[:, entry.R_FRAME] >> OFFSET_BITS
         for index in np.unique(indices).tolist():
-            rows[indices == index, w.R_FILE] = self._file(index)
-        rows[:, w.R_FRAME] &= (1 << OFFSET_BITS) - 1
+            rows[indices == index, entry.R_FILE] = self._file_number(index)
+        rows[:, entry.R_FRAME] &= (1 << OFFSET_BITS) - 1
         yield from super()._flush()
-        self._run[grouped_scan.MARK] = 0
+        self._run[grouped_scan.RENUMBERED] = 0
 
-    def _file(self, index: int) -> int:
-        """The number in rows of the file with this index in the capture."""
+    def _file_number(self, index: int) -> int:
+        """Return the number in rows of the file with this index in the capture."""
         if index not in self._files:
             self._files[index] = len(self._files)
             self._maker.files.append(self._tables.files[index])
@@ -186,18 +189,18 @@ class FlowDecoder(RowBuffer):
 
 
 class ChunkChecker(FlowDecoder):
-    """Checks of each chunk that is not the last of its flow whether it ends as the next begins.
+    """Checks for each part but the last of a flow whether it ends in the state with which the next begins.
 
     Attributes:
-        checked: flow, number of the chunk, and whether it does.
+        checked: flow, number of the part, and whether it does.
     """
 
     def __init__(self, *, ports: Collection[int], boundaries: ChunkBoundaries) -> None:
         super().__init__(BatchMaker([], Filter(()), 1, None), ports=ports, boundaries=boundaries)
-        self.quiet = True
+        self.drops_rows = True
         self.checked: list[tuple[int, int, bool]] = []
 
-    def _ended(self, flow: int, number: int) -> Iterator[Any]:
+    def _finish_part(self, flow: int, number: int) -> Iterator[Any]:
         boundaries = self._boundaries.get(flow, ())
         if number < len(boundaries):
             self.checked.append((flow, number, self._connections.save() == boundaries[number].checkpoint))

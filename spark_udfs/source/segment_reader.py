@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 
 from msmqwire.columnar import CaptureWarning, Condition
 from msmqwire.columnar.arrow.batch import NO_TIME
-from msmqwire.columnar.compiled.network import TCP, UDP
-from msmqwire.columnar.datagrams import (
+from msmqwire.columnar.compiled.datagram_scan import (
     C_ACK,
     C_FILE,
     C_FLAGS,
@@ -30,10 +29,9 @@ from msmqwire.columnar.datagrams import (
     C_SIZE,
     C_TIME,
     C_TRANSPORT,
-    DatagramReader,
-    Datagrams,
-    Pair,
 )
+from msmqwire.columnar.compiled.network import TCP, UDP
+from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
 from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
 from spark_udfs.source.flow_numbers import flow_number

@@ -352,7 +352,7 @@ def test_plain_frames_are_not_handed_to_the_generic_reader(link: int) -> None:
     talk = c.TcpConversation(*ends, link=c.LINKS[link]).handshake().send(bytes(9000)).close()
     with (
         TemporaryDirectory() as folder,
-        mock.patch.object(DatagramReader, "_hand", side_effect=AssertionError),
+        mock.patch.object(DatagramReader, "_take_record", side_effect=AssertionError),
     ):
         for data in (c.pcap_bytes(talk.frames, linktype=link), c.pcapng_bytes(talk.frames, linktype=link)):
             (part,) = planned(written(folder, [data]), ALL, ALL)
@@ -373,7 +373,7 @@ def test_frames_that_are_cut_off_anywhere(snaplen: int) -> None:
     with TemporaryDirectory() as folder:
         (part,) = planned(written(folder, [c.pcap_bytes(frames, snaplen=snaplen)]), ALL, ALL)
         with mock.patch.object(
-            DatagramReader, "_hand", autospec=True, side_effect=DatagramReader._hand
+            DatagramReader, "_take_record", autospec=True, side_effect=DatagramReader._take_record
         ) as hand:
             assert shown(segment_batches(part)) == list(generic(part))
         assert snaplen < 110 or hand.call_count < 10

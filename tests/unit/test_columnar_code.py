@@ -8,7 +8,7 @@ import sys
 
 import msmqwire
 from msmqwire.columnar import record_batches
-from msmqwire.columnar.compiled.generated import PLACES
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.schema.layout import layout
 from tests.support import captures as c
 from tests.support import handmade as h
@@ -29,7 +29,7 @@ def test_places_that_do_not_depend_on_other_fields_are_those_of_the_layout() -> 
     packet = msmqwire.parse(h.user_message(properties=h.properties_header(body=b"body")))
     offsets = {field.path: (field.offset, field.size) for field in layout(packet)}
     compared = 0
-    for path, place in PLACES["UserMessage"].items():
+    for path, place in FIELD_SLOTS["UserMessage"].items():
         if len(place) == 3 and place[0] == 0 and path in offsets:
             assert place[1:] == offsets[path]
             compared += 1

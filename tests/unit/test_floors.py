@@ -250,3 +250,45 @@ def test_importing_msmqwire_is_light() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert not HEAVY & set(run.stdout.split())
+
+
+COLUMNAR = Path("msmqwire/columnar")
+ROOMS = {  # under columnar, which room must not import which
+    COLUMNAR / "compiled": ("msmqwire.columnar.arrow", "msmqwire.columnar.bridge"),
+    COLUMNAR / "arrow": ("msmqwire.columnar.bridge",),
+}
+
+
+def compiles(source: str) -> list[str]:
+    """The functions of a module that numba compiles."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if ast.unparse(decorator).partition("(")[0].rpartition(".")[2]
+        in {"jit", "njit", "inlined", "intrinsic"}
+    ]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_numba_compiles_only_what_is_under_compiled(path: Path) -> None:
+    inside = path.is_relative_to(COLUMNAR / "compiled")
+    assert inside or not compiles((ROOT / path).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("decorator", ["jit", "inlined", "jit.inlined", "numba.njit(nogil=True)"])
+def test_compiled_functions_are_recognised(decorator: str) -> None:
+    assert compiles(f"@{decorator}\ndef scan(state): ...\n") == ["scan"]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_rooms_of_columnar_keep_their_order(room: Path) -> None:
+    offences = [
+        f"{path}:{line}: {name}"
+        for path in MODULES
+        if path.is_relative_to(room)
+        for line, name in imports((ROOT / path).read_text(encoding="utf-8"), path)
+        if f"{name}.".startswith(tuple(f"{other}." for other in ROOMS[room]))
+    ]
+    assert not offences

@@ -1,1 +1,1 @@
-"""From the rows that the scan found to the cells, columns and record batches of Arrow."""
+"""From the rows of a scan to the cells, columns and record batches of Arrow."""

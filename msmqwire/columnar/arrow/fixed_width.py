@@ -1,4 +1,4 @@
-"""The cells of columns of fixed width, while a batch is being made."""
+"""The cells of columns of fixed width."""
 
 from __future__ import annotations
 
@@ -9,57 +9,55 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import Block, BufferPool, bitmap
+from msmqwire.columnar.arrow.buffers import BufferPool, bitmap
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.compiled import fixed_cells
-from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64
-from msmqwire.columnar.compiled.variable_cells import NEAR
+from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, FixedWidthCells, KindScratch
+from msmqwire.columnar.compiled.scan_arrays import RowBlock
+from msmqwire.columnar.compiled.variable_cells import GROUP
 
 
-class Integers:
-    """The cells of all columns of integers, flags and times of seconds in packets."""
+class FixedWidthColumns:
+    """The cells of the columns of integers, flags and times in seconds, for one batch after the other."""
 
     def __init__(self, columns: Sequence[Column], capacity: int) -> None:
         self._capacity = capacity
-        self._plan = plans.integer_plan(columns)
-        self._chosen = np.zeros(NEAR, np.int64), np.zeros(NEAR, np.int64), np.zeros(NEAR, np.int64)
+        self._plan = plans.fixed_width_plan(columns)
+        self._scratch = KindScratch(*(np.zeros(GROUP, np.int64) for _ in range(3)))
         self._memory = BufferPool(), BufferPool(), BufferPool(), BufferPool()
 
     def begin(self) -> None:
-        """Begins a new batch."""
+        """Begin a batch."""
         plan, capacity = self._plan, self._capacity
-        valid, bools, int32s, int64s = self._memory
-        self._valid = valid.array((max(1, plan.valid), capacity), np.bool_)
-        self._valid[:] = False
-        self._bools = bools.array((max(1, plan.counts[BOOL]), capacity), np.bool_)
-        self._int32s = int32s.array((max(1, plan.counts[INT32]), capacity), np.int32)
-        self._int64s = int64s.array((max(1, plan.counts[INT64]), capacity), np.int64)
+        bools, int32s, int64s, valid = self._memory
+        self._cells = FixedWidthCells(
+            bools.array((max(1, plan.counts[BOOL]), capacity), np.bool_),
+            int32s.array((max(1, plan.counts[INT32]), capacity), np.int32),
+            int64s.array((max(1, plan.counts[INT64]), capacity), np.int64),
+            valid.array((max(1, plan.valid), capacity), np.bool_),
+        )
+        self._cells.valid[:] = False
         self._bitmaps: dict[int, Any] = {}
 
-    def add(self, block: Block, to: int) -> None:
-        """The cells of some rows, from row ``to`` of the batch on."""
-        rows, at, n, buf = block
-        plan = self._plan
-        fixed_cells.integers(
-            plan.fields, plan.field_counts, plan.there, plan.there_counts, rows, at, n, buf, self._bools,
-            self._int32s, self._int64s, self._valid, to, *self._chosen,
-        )  # fmt: skip
+    def add(self, block: RowBlock, to: int) -> None:
+        """Write the cells of a block of rows, from row ``to`` of the batch on."""
+        fixed_cells.write_packet_cells(self._plan.fields, block, self._cells, self._scratch, to)
 
     def array(self, column: Column, n: int) -> Any:
-        """The first ``n`` cells of a column."""
+        """Return the first ``n`` cells of a column."""
         form, number, valid = self._plan.columns[column.name]
         if valid not in self._bitmaps:
-            self._bitmaps[valid] = bitmap(self._valid[valid, :n])
+            self._bitmaps[valid] = bitmap(self._cells.valid[valid, :n])
         data: Any
         if form == BOOL:
-            data = np.packbits(self._bools[number, :n], bitorder="little")
+            data = np.packbits(self._cells.bools[number, :n], bitorder="little")
         elif form == INT32:
-            data = self._int32s[number, :n]
+            data = self._cells.int32s[number, :n]
         else:
-            data = self._int64s[number, :n]
+            data = self._cells.int64s[number, :n]
         return pa.Array.from_buffers(column.type, n, [self._bitmaps[valid], pa.py_buffer(data)])
 
     def numbers(self, column: Column, n: int) -> tuple[Any, Any]:
-        """The first ``n`` values of a column of 32 bits, and which of them are there."""
+        """Return the first ``n`` values of a column of 32 bits, and which of them are not null."""
         _, number, valid = self._plan.columns[column.name]
-        return self._int32s[number, :n], self._valid[valid, :n]
+        return self._cells.int32s[number, :n], self._cells.valid[valid, :n]

@@ -1,6 +1,6 @@
-"""From columns to plans: how a column's cells are made, and where its field stands.
+"""From columns to plans: how the cells of a column are made, and where its field stands.
 
-All places come from `generated.PLACES`, all masks from the schemas.
+All offsets come from `generated.FIELD_SLOTS`, all masks from the schemas.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pyarrow as pa
 from msmqwire.columnar.arrow import values
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.compiled import fixed_cells
-from msmqwire.columnar.compiled import variable_cells as cells
-from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64
-from msmqwire.columnar.compiled.generated import PLACES
+from msmqwire.columnar.compiled import variable_cells as vc
+from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, FieldPlan
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.packet import LAYOUTS
 from msmqwire.constants import class_name
 from msmqwire.headers import SECURITY_HEADER, USER_HEADER
@@ -43,13 +43,13 @@ _FORMS: Final[dict[Any, Form]] = {
     values.sender_id: "sender",
     class_name: "class",
 }
-_SPANS: Final[dict[Form, int]] = {
-    "where": cells.RAW,
-    "bytes": cells.BYTES,
-    "guid": cells.GUID,
-    "text": cells.TEXT,
-    "queue": cells.QUEUE_NAME,
-    "sender": cells.SENDER,
+_VARIABLE_WIDTH: Final[dict[Form, int]] = {
+    "where": vc.RAW,
+    "bytes": vc.BYTES,
+    "guid": vc.GUID,
+    "text": vc.TEXT,
+    "queue": vc.QUEUE_NAME,
+    "sender": vc.SENDER,
 }
 _SENDER: Final = "SecurityHeader.SecurityData.SecurityID"
 _QUEUES: Final[dict[Any, tuple[str, str]]] = {
@@ -60,7 +60,7 @@ _QUEUES: Final[dict[Any, tuple[str, str]]] = {
 
 
 def _node(layout: str, path: str) -> tuple[Part, str]:
-    """The part that a path of a column leads to, and the named bits of it, if any."""
+    """Return the part to which the path of a column leads, and its named bits, if any."""
     header: Header = _SCHEMAS[layout]
     names = path.split(".")
     for i, name in enumerate(names):
@@ -73,7 +73,7 @@ def _node(layout: str, path: str) -> tuple[Part, str]:
 
 
 def form_of(column: Column) -> Form:
-    """How the cells of a column are made."""
+    """Return how the cells of a column are made."""
     if column.group == "where":
         return "where"
     if column.convert in _FORMS:
@@ -88,7 +88,7 @@ def form_of(column: Column) -> Form:
 
 def _first(column: Column) -> tuple[str, str]:
     for path in column.paths:
-        for layout in PLACES:
+        for layout in FIELD_SLOTS:
             if _has(layout, path):
                 return layout, path
     raise KeyError(column.name)
@@ -96,128 +96,131 @@ def _first(column: Column) -> tuple[str, str]:
 
 def _has(layout: str, path: str) -> bool:
     names = path.split(".")
-    return any(".".join(names[: i + 1]) in PLACES[layout] for i in range(len(names)))
+    return any(".".join(names[: i + 1]) in FIELD_SLOTS[layout] for i in range(len(names)))
 
 
-def place(layout: str, path: str) -> tuple[int, int, int, int] | None:
-    """Where a field starts and ends: slot and distance of both; None when the packet has none."""
-    found = PLACES[layout].get(path)
-    if found is None:
+def field_bounds(layout: str, path: str) -> tuple[int, int, int, int] | None:
+    """Return slot and distance of both ends of a field; None if the packet does not have it."""
+    field = FIELD_SLOTS[layout].get(path)
+    if field is None:
         return None
-    if len(found) == 3:
-        return found[0], found[1], found[0], found[1] + found[2]
-    slot, plus, end_slot, end_plus = found
-    return slot, plus, end_slot, end_plus
+    if len(field) == 3:
+        slot, distance, size = field
+        return slot, distance, slot, distance + size
+    slot, distance, end_slot, end_distance = field
+    return slot, distance, end_slot, end_distance
 
 
-class IntegerPlan(NamedTuple):
-    """For `extract.integers`: the fields of each kind of packet, and what tells that they are there.
+class FixedWidthPlan(NamedTuple):
+    """How the cells of columns of fixed width are made.
 
     Attributes:
-        columns: of each column its type, its place among those of this type, and which cells tell what of
-            it is there: those are the same for columns that stand in the same part of packets.
-        counts: how many columns of each type.
-        valid: how many cells tell what is there.
+        fields: the fields of each kind of packet.
+        columns: for each column its type, its number among the columns of this type, and the row of
+            `FixedWidthCells.valid` with its validity. Columns whose fields are in the same part of packets
+            share such a row.
+        counts: the number of columns of each type.
+        valid: the number of rows of `FixedWidthCells.valid`.
     """
 
-    fields: Any
-    field_counts: Any
-    there: Any
-    there_counts: Any
+    fields: FieldPlan
     columns: dict[str, tuple[int, int, int]]
     counts: list[int]
     valid: int
 
 
-def integer_plan(columns: Sequence[Column]) -> IntegerPlan:
-    """The plan of some columns."""
+def fixed_width_plan(columns: Sequence[Column]) -> FixedWidthPlan:
+    """Return the plan of columns of fixed width."""
     kinds, width = len(LAYOUTS), max(1, len(columns))
     types = {pa.bool_(): BOOL, pa.int32(): INT32, pa.int64(): INT64, pa.timestamp("s", tz="UTC"): INT64}
-    places: dict[str, tuple[int, int, int]] = {}
+    numbers: dict[str, tuple[int, int, int]] = {}
     counts = [0] * 3
     valid: dict[tuple[int, ...], int] = {}
-    fields: list[list[tuple[int, ...]]] = [[] for _ in range(kinds)]
+    fields_of_kind: list[list[tuple[int, ...]]] = [[] for _ in range(kinds)]
     for column in columns:
-        found = [_integer(column, layout) for layout in LAYOUTS]
-        slots = tuple(-1 if field is None else field[0] for field in found)
+        fields = [_fixed_width_field(column, layout) for layout in LAYOUTS]
+        slots = tuple(-1 if field is None else field[0] for field in fields)
         form = types[column.type]
-        places[column.name] = form, counts[form], valid.setdefault(slots, len(valid))
-        for kind, field in enumerate(found):
+        numbers[column.name] = form, counts[form], valid.setdefault(slots, len(valid))
+        for kind, field in enumerate(fields):
             if field is not None:
-                fields[kind].append((counts[form], form, *field))
+                fields_of_kind[kind].append((counts[form], form, *field))
         counts[form] += 1
-    plan = np.zeros((kinds, width, fixed_cells.PLAN_FIELDS), np.int64)
-    there = np.zeros((kinds, width, 2), np.int64)
-    field_counts, there_counts = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
+    plan = FieldPlan(
+        np.zeros((kinds, width, fixed_cells.PLAN_FIELDS), np.int64),
+        np.zeros(kinds, np.int64),
+        np.zeros((kinds, width, 2), np.int64),
+        np.zeros(kinds, np.int64),
+    )
     for kind in range(kinds):
-        for row in sorted(fields[kind], key=lambda field: field[fixed_cells.P_SLOT]):
-            plan[kind, field_counts[kind]] = row
-            field_counts[kind] += 1
+        for row in sorted(fields_of_kind[kind], key=lambda field: field[fixed_cells.P_SLOT]):
+            plan.fields[kind, plan.counts[kind]] = row
+            plan.counts[kind] += 1
         for slots, number in valid.items():
             if slots[kind] >= 0:
-                there[kind, there_counts[kind]] = number, slots[kind]
-                there_counts[kind] += 1
-    return IntegerPlan(plan, field_counts, there, there_counts, places, counts, len(valid))
+                plan.valid_fields[kind, plan.valid_counts[kind]] = number, slots[kind]
+                plan.valid_counts[kind] += 1
+    return FixedWidthPlan(plan, numbers, counts, len(valid))
 
 
-def _integer(column: Column, layout: str) -> tuple[int, int, int, int, int] | None:
-    """Slot and distance of a column's field in a kind of packet, its size, and its shift and mask."""
+def _fixed_width_field(column: Column, layout: str) -> tuple[int, int, int, int, int] | None:
+    """Return slot, distance and size of a column's field in a kind of packet, and its shift and mask."""
     for path in column.paths:
         if not _has(layout, path):
             continue
         node, name = _node(layout, path)
         word = path.removesuffix(f".{name}") if name else path
-        slot, plus, size = PLACES[layout][word]
+        slot, distance, size = FIELD_SLOTS[layout][word]
         if not name:
-            return slot, plus, size, 0, (1 << 8 * size) - 1
+            return slot, distance, size, 0, (1 << 8 * size) - 1
         assert isinstance(node, Flags)
         part = next(p for p in node.parts if p.name == name)
-        return slot, plus, size, part.shift, part.mask >> part.shift
+        return slot, distance, size, part.shift, part.mask >> part.shift
     return None
 
 
-def span_plans(columns: Sequence[Column], body_limit: int | None) -> tuple[Any, Any]:
-    """For `variable_cells.cells`: what it knows of each column, and their plans."""
-    found = np.zeros((len(columns), cells.SPAN_FIELDS), np.int64)
-    made = np.full((len(columns), len(LAYOUTS), cells.PLAN_FIELDS), -1, np.int64)
-    for column, span, plan in zip(columns, found, made, strict=True):
+def variable_width_plans(columns: Sequence[Column], body_limit: int | None) -> tuple[Any, Any]:
+    """Return the initial state of each column for `variable_cells.write_cells`, and its plan."""
+    states = np.zeros((len(columns), vc.COLUMN_FIELDS), np.int64)
+    plans = np.full((len(columns), len(LAYOUTS), vc.PLAN_FIELDS), -1, np.int64)
+    for column, state, plan in zip(columns, states, plans, strict=True):
         form = form_of(column)
-        span[cells.S_FORM] = _SPANS[form]
-        span[cells.S_MOST] = body_limit if column.name == "body" and body_limit is not None else 1 << 62
-        span[cells.S_UNLESS_EMPTY] = column.convert is not None
+        state[vc.C_FORM] = _VARIABLE_WIDTH[form]
+        state[vc.C_SIZE_MAX] = body_limit if column.name == "body" and body_limit is not None else 1 << 62
+        state[vc.C_NULL_IF_EMPTY] = column.convert is not None
         if form == "queue":
             _plan_queue(column, plan)
         elif form != "where":
-            _plan_span(_SENDER if form == "sender" else column.paths[0], plan)
+            _plan_bounds(_SENDER if form == "sender" else column.paths[0], plan)
         if form == "sender":
-            slot, plus, _ = PLACES["UserMessage"]["SecurityHeader.Flags"]
+            slot, distance, _ = FIELD_SLOTS["UserMessage"]["SecurityHeader.Flags"]
             mask = SECURITY_HEADER.bits("Flags.ST").mask
-            plan[:, [cells.T_SLOT, cells.T_PLUS, cells.T_MASK]] = slot, plus, mask
-        kinds = np.flatnonzero(plan[:, cells.SLOT] >= 0)
-        span[cells.S_KINDS] = -1 if form == "where" else (1 << kinds).sum()
-    return found, made
+            plan[:, [vc.T_SLOT, vc.T_DISTANCE, vc.T_MASK]] = slot, distance, mask
+        kinds = np.flatnonzero(plan[:, vc.SLOT] >= 0)
+        state[vc.C_KINDS] = -1 if form == "where" else (1 << kinds).sum()
+    return states, plans
 
 
-def _plan_span(path: str, plan: Any) -> None:
-    """For fields of bytes, texts and GUIDs: where each kind of packet has them."""
+def _plan_bounds(path: str, plan: Any) -> None:
+    """Fill the plan of a field of bytes, a text or a GUID."""
     for kind, layout in enumerate(LAYOUTS):
-        found = place(layout, path)
-        if found is not None:
-            plan[kind, :4] = found
+        bounds = field_bounds(layout, path)
+        if bounds is not None:
+            plan[kind, :4] = bounds
 
 
 def _plan_queue(column: Column, plan: Any) -> None:
-    """For queues of the UserHeader."""
+    """Fill the plan of a queue of the UserHeader."""
     name, word = _QUEUES[column.convert]
     for kind, layout in enumerate(LAYOUTS):
-        places = PLACES[layout]
-        if f"UserHeader.{name}" not in places:
+        fields = FIELD_SLOTS[layout]
+        if f"UserHeader.{name}" not in fields:
             continue
-        plan[kind, [cells.Q_FLAGS_SLOT, cells.Q_FLAGS]] = places["UserHeader.Flags"][:2]
-        plan[kind, cells.Q_SOURCE] = places["UserHeader.SourceQueueManager"][1]
-        plan[kind, cells.Q_TARGET] = places["UserHeader.QueueManagerAddress"][1]
-        plan[kind, cells.Q_SHIFT] = USER_HEADER.bits(word).shift
-        plan[kind, [cells.Q_SLOT, cells.Q_PLUS]] = places[f"UserHeader.{name}"][:2]
+        plan[kind, [vc.Q_FLAGS_SLOT, vc.Q_FLAGS]] = fields["UserHeader.Flags"][:2]
+        plan[kind, vc.Q_SOURCE] = fields["UserHeader.SourceQueueManager"][1]
+        plan[kind, vc.Q_TARGET] = fields["UserHeader.QueueManagerAddress"][1]
+        plan[kind, vc.Q_SHIFT] = USER_HEADER.bits(word).shift
+        plan[kind, [vc.Q_SLOT, vc.Q_DISTANCE]] = fields[f"UserHeader.{name}"][:2]
         if column.convert is response_queue:
-            plan[kind, cells.Q_ADMIN_SHIFT] = USER_HEADER.bits("Flags.AQ").shift
-            plan[kind, [cells.Q_ADMIN_SLOT, cells.Q_ADMIN_PLUS]] = places["UserHeader.AdminQueue"][:2]
+            plan[kind, vc.Q_ADMIN_SHIFT] = USER_HEADER.bits("Flags.AQ").shift
+            plan[kind, [vc.Q_ADMIN_SLOT, vc.Q_ADMIN_DISTANCE]] = fields["UserHeader.AdminQueue"][:2]

@@ -1,4 +1,4 @@
-"""Items of a dissection to Arrow record batches, packet by packet: the reference for what is faster."""
+"""Items of a dissection to Arrow record batches, packet by packet: the reference for the compiled code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmqwire.dissection import Item
 from msmqwire.schema import Record
 
 INT64_MAX: Final = (1 << 63) - 1
-"""The last time that a column can hold: in the year 2262. Beyond it a time is null."""
+"""The last time that a column can represent, in the year 2262. A later one is null."""
 
 _WHERE: dict[str, Callable[[Item], Any]] = {
     "time": lambda item: item.time_ns if -INT64_MAX <= item.time_ns <= INT64_MAX else None,
@@ -34,21 +34,21 @@ _WHERE: dict[str, Callable[[Item], Any]] = {
 
 
 def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
-    """The value of a column for an item; null where the packet does not have it."""
-    where = _WHERE.get(column.name)
-    if where is not None:
-        return where(item)
+    """Return the value of a column for an item; None if the packet does not have it."""
+    getter = _WHERE.get(column.name)
+    if getter is not None:
+        return getter(item)
     return value_of_packet(column, item.packet, body_limit)
 
 
 def value_of_packet(column: Column, packet: Record | None, body_limit: int | None = None) -> Any:
-    """The value of a column that shows a field; null where the packet does not have it."""
+    """Return the value of a column that shows a field; None if the packet does not have it."""
     for path in column.paths:
-        found = _follow(packet, path)
-        if found is not None:
+        value = _follow(packet, path)
+        if value is not None:
             if column.name == "body" and body_limit is not None:
-                found = found[:body_limit]
-            return found if column.convert is None else column.convert(found)
+                value = value[:body_limit]
+            return value if column.convert is None else column.convert(value)
     return None
 
 
@@ -63,23 +63,23 @@ def _follow(value: Any, path: str) -> Any:
 def batches(
     items: Iterable[Item], columns: Sequence[Column], *, batch_rows: int, body_limit: int | None = None
 ) -> Iterator[Any]:
-    """Record batches of at most `batch_rows` rows with these columns."""
+    """Yield record batches of at most `batch_rows` rows."""
     schema = arrow_schema(tuple(columns))
-    held: list[list[Any]] = [[] for _ in columns]
+    cells_of_columns: list[list[Any]] = [[] for _ in columns]
     rows = 0
     for item in items:
-        for cells, column in zip(held, columns, strict=True):
+        for cells, column in zip(cells_of_columns, columns, strict=True):
             cells.append(value_of(column, item, body_limit))
         rows += 1
         if rows >= batch_rows:
-            yield _batch(held, schema, rows)
-            held, rows = [[] for _ in columns], 0
+            yield _batch(cells_of_columns, schema, rows)
+            cells_of_columns, rows = [[] for _ in columns], 0
     if rows:
-        yield _batch(held, schema, rows)
+        yield _batch(cells_of_columns, schema, rows)
 
 
-def _batch(held: list[list[Any]], schema: Any, rows: int) -> Any:
+def _batch(cells_of_columns: list[list[Any]], schema: Any, rows: int) -> Any:
     if not schema:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-    arrays = [pa.array(cells, kind) for cells, kind in zip(held, schema.types, strict=True)]
+    arrays = [pa.array(cells, kind) for cells, kind in zip(cells_of_columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

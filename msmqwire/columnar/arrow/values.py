@@ -1,4 +1,4 @@
-"""From fields of a packet to values of columns, where they are not the same."""
+"""Conversions from fields of a packet to values of columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from msmqwire.schema import Record
 
 
 def unless_empty(value: bytes) -> bytes | None:
-    """Bytes, null for none."""
+    """Return bytes, or None if they are empty."""
     return value or None
 
 
 def sender_id(security: Record) -> str | None:
-    """The SecurityID: a SID (S-1-...) or a GUID as text, by its type and size; else hex."""
+    """Return the SecurityID: a SID (S-1-...) or a GUID as text, by its type and size; else as hex."""
     data: bytes = security.SecurityData.SecurityID
     if not data:
         return None

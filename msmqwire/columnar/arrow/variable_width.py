@@ -1,4 +1,4 @@
-"""The cells of columns whose values differ in size, while a batch is being made."""
+"""The cells of columns of variable width."""
 
 from __future__ import annotations
 
@@ -9,113 +9,133 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import Block, BufferPool, bitmap
+from msmqwire.columnar.arrow.buffers import BufferPool, bitmap
 from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.compiled import variable_cells
-from msmqwire.columnar.compiled.variable_cells import ASK, S_BASE, S_END, S_ROW, S_USED
+from msmqwire.columnar.compiled.scan_arrays import RowBlock
+from msmqwire.columnar.compiled.variable_cells import (
+    C_BASE,
+    C_END,
+    C_ROW,
+    C_USED,
+    NOT_SIMPLE,
+    VariableWidthCells,
+)
 
-_LEAST: Final = 1 << 16
-_SHARE_LEAST: Final = 1 / 64
-"""Of a batch, from which its size is guessed."""
+_SIZE_MIN: Final = 1 << 16
+"""Bytes of space of a column, at least."""
+_SHARE_MIN: Final = 1 / 64
+"""The share of a batch from which its size is estimated, at least."""
 _MARGIN: Final = 1.25
+"""Factor between the estimated size and the space."""
 _ALIGNED: Final = 16
-"""Offsets of a column in a row of those of all columns, a multiple of this."""
+"""The offsets of a column take a multiple of this in the array of all offsets."""
 
-Reparse = Callable[[Any, int, Any], Any]
+Reparse = Callable[[RowBlock, int], Any]
+"""The packet of a row by the generic reader."""
 
 
-class Spans:
-    """The cells of all columns whose values differ in size."""
+class VariableWidthColumns:
+    """The cells of the columns whose values differ in size, for one batch after the other.
+
+    Args:
+        columns: the columns.
+        capacity: rows of a batch, at most.
+        bytes_max: bytes in all cells after which a batch ends; about.
+        body_limit: bytes of ``body``, at most.
+    """
 
     def __init__(
         self, columns: Sequence[Column], capacity: int, bytes_max: int, body_limit: int | None
     ) -> None:
         self.columns = columns
         self._capacity, self._bytes_max = capacity, bytes_max
-        self._spans, self._plans = plans.span_plans(columns, body_limit)
-        self._sizes = np.full(len(columns), _LEAST, np.int64)
+        self._states, self._plans = plans.variable_width_plans(columns, body_limit)
+        self._sizes = np.full(len(columns), _SIZE_MIN, np.int64)
         self._numbers = {column.name: number for number, column in enumerate(columns)}
         self._memory = BufferPool(), BufferPool(), BufferPool()
 
     @property
     def used(self) -> int:
         """Bytes in all cells."""
-        return int((self._spans[:, S_USED] - self._spans[:, S_BASE]).sum())
+        return int((self._states[:, C_USED] - self._states[:, C_BASE]).sum())
 
     def begin(self) -> None:
-        """Begins a new batch."""
+        """Begin a batch."""
         count = len(self.columns)
         offsets, valid, data = self._memory
-        places = -(-(self._capacity + 1) // _ALIGNED) * _ALIGNED
-        self._offsets = offsets.array((count, places), np.int32)
-        self._offsets[:, 0] = 0
-        self._valid = valid.array((count, self._capacity), np.bool_)
-        self._data = data.array((int(self._sizes.sum()),), np.uint8)
+        stride = -(-(self._capacity + 1) // _ALIGNED) * _ALIGNED
+        self._cells = VariableWidthCells(
+            offsets.array((count, stride), np.int32),
+            valid.array((count, self._capacity), np.bool_),
+            data.array((int(self._sizes.sum()),), np.uint8),
+        )
+        self._cells.offsets[:, 0] = 0
         self._lay_out()
-        self._spans[:, S_USED] = self._spans[:, S_BASE]
+        self._states[:, C_USED] = self._states[:, C_BASE]
 
     def _lay_out(self) -> None:
-        """Has each column know its part of the bytes."""
-        self._spans[:, S_END] = np.cumsum(self._sizes)
-        self._spans[:, S_BASE] = self._spans[:, S_END] - self._sizes
+        """Assign each column its part of the bytes."""
+        self._states[:, C_END] = np.cumsum(self._sizes)
+        self._states[:, C_BASE] = self._states[:, C_END] - self._sizes
 
-    def add(self, block: Block, to: int, reparse: Reparse) -> None:
-        """The cells of some rows, from row ``to`` of the batch on."""
+    def add(self, block: RowBlock, to: int, reparse: Reparse) -> None:
+        """Write the cells of a block of rows, from row ``to`` of the batch on."""
         if not self.columns:
             return
-        rows, at, n, buf = block
-        self._spans[:, S_ROW] = 0
+        self._states[:, C_ROW] = 0
         while True:
-            number, why = variable_cells.cells(
-                self._spans, self._plans, rows, at, n, buf, self._offsets, self._valid, self._data, to
-            )
+            number, reason = variable_cells.write_cells(self._states, self._plans, block, self._cells, to)
             if number < 0:
                 return
-            if why == ASK:
-                row = int(self._spans[number, S_ROW])
-                value = value_of_packet(self.columns[number], reparse(rows, row, buf))
-                self._put(number, to + row, value)
-                self._spans[number, S_ROW] += 1
+            if reason == NOT_SIMPLE:
+                row = int(self._states[number, C_ROW])
+                value = value_of_packet(self.columns[number], reparse(block, row))
+                self._append(number, to + row, value)
+                self._states[number, C_ROW] += 1
             else:
-                left = int(self._spans[number, S_END] - self._spans[number, S_USED])
-                self._grow(number, left + 1, to + int(self._spans[number, S_ROW]))
+                left = int(self._states[number, C_END] - self._states[number, C_USED])
+                self._reserve(number, left + 1, to + int(self._states[number, C_ROW]))
 
-    def _put(self, number: int, row: int, value: str | bytes | None) -> None:
-        """One cell, behind those before it."""
+    def _append(self, number: int, row: int, value: str | bytes | None) -> None:
+        """Append one cell to a column."""
         data = value.encode() if isinstance(value, str) else value
         if data:
-            self._grow(number, len(data), row)
-            used = int(self._spans[number, S_USED])
-            self._data[used : used + len(data)] = np.frombuffer(data, np.uint8)
-            self._spans[number, S_USED] += len(data)
-        self._valid[number, row] = data is not None
-        self._offsets[number, row + 1] = self._spans[number, S_USED] - self._spans[number, S_BASE]
+            self._reserve(number, len(data), row)
+            used = int(self._states[number, C_USED])
+            self._cells.data[used : used + len(data)] = np.frombuffer(data, np.uint8)
+            self._states[number, C_USED] += len(data)
+        self._cells.valid[number, row] = data is not None
+        self._cells.offsets[number, row + 1] = self._states[number, C_USED] - self._states[number, C_BASE]
 
-    def _grow(self, number: int, more: int, row: int) -> None:
-        """Has room for more bytes in the cells of a column; and for what all columns will take if the batch
-        goes on as up to ``row``, so that they seldom grow one by one."""
-        before = self._spans.copy()
-        used = before[:, S_USED] - before[:, S_BASE]
+    def _reserve(self, number: int, more: int, row: int) -> None:
+        """Make space for more bytes in a column.
+
+        All columns get what they will need if the batch continues as up to ``row``, so that they seldom grow
+        one by one.
+        """
+        before = self._states.copy()
+        used = before[:, C_USED] - before[:, C_BASE]
         if used[number] + more <= self._sizes[number]:
             return
-        share = max(row / self._capacity, int(used.sum()) / self._bytes_max, _SHARE_LEAST)
+        share = max(row / self._capacity, int(used.sum()) / self._bytes_max, _SHARE_MIN)
         self._sizes = np.maximum(self._sizes, (used / share * _MARGIN).astype(np.int64))
         self._sizes[number] = max(used[number] + more, 2 * self._sizes[number])
         data = self._memory[-1].array((int(self._sizes.sum()),), np.uint8)
         self._lay_out()
-        self._spans[:, S_USED] = self._spans[:, S_BASE] + used
-        for old, new, count in zip(before[:, S_BASE], self._spans[:, S_BASE], used, strict=True):
-            data[new : new + count] = self._data[old : old + count]
-        self._data = data
+        self._states[:, C_USED] = self._states[:, C_BASE] + used
+        for old, new, count in zip(before[:, C_BASE], self._states[:, C_BASE], used, strict=True):
+            data[new : new + count] = self._cells.data[old : old + count]
+        self._cells = self._cells._replace(data=data)
 
     def array(self, column: Column, n: int) -> Any:
-        """The first ``n`` cells of a column."""
+        """Return the first ``n`` cells of a column."""
         number = self._numbers[column.name]
-        start, stop = self._spans[number, S_BASE], self._spans[number, S_USED]
+        start, stop = self._states[number, C_BASE], self._states[number, C_USED]
         buffers = [
-            bitmap(self._valid[number, :n]),
-            pa.py_buffer(self._offsets[number, : n + 1]),
-            pa.py_buffer(self._data[start:stop]),
+            bitmap(self._cells.valid[number, :n]),
+            pa.py_buffer(self._cells.offsets[number, : n + 1]),
+            pa.py_buffer(self._cells.data[start:stop]),
         ]
         return pa.Array.from_buffers(column.type, n, buffers)

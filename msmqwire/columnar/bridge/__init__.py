@@ -1,1 +1,1 @@
-"""Between the compiled scan and the generic reader: what one hands to the other, and gets back."""
+"""Between the compiled scan and the generic reader: what one passes to the other, and gets back."""

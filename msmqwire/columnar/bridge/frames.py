@@ -1,4 +1,4 @@
-"""Capture files walked over by compiled code, chunk by chunk; the generic reader for what it can't judge."""
+"""Capture files read by a compiled scan, chunk by chunk, and by the generic reader where it stops."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from msmqwire.capture import Record, pcap, pcapng
 from msmqwire.capture.files import open_buffer
 from msmqwire.capture.record import record_limit
 from msmqwire.capture.source import Buffer
-from msmqwire.columnar.compiled import state as w
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.stop_codes import StopCode
 
 _NO_INTERFACE: Final = (-1, 0, 1, 1, 0)
 
 
 def no_interfaces() -> Any:
-    """Room for the interfaces of a section."""
+    """Return an array for the interfaces of a section."""
     return np.array([_NO_INTERFACE], np.int64)
 
 
-class Frames(ABC):
-    """The part of a decoder that goes through files.
+class FileScanner(ABC):
+    """The part of a decoder that reads capture files.
 
     Attributes:
         memory: bytes of the input.
@@ -35,117 +36,123 @@ class Frames(ABC):
     _interfaces: Any
 
     @abstractmethod
-    def _begins(self, file: str) -> None:
-        """Takes note that a file begins."""
+    def _begin_file(self, file: str) -> None:
+        """Note the name of a file that begins."""
 
     @abstractmethod
-    def _walk(self, start: int) -> int:
-        """Goes on from record to record; why it stopped. ``start`` is the byte of the unpacked file that is
-        the first in memory."""
+    def _scan(self, start: int) -> StopCode:
+        """Scan record by record; return the stop code.
+
+        ``start`` is the offset in the unpacked file of the first byte in memory.
+        """
 
     @abstractmethod
-    def _hand(self, record: Record) -> Iterator[Any]:
-        """Takes the record at which the walk stopped last."""
+    def _take_record(self, record: Record) -> Iterator[Any]:
+        """Decode a record at which the scan stopped with the generic reader."""
 
     @abstractmethod
-    def _make_room(self, why: int) -> Iterator[Any]:
-        """Has a walk go on that stopped for want of room."""
+    def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
+        """Make room so that the scan can resume."""
 
     @abstractmethod
-    def _release(self) -> Iterator[Any]:
-        """Lets go of the input in memory: other bytes take its place."""
+    def _release_input(self) -> Iterator[Any]:
+        """Drop all references to the input in memory, which is about to be overwritten."""
 
     @abstractmethod
-    def _enlarge(self, size: int) -> None:
-        """Has memory for so many bytes of the input at least; what is in it stays."""
+    def _enlarge_input(self, size: int) -> None:
+        """Enlarge the memory to at least so many bytes of input; its contents stay."""
 
-    def _file(self, stream: Any) -> Iterator[Any]:
-        """Goes through a file. Raises CaptureError where it can't be read on."""
+    def _read_file(self, stream: Any) -> Iterator[Any]:
+        """Scan a file. Raises CaptureError where it is damaged."""
         state = self._state
         name = getattr(stream, "name", None)
         buffer, is_pcapng = open_buffer(stream, name if isinstance(name, str) else "<stream>")
-        self._begins(buffer.file)
-        state[w.POS] = state[w.END] = state[w.FRAME_NO] = 0
-        state[w.IS_PCAPNG] = is_pcapng
+        self._begin_file(buffer.file)
+        state[entry.POS] = state[entry.END] = state[entry.FRAME_NO] = 0
+        state[entry.IS_PCAPNG] = is_pcapng
         if is_pcapng:
             blocks = pcapng.Blocks(buffer)
-            state[w.LIMIT] = pcapng.BLOCK_SIZE_MAX
-            self._describe(blocks)
-            yield from self._records(buffer, blocks)
+            state[entry.SIZE_LIMIT] = pcapng.BLOCK_SIZE_MAX
+            self._describe_interfaces(blocks)
+            yield from self._read_records(buffer, blocks)
             return
         form = pcap.layout(buffer)
-        state[w.BIG_ENDIAN] = form.order == ">"
-        state[w.UNIT], state[w.HEADER_SIZE] = form.unit, form.header_size
-        state[w.LIMIT], state[w.LINKTYPE] = form.limit, form.linktype
-        yield from self._records(buffer, form)
+        state[entry.BIG_ENDIAN] = form.order == ">"
+        state[entry.FRACTION_NS], state[entry.HEADER_SIZE] = form.unit, form.header_size
+        state[entry.SIZE_LIMIT], state[entry.LINKTYPE] = form.limit, form.linktype
+        yield from self._read_records(buffer, form)
 
-    def _records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
+    def _read_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
         while True:
-            why = self._walk(buffer.start + buffer.at - int(self._state[w.END]))
-            if why == w.GENERIC:
-                yield from self._hand(self._record(buffer.file))
-            elif why == w.BLOCK and isinstance(form, pcapng.Blocks) and (data := self._block()):
-                yield from self._generic_block(buffer, form, data)
-            elif why in (w.MORE, w.BLOCK):
-                yield from self._release()
-                if why == w.MORE and self._read(buffer):
+            stop_code = self._scan(buffer.start + buffer.at - int(self._state[entry.END]))
+            if stop_code == StopCode.GENERIC_RECORD:
+                yield from self._take_record(self._current_record(buffer.file))
+            elif (
+                stop_code == StopCode.GENERIC_BLOCK
+                and isinstance(form, pcapng.Blocks)
+                and (data := self._current_block())
+            ):
+                yield from self._take_block(buffer, form, data)
+            elif stop_code in (StopCode.MORE_INPUT, StopCode.GENERIC_BLOCK):
+                yield from self._release_input()
+                if stop_code == StopCode.MORE_INPUT and self._fill_memory(buffer):
                     continue
-                rest = self._generic(buffer, form)
+                rest = self._generic_records(buffer, form)
                 if rest is None:
                     return
                 for record in rest:
-                    yield from self._hand(record)
+                    yield from self._take_record(record)
             else:
-                yield from self._make_room(why)
+                yield from self._make_room(stop_code)
 
-    def _read(self, buffer: Buffer) -> bool:
-        """More bytes of the file, as many as are needed; False where it ends before."""
+    def _fill_memory(self, buffer: Buffer) -> bool:
+        """Read as many bytes of the file as the scan needs; return False if it ends before."""
         state = self._state
-        need, have = int(state[w.NEED]), int(state[w.END] - state[w.POS])
-        kept = self.memory[state[w.POS] : state[w.END]].copy()
+        need, have = int(state[entry.NEED]), int(state[entry.END] - state[entry.POS])
+        rest = self.memory[state[entry.POS] : state[entry.END]].copy()
         if need > self._chunk:
-            self._enlarge(need)
-        self.memory[:have] = kept
+            self._enlarge_input(need)
+        self.memory[:have] = rest
         view = memoryview(self.memory)
         while have < need or not have:
             count = buffer.readinto(view[have : self._chunk])
             if not count:
                 break
             have += count
-        state[w.POS], state[w.END] = 0, have
+        state[entry.POS], state[entry.END] = 0, have
         return have >= need
 
-    def _generic(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> list[Record] | None:
-        """What is at the place of the walk, by the generic reader: one record or none; None for the end."""
+    def _generic_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> list[Record] | None:
+        """Read the next record or block with the generic reader; return its records, None at the end."""
         state = self._state
-        buffer.put_back(self.memory[state[w.POS] : state[w.END]].tobytes())
-        state[w.POS] = state[w.END] = 0
+        buffer.put_back(self.memory[state[entry.POS] : state[entry.END]].tobytes())
+        state[entry.POS] = state[entry.END] = 0
         if isinstance(form, pcapng.Blocks):
-            return None if buffer.ended() else self._of_block(form, buffer)
-        record = next(pcap.records(buffer, form, int(state[w.FRAME_NO])), None)
+            return None if buffer.ended() else self._parse_block(form, buffer)
+        record = next(pcap.records(buffer, form, int(state[entry.FRAME_NO])), None)
         if record is None:
             return None
         buffer.at += form.header_size + len(record.data)
-        state[w.FRAME_NO] = record.number
+        state[entry.FRAME_NO] = record.number
         return [record]
 
-    def _record(self, file: str) -> Record:
-        """The record over which the walk went last."""
+    def _current_record(self, file: str) -> Record:
+        """Return the record that the scan read last."""
         state = self._state
-        start, size = int(state[w.RECORD]), int(state[w.RECORD_SIZE])
+        start, size = int(state[entry.RECORD]), int(state[entry.RECORD_SIZE])
         return Record(
-            file, int(state[w.FRAME_NO]), int(state[w.RECORD_NS]), int(state[w.RECORD_LINK]),
-            self.memory[start : start + size].tobytes(), int(state[w.RECORD_LENGTH]),
-            int(state[w.RECORD_INTERFACE]),
+            file, int(state[entry.FRAME_NO]), int(state[entry.RECORD_NS]), int(state[entry.RECORD_LINK]),
+            self.memory[start : start + size].tobytes(), int(state[entry.RECORD_LENGTH]),
+            int(state[entry.RECORD_INTERFACE]),
         )  # fmt: skip
 
     # -- pcapng -------------------------------------------------------------------------------------
 
-    def _block(self) -> bytes:
-        """The block at the place of the walk, where it is all there and none that goes wrong."""
+    def _current_block(self) -> bytes:
+        """Return the block at the position of the scan; empty if it is incomplete or damaged."""
         state = self._state
-        pos, end = int(state[w.POS]), int(state[w.END])
-        order = "big" if state[w.BIG_ENDIAN] else "little"
+        pos, end = int(state[entry.POS]), int(state[entry.END])
+        order = "big" if state[entry.BIG_ENDIAN] else "little"
         head = self.memory[pos : pos + 12].tobytes()
         if head[:4] == pcapng.MAGIC:
             order = "big" if head[8:12] == b"\x1a\x2b\x3c\x4d" else "little"
@@ -155,34 +162,40 @@ class Frames(ABC):
         data: bytes = self.memory[pos : pos + size].tobytes()
         return data
 
-    def _generic_block(self, buffer: Buffer, blocks: pcapng.Blocks, data: bytes) -> Iterator[Any]:
+    def _take_block(self, buffer: Buffer, blocks: pcapng.Blocks, data: bytes) -> Iterator[Any]:
         state = self._state
-        start = buffer.start + buffer.at - int(state[w.END] - state[w.POS])
-        found = self._of_block(blocks, Buffer.over(data, buffer.file, start))
-        state[w.POS] += len(data)
-        for record in found:
-            yield from self._hand(record)
+        start = buffer.start + buffer.at - int(state[entry.END] - state[entry.POS])
+        records = self._parse_block(blocks, Buffer.over(data, buffer.file, start))
+        state[entry.POS] += len(data)
+        for record in records:
+            yield from self._take_record(record)
 
-    def _of_block(self, blocks: pcapng.Blocks, buffer: Buffer) -> list[Record]:
-        blocks.buffer, blocks.number = buffer, int(self._state[w.FRAME_NO])
+    def _parse_block(self, blocks: pcapng.Blocks, buffer: Buffer) -> list[Record]:
+        blocks.buffer, blocks.number = buffer, int(self._state[entry.FRAME_NO])
         record = blocks.read_block()
-        self._state[w.FRAME_NO] = blocks.number
-        self._describe(blocks)
+        self._state[entry.FRAME_NO] = blocks.number
+        self._describe_interfaces(blocks)
         return [] if record is None else [record]
 
-    def _describe(self, blocks: pcapng.Blocks) -> None:
-        """Has the walk know the interfaces of the section; one whose times it can't compute has no link."""
+    def _describe_interfaces(self, blocks: pcapng.Blocks) -> None:
+        """Pass the interfaces of the section to the scan, without a link type if their times don't fit."""
         state, count = self._state, len(blocks.interfaces)
-        state[w.BIG_ENDIAN] = blocks.order == ">"
-        known = int(state[w.INTERFACES])
-        state[w.INTERFACES] = count
+        state[entry.BIG_ENDIAN] = blocks.order == ">"
+        previous = int(state[entry.INTERFACES])
+        state[entry.INTERFACES] = count
         while len(self._interfaces) < count:
             self._interfaces = np.concatenate([self._interfaces, np.zeros_like(self._interfaces)])
-        for number in range(known if known < count else 0, count if known != count else 0):
-            one = blocks.interfaces[number]
-            plain = one.divisor < 1 << 31 and one.multiplier < 1 << 31 and abs(one.offset_ns) < 1 << 61
-            self._interfaces[number] = (
-                (one.linktype, record_limit(one.snaplen), one.multiplier, one.divisor, one.offset_ns)
-                if plain
-                else _NO_INTERFACE
+        for number in range(previous if previous < count else 0, count if previous != count else 0):
+            interface = blocks.interfaces[number]
+            fits = (
+                interface.divisor < 1 << 31
+                and interface.multiplier < 1 << 31
+                and abs(interface.offset_ns) < 1 << 61
             )
+            if not fits:
+                self._interfaces[number] = _NO_INTERFACE
+                continue
+            self._interfaces[number] = (
+                interface.linktype, record_limit(interface.snaplen), interface.multiplier, interface.divisor,
+                interface.offset_ns,
+            )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows that a walk or the generic reader has found, gathered until their columns are made."""
+"""The rows of a scan and of the generic reader, buffered until their columns are made."""
 
 from __future__ import annotations
 
@@ -10,68 +10,78 @@ import numpy as np
 from msmqwire.columnar.arrow.batch import NO_TIME, BatchMaker, Extra
 from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.connection_table import ConnectionTable, key_of
-from msmqwire.columnar.compiled import state as w
-from msmqwire.columnar.compiled.flow_table import FIELDS
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
-from msmqwire.columnar.compiled.network import HEADS
+from msmqwire.columnar.compiled.network import HEADER_FIELDS
 from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
+from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
+from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Item, Tracker
 
 CHUNK: Final = 1 << 20
-"""Bytes of the input that are looked at together."""
+"""Bytes of the input in memory."""
 ARENA: Final = 8 << 20
-"""Bytes set aside for packets that came in several segments, or from the generic reader."""
+"""Bytes of memory for packets that came in several segments, or from the generic reader."""
 ROWS: Final = 1 << 13
-"""Rows that are found before their columns are made."""
+"""Rows that are buffered before their columns are made."""
 
 
 class RowBuffer:
-    """Rows, and the memory with their bytes: first the input, up to `chunk`, then the arena.
+    """Rows, and the memory with their bytes: first a chunk of the input, then the arena.
 
     Attributes:
         memory: the bytes.
-        rows: what is known of each row.
-        places: where the fields of each stand.
-        quiet: whether rows are dropped.
+        rows: the rows; see `msmqwire.columnar.compiled.state`.
+        field_offsets: for each row where the fields of its packet stand.
+        drops_rows: whether rows are dropped instead of made into columns.
     """
 
     def __init__(self, maker: BatchMaker, tracker: Tracker) -> None:
         self._maker = maker
-        self._state = np.zeros(w.STATE, np.int64)
+        self._state = np.zeros(entry.STATE, np.int64)
         self._connections = ConnectionTable(tracker, self._state)
         self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
         self._chunk = CHUNK
-        self._state[w.ARENA], self._state[w.ARENA_END] = CHUNK, CHUNK + ARENA
-        self.rows = np.zeros((ROWS, w.ROW), np.int64)
-        self.places = np.zeros((ROWS, SLOTS), np.int32)
-        self.quiet = False
+        self._state[entry.ARENA], self._state[entry.ARENA_END] = CHUNK, CHUNK + ARENA
+        self.rows = np.zeros((ROWS, entry.ROW), np.int64)
+        self.field_offsets = np.zeros((ROWS, SLOTS), np.int32)
+        self.drops_rows = False
         self._extras: list[Extra] = []
-        self._undo = np.zeros(FIELDS + w.STATE, np.int64)
-        self._head = np.zeros(HEADS, np.int64)
+        self._rollback = np.zeros(FLOW_FIELDS + entry.STATE, np.int64)
+        self._header = np.zeros(HEADER_FIELDS, np.int64)
         self._tcp_ports = _ports(tracker.tcp_ports)
         self._ping_ports = _ports(tracker.ping_ports)
 
+    def scan_arrays(self) -> ScanArrays:
+        """Return the arrays for the scan, as they are until one of them is enlarged."""
+        connections = self._connections
+        return ScanArrays(
+            self._state, self.memory, self._header, connections.pending_segments, connections.pending_bytes,
+            self.rows, self.field_offsets, self._rollback,
+        )  # fmt: skip
+
     def _file_of(self, item: Item) -> int:
-        """The number of the file of an item."""
+        """Return the number of the file of an item."""
         return 0
 
-    def _items(self, items: Iterable[Item]) -> Iterator[Any]:
+    def _add_items(self, items: Iterable[Item]) -> Iterator[Any]:
         for item in items:
-            if self.quiet:
+            if self.drops_rows:
                 continue
-            if self._state[w.ROWS] == len(self.rows):
+            if self._state[entry.ROWS] == len(self.rows):
                 yield from self._flush()
-            yield from self._have_arena(len(item.raw))
-            self._add(item)
+            yield from self._reserve_arena(len(item.raw))
+            self._add_item(item)
 
-    def _add(self, item: Item) -> None:
-        state, row = self._state, int(self._state[w.ROWS])
-        kind, start, size = KINDS.index(item.kind), int(state[w.ARENA]), len(item.raw)
+    def _add_item(self, item: Item) -> None:
+        state, row = self._state, int(self._state[entry.ROWS])
+        kind, start, size = KINDS.index(item.kind), int(state[entry.ARENA]), len(item.raw)
         self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
         if item.packet is not None:
-            judge = ping if kind == PING_KIND else session_packet
-            found = judge(self.memory, start, start + size, self.places, row, True)
-            assert found == (start + size if kind == PING_KIND else kind), (
+            identify = ping if kind == PING_KIND else session_packet
+            result = identify(self.memory, start, start + size, self.field_offsets, row, True)
+            assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
         extra = -1
@@ -80,67 +90,68 @@ class RowBuffer:
             error = item.error
             self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
         cells = self.rows[row]
-        cells[w.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
-        cells[w.R_FRAME] = item.frames[-1] if item.frames else -1
-        cells[w.R_STREAM] = -1 if item.stream is None else item.stream
-        cells[w.R_SRC_HIGH : w.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
-        cells[w.R_KIND], cells[w.R_SIZE] = kind, item.size
-        cells[w.R_START], cells[w.R_LENGTH] = start, size
-        cells[w.R_EXTRA] = extra
-        cells[w.R_FILE] = self._file_of(item)
-        state[w.ROWS] += 1
-        state[w.ARENA] += size
+        cells[entry.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
+        cells[entry.R_FRAME] = item.frames[-1] if item.frames else -1
+        cells[entry.R_STREAM] = -1 if item.stream is None else item.stream
+        cells[entry.R_SRC_HIGH : entry.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
+        cells[entry.R_KIND], cells[entry.R_SIZE] = kind, item.size
+        cells[entry.R_START], cells[entry.R_LENGTH] = start, size
+        cells[entry.R_EXTRA] = extra
+        cells[entry.R_FILE] = self._file_of(item)
+        state[entry.ROWS] += 1
+        state[entry.ARENA] += size
 
     # -- room ---------------------------------------------------------------------------------------
 
-    def _make_room(self, why: int) -> Iterator[Any]:
-        """Has a walk go on that stopped for want of room."""
+    def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
+        """Make room so that the scan can resume."""
         state = self._state
-        if why == w.PEND_FULL:
-            self._connections.have_room(int(state[w.NEED]))
-        elif why == w.ARENA_FULL:
-            yield from self._more_arena(int(state[w.NEED]))
+        if stop_code == StopCode.PENDING_FULL:
+            self._connections.reserve(int(state[entry.NEED]))
+        elif stop_code == StopCode.ARENA_FULL:
+            yield from self._grow_arena(int(state[entry.NEED]))
         else:
-            if not state[w.ROWS]:
-                self._more_rows()
+            if not state[entry.ROWS]:
+                self._grow_rows()
             yield from self._flush()
 
     def _flush(self) -> Iterator[Any]:
-        """Makes columns of the rows that were found."""
-        state, count = self._state, int(self._state[w.ROWS])
-        if count and not self.quiet:
-            yield from self._maker.add(self.rows[:count], self.places[:count], self.memory, self._extras)
-        state[w.ROWS], state[w.ARENA] = 0, self._chunk
+        """Make columns of the buffered rows, and empty the buffer."""
+        state, count = self._state, int(self._state[entry.ROWS])
+        if count and not self.drops_rows:
+            block = RowBlock(self.rows[:count], self.field_offsets[:count], self.memory)
+            yield from self._maker.add(block, self._extras)
+        state[entry.ROWS], state[entry.ARENA] = 0, self._chunk
         self._extras = []
 
-    def _have_arena(self, size: int) -> Iterator[Any]:
+    def _reserve_arena(self, size: int) -> Iterator[Any]:
         state = self._state
-        if state[w.ARENA] + size > state[w.ARENA_END]:
+        if state[entry.ARENA] + size > state[entry.ARENA_END]:
             yield from self._flush()
-        if state[w.ARENA] + size > state[w.ARENA_END]:
+        if state[entry.ARENA] + size > state[entry.ARENA_END]:
             self._set_memory(self._chunk, 2 * size)
 
-    def _more_arena(self, size: int) -> Iterator[Any]:
-        """More room for whole packets than there is."""
-        if self._state[w.ROWS] or self._state[w.ARENA] > self._chunk:
+    def _grow_arena(self, size: int) -> Iterator[Any]:
+        """Empty the arena, or enlarge it if it is empty."""
+        if self._state[entry.ROWS] or self._state[entry.ARENA] > self._chunk:
             yield from self._flush()
         else:
             self._set_memory(self._chunk, 2 * (len(self.memory) - self._chunk) + size)
 
     def _set_memory(self, chunk: int, arena: int) -> None:
-        """Larger memory, while no rows refer to it; the input in it stays."""
+        """Replace the memory, to which no row refers; the input in it stays."""
         memory = np.empty(chunk + arena, np.uint8)
-        kept = min(self._chunk, chunk)
-        memory[:kept] = self.memory[:kept]
+        size = min(self._chunk, chunk)
+        memory[:size] = self.memory[:size]
         self.memory, self._chunk = memory, chunk
-        self._state[w.ARENA], self._state[w.ARENA_END] = chunk, chunk + arena
+        self._state[entry.ARENA], self._state[entry.ARENA_END] = chunk, chunk + arena
 
-    def _more_rows(self) -> None:
-        self.rows = np.zeros((2 * len(self.rows), w.ROW), np.int64)
-        self.places = np.zeros((len(self.rows), SLOTS), np.int32)
+    def _grow_rows(self) -> None:
+        self.rows = np.zeros((2 * len(self.rows), entry.ROW), np.int64)
+        self.field_offsets = np.zeros((len(self.rows), SLOTS), np.int32)
 
 
 def _ports(numbers: Collection[int]) -> Any:
-    found = np.zeros(1 << 16, np.bool_)
-    found[[number for number in numbers if 0 <= number < 1 << 16]] = True
-    return found
+    is_member = np.zeros(1 << 16, np.bool_)
+    is_member[[number for number in numbers if 0 <= number < 1 << 16]] = True
+    return is_member

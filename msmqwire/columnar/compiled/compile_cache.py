@@ -1,15 +1,15 @@
-"""Where compiled functions are kept, and when what was kept can be used again.
+"""The on-disk cache of compiled functions, and the stamp that invalidates it.
 
-A compiled function has in it what it calls and the numbers that it uses, from other files too: it is good as
-long as none of these sources has changed. An archive, as Spark ships it, has another path on each machine
-and in each application, so that only its contents tell that.
+A compiled function contains the functions that it calls and the constants that it uses, from other files too:
+a cached one is valid as long as none of these sources has changed. An archive, as Spark ships it, has another
+path on each machine and in each application, so it is identified by its contents.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,40 +21,51 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.misc.appdirs import AppDirs
 
 _NAME: Final = "msmqwire"
-_COMPILED: Final = ("columnar", "constants", "headers", "names", "ping", "schema")
-"""The parts whose code or numbers get into compiled functions, beside the modules of the package itself."""
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_STAMPED: Final = (
+    "capture",
+    "columnar/compiled",
+    "constants",
+    "dissection",
+    "headers",
+    "lint",
+    "names",
+    "ping",
+    "schema",
+)
+"""The parts from which compiled functions take code or constants, directly or through what those import;
+besides them the modules of the package itself."""
 
 
 @cache
-def _place_of(archive: str) -> tuple[str, str] | None:
-    """A folder for what is compiled from an archive, and the digest of its contents; None where no
-    folder can be written.
+def _archive_folder(archive: str) -> tuple[str, str] | None:
+    """Return the cache folder for an archive and the digest of its contents; None if none can be written.
 
-    It is in the folder NUMBA_CACHE_DIR, in the user's cache, or beside the archive.
+    The folder is in NUMBA_CACHE_DIR, else in the user's cache, else beside the archive.
     """
     digest = sha256(Path(archive).read_bytes()).hexdigest()
     dirs: Any = AppDirs
     user = config.CACHE_DIR or dirs(appname="numba", appauthor=False).user_cache_dir  # type: ignore[attr-defined]
-    for folder in (user, os.path.dirname(archive)):
-        place = os.path.join(folder, f"{_NAME}-{digest[:32]}")
+    for parent in (user, os.path.dirname(archive)):
+        folder = os.path.join(parent, f"{_NAME}-{digest[:32]}")
         try:
-            os.makedirs(place, mode=0o700, exist_ok=True)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError:
             continue
-        if os.access(place, os.W_OK):
-            return place, digest
+        if os.access(folder, os.W_OK):
+            return folder, digest
     return None
 
 
-class _InArchive(_CacheLocator):
-    """The place for a function whose source is in an archive."""
+class _ArchiveLocator(_CacheLocator):
+    """The cache location of a function whose source is in an archive."""
 
-    def __init__(self, function: Callable[..., Any], place: str, digest: str) -> None:
-        self._place, self._digest = place, digest
+    def __init__(self, function: Callable[..., Any], folder: str, digest: str) -> None:
+        self._folder, self._digest = folder, digest
         self._function = f"{function.__module__}-{function.__code__.co_firstlineno}"
 
     def get_cache_path(self) -> str:
-        return self._place
+        return self._folder
 
     def get_source_stamp(self) -> str:
         return self._digest
@@ -67,37 +78,47 @@ class _InArchive(_CacheLocator):
         loader = getattr(sys.modules.get(py_func.__module__), "__loader__", None)
         if not isinstance(loader, zipimporter):
             return None
-        place = _place_of(loader.archive)
-        return None if place is None else cls(py_func, *place)
+        location = _archive_folder(loader.archive)
+        return None if location is None else cls(py_func, *location)
 
 
-@cache
-def _sources() -> str:
-    """What tells one state of the sources that are compiled from another."""
+def stamped_sources(root: Path = _ROOT) -> list[Path]:
+    """Return the source files on which compiled functions depend."""
+    return sorted([*root.glob("*.py"), *(path for part in _STAMPED for path in root.glob(f"{part}/**/*.py"))])
+
+
+def source_stamp(paths: Iterable[Path]) -> str:
+    """Return a digest of the paths, times and sizes of files."""
     digest = sha256()
-    root = Path(__file__).resolve().parents[2]
-    paths = [*root.glob("*.py"), *(path for part in _COMPILED for path in root.glob(f"{part}/**/*.py"))]
-    for path in sorted(paths):
-        found = path.stat()
-        digest.update(f"{path} {found.st_mtime_ns} {found.st_size}\n".encode())
+    for path in paths:
+        status = path.stat()
+        digest.update(f"{path} {status.st_mtime_ns} {status.st_size}\n".encode())
     return digest.hexdigest()
 
 
-class _BesideSource:
-    """A place that numba has for a function whose source is a file, with the stamp of all sources."""
+@cache
+def _package_stamp() -> str:
+    return source_stamp(stamped_sources())
+
+
+class _SourceLocator:
+    """Mixin that stamps a cache file with the state of all sources, not only that of the function."""
 
     def get_source_stamp(self) -> str:
-        return _sources()
+        return _package_stamp()
 
 
-class _Kept(CompileResultCacheImpl):
+class _StampedImpl(CompileResultCacheImpl):
     _locator_classes: ClassVar[list[Any]] = [  # type: ignore[misc]
-        _InArchive,
-        *(type(one.__name__, (_BesideSource, one), {}) for one in CompileResultCacheImpl._locator_classes),
+        _ArchiveLocator,
+        *(
+            type(locator.__name__, (_SourceLocator, locator), {})
+            for locator in CompileResultCacheImpl._locator_classes
+        ),
     ]
 
 
-class KeptCache(FunctionCache):
-    """The cache of a compiled function; raises RuntimeError where there is no place to keep it."""
+class StampedCache(FunctionCache):
+    """The on-disk cache of a compiled function; raises RuntimeError if no folder can be written."""
 
-    _impl_class = _Kept
+    _impl_class = _StampedImpl

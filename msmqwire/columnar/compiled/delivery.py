@@ -1,4 +1,8 @@
-"""Bytes of a direction to rows, compiled: what `Connection` and `PacketFinder` do with what is in step."""
+"""The bytes of a flow to rows, compiled.
+
+It does what `Connection` and `PacketFinder` do with the bytes of a connection that are in step with its
+packets.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +10,43 @@ from typing import Any
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import (
-    FIRST,
+    DELIVERED,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
-    LAST,
-    LATEST,
-    LATEST_NS,
     MODE,
-    NEEDED,
-    NODE_FRAME,
-    NODE_NEXT,
-    NODE_PLACE,
-    NODE_SIZE,
-    NODE_START,
-    NODE_TIME,
-    PENDING,
-    PIECES,
+    PACKET_BYTES,
+    PACKET_FIRST,
+    PACKET_FRAME,
+    PACKET_LAST,
+    PACKET_NS,
+    PACKET_SEGMENTS,
+    PACKET_SIZE,
+    SEG_FRAME,
+    SEG_NEXT,
+    SEG_NS,
+    SEG_POSITION,
+    SEG_SIZE,
+    SEG_START,
     STREAM,
-    TAKEN,
-    UNKNOWN,
-    gather,
+    UNRECOGNISED,
+    copy_packet,
 )
 from msmqwire.columnar.compiled.jit import copy, inlined, jit, u32
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
-from msmqwire.columnar.compiled.packet import JUDGED, packet_length, session_packet
+from msmqwire.columnar.compiled.packet import packet_length, session_packet
+from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
-    ARENA_FULL,
-    BEFORE,
     EVENT_FRAME,
     EVENT_NS,
     FILE,
-    GENERIC,
+    FRAMES_BEFORE,
     HELD,
     NEED,
-    NODE_ROOM,
-    NODES,
-    PEND,
-    PEND_FULL,
+    PENDING_BYTES,
+    PENDING_SEGMENTS,
     R_DST_HIGH,
     R_DST_LOW,
     R_EXTRA,
@@ -62,162 +63,180 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     ROWS,
+    SPARE_SEGMENTS,
+)
+from msmqwire.columnar.compiled.stop_codes import (
+    ARENA_FULL,
+    CONTINUE,
+    GENERIC_RECORD,
+    PENDING_FULL,
     ROWS_FULL,
 )
 from msmqwire.dissection.tracker import HELD_MAX
-from msmqwire.headers.base import SIGNATURE, VERSION
+from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
 
 
 @inlined
-def write_row(rows: Any, r: int, st: Any, head: Any, stream: int, kind: int, start: int, size: int) -> None:
-    rows[r, R_TIME] = st[EVENT_NS]
-    rows[r, R_FRAME] = st[EVENT_FRAME]
+def write_row(
+    rows: Any, r: int, state: Any, header: Any, stream: int, kind: int, start: int, size: int
+) -> None:
+    """Write what is known of a packet besides its fields."""
+    rows[r, R_TIME] = state[EVENT_NS]
+    rows[r, R_FRAME] = state[EVENT_FRAME]
     rows[r, R_STREAM] = stream
-    rows[r, R_SRC_HIGH] = head[SRC_HIGH]
-    rows[r, R_SRC_LOW] = head[SRC_LOW]
-    rows[r, R_DST_HIGH] = head[DST_HIGH]
-    rows[r, R_DST_LOW] = head[DST_LOW]
-    rows[r, R_PORTS] = head[PORTS]
-    rows[r, R_IPV6] = head[IS_IPV6]
+    rows[r, R_SRC_HIGH] = header[SRC_HIGH]
+    rows[r, R_SRC_LOW] = header[SRC_LOW]
+    rows[r, R_DST_HIGH] = header[DST_HIGH]
+    rows[r, R_DST_LOW] = header[DST_LOW]
+    rows[r, R_PORTS] = header[PORTS]
+    rows[r, R_IPV6] = header[IS_IPV6]
     rows[r, R_KIND] = kind
     rows[r, R_SIZE] = size
     rows[r, R_START] = start
     rows[r, R_LENGTH] = size
     rows[r, R_EXTRA] = -1
-    rows[r, R_FILE] = st[FILE]
+    rows[r, R_FILE] = state[FILE]
 
 
 @jit
-def new_node(st: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int, place: int) -> int:
-    """A new piece; there is room."""
-    node = st[NODES]
-    st[NODES] += 1
-    nodes[node, NODE_START] = st[PEND]
-    nodes[node, NODE_SIZE] = size
-    nodes[node, NODE_FRAME] = st[BEFORE] + st[EVENT_FRAME]
-    nodes[node, NODE_TIME] = st[EVENT_NS]
-    nodes[node, NODE_NEXT] = -1
-    nodes[node, NODE_PLACE] = place
-    copy(buf, start, size, pend, st[PEND])
-    st[PEND] += size
-    return node
+def store_segment(
+    state: Any, pending_segments: Any, pending_bytes: Any, memory: Any, start: int, size: int, position: int
+) -> int:
+    """Buffer bytes and return the number of their entry; the caller has checked that there is space."""
+    number = state[PENDING_SEGMENTS]
+    state[PENDING_SEGMENTS] += 1
+    segment = pending_segments[number]
+    segment[SEG_START] = state[PENDING_BYTES]
+    segment[SEG_SIZE] = size
+    segment[SEG_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
+    segment[SEG_NS] = state[EVENT_NS]
+    segment[SEG_NEXT] = -1
+    segment[SEG_POSITION] = position
+    copy(memory, start, size, pending_bytes, state[PENDING_BYTES])
+    state[PENDING_BYTES] += size
+    return number
 
 
 @jit
-def hold(st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int) -> None:
-    """Holds a piece of a packet that is not whole; there is room."""
-    node = new_node(st, nodes, pend, buf, start, size, 0)
-    if flow[PIECES]:
-        nodes[flow[LAST], NODE_NEXT] = node
+def extend_packet(
+    state: Any, flow: Any, pending_segments: Any, pending_bytes: Any, memory: Any, start: int, size: int
+) -> None:
+    """Buffer bytes of an incomplete packet; the caller has checked that there is space."""
+    number = store_segment(state, pending_segments, pending_bytes, memory, start, size, 0)
+    segment = pending_segments[number]
+    if flow[PACKET_SEGMENTS]:
+        pending_segments[flow[PACKET_LAST], SEG_NEXT] = number
     else:
-        flow[FIRST] = node
-        flow[LATEST] = 0
-    flow[LAST] = node
-    flow[PIECES] += 1
-    flow[PENDING] += size
-    st[HELD] += size + SEGMENT_COST
-    if nodes[node, NODE_FRAME] > flow[LATEST]:
-        flow[LATEST], flow[LATEST_NS] = nodes[node, NODE_FRAME], nodes[node, NODE_TIME]
+        flow[PACKET_FIRST] = number
+        flow[PACKET_FRAME] = 0
+    flow[PACKET_LAST] = number
+    flow[PACKET_SEGMENTS] += 1
+    flow[PACKET_BYTES] += size
+    state[HELD] += size + SEGMENT_COST
+    if segment[SEG_FRAME] > flow[PACKET_FRAME]:
+        flow[PACKET_FRAME], flow[PACKET_NS] = segment[SEG_FRAME], segment[SEG_NS]
 
 
 @inlined
-def deliver(
-    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, p: int, stop: int, rows: Any, at: Any
-) -> int:
-    """The next bytes of a direction that is MSMQ; -1, or why nothing of them was taken."""
-    size = stop - p
-    if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
-        st[NEED] = size
-        return PEND_FULL
-    r, arena = st[ROWS], st[ARENA]
-    held = st[HELD]
-    if flow[PENDING]:
-        total, needed = flow[PENDING] + size, flow[NEEDED]
-        if needed == 0 and total >= JUDGED:
-            if arena + JUDGED > st[ARENA_END]:
-                st[NEED] = JUDGED
+def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
+    """Take the next bytes of an MSMQ flow, all or none; return CONTINUE or a stop code."""
+    state, memory, header = arrays.state, arrays.memory, arrays.header
+    pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
+    rows, field_offsets = arrays.rows, arrays.field_offsets
+    p, size = start, stop - start
+    if (
+        state[PENDING_BYTES] + size > pending_bytes.size
+        or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
+    ):
+        state[NEED] = size
+        return PENDING_FULL
+    r, arena = state[ROWS], state[ARENA]
+    held = state[HELD]
+    if flow[PACKET_BYTES]:
+        total, needed = flow[PACKET_BYTES] + size, flow[PACKET_SIZE]
+        if needed == 0 and total >= PREFIX_SIZE:
+            if arena + PREFIX_SIZE > state[ARENA_END]:
+                state[NEED] = PREFIX_SIZE
                 return ARENA_FULL
-            have = gather(flow, nodes, pend, buf, arena, JUDGED)
-            copy(buf, p, JUDGED - have, buf, arena + have)
-            needed = packet_length(buf, arena)
+            buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, PREFIX_SIZE)
+            copy(memory, p, PREFIX_SIZE - buffered, memory, arena + buffered)
+            needed = packet_length(memory, arena)
             if needed < 0:
-                return GENERIC
+                return GENERIC_RECORD
         if needed == 0 or total < needed:
             if held + size + SEGMENT_COST > HELD_MAX:
-                return GENERIC
-            flow[NEEDED] = needed
-            hold(st, flow, nodes, pend, buf, p, size)
-            flow[TAKEN] += size
-            return -1
-        if arena + needed > st[ARENA_END]:
-            st[NEED] = needed
+                return GENERIC_RECORD
+            flow[PACKET_SIZE] = needed
+            extend_packet(state, flow, pending_segments, pending_bytes, memory, p, size)
+            flow[DELIVERED] += size
+            return CONTINUE
+        if arena + needed > state[ARENA_END]:
+            state[NEED] = needed
             return ARENA_FULL
         if r == rows.shape[0]:
             return ROWS_FULL
-        have = gather(flow, nodes, pend, buf, arena, needed)
-        copy(buf, p, needed - have, buf, arena + have)
-        kind = session_packet(buf, arena, arena + needed, at, r, False)
+        buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
+        copy(memory, p, needed - buffered, memory, arena + buffered)
+        kind = session_packet(memory, arena, arena + needed, field_offsets, r, False)
         if kind < 0:
-            return GENERIC
-        write_row(rows, r, st, head, flow[STREAM], kind, arena, needed)
-        if flow[LATEST] > st[BEFORE] + st[EVENT_FRAME]:
-            rows[r, R_FRAME], rows[r, R_TIME] = flow[LATEST] - st[BEFORE], flow[LATEST_NS]
+            return GENERIC_RECORD
+        write_row(rows, r, state, header, flow[STREAM], kind, arena, needed)
+        if flow[PACKET_FRAME] > state[FRAMES_BEFORE] + state[EVENT_FRAME]:
+            rows[r, R_FRAME], rows[r, R_TIME] = flow[PACKET_FRAME] - state[FRAMES_BEFORE], flow[PACKET_NS]
         r += 1
         arena += needed
-        p += needed - have
-        held -= flow[PENDING] + SEGMENT_COST * flow[PIECES]
+        p += needed - buffered
+        held -= flow[PACKET_BYTES] + SEGMENT_COST * flow[PACKET_SEGMENTS]
     needed = 0
-    while stop - p >= JUDGED:
-        length = packet_length(buf, p)
+    while stop - p >= PREFIX_SIZE:
+        length = packet_length(memory, p)
         if length < 0:
-            return GENERIC
+            return GENERIC_RECORD
         if length > stop - p:
             needed = length
             break
         if r == rows.shape[0]:
             return ROWS_FULL
-        kind = session_packet(buf, p, p + length, at, r, False)
+        kind = session_packet(memory, p, p + length, field_offsets, r, False)
         if kind < 0:
-            return GENERIC
-        write_row(rows, r, st, head, flow[STREAM], kind, p, length)
+            return GENERIC_RECORD
+        write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
     if p < stop and held + stop - p + SEGMENT_COST > HELD_MAX:
-        return GENERIC
-    if flow[PENDING]:
-        flow[PENDING] = flow[PIECES] = 0
-    st[HELD], st[ROWS], st[ARENA] = held, r, arena
-    flow[NEEDED] = needed
-    flow[TAKEN] += size
+        return GENERIC_RECORD
+    if flow[PACKET_BYTES]:
+        flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = 0
+    state[HELD], state[ROWS], state[ARENA] = held, r, arena
+    flow[PACKET_SIZE] = needed
+    flow[DELIVERED] += size
     if p < stop:
-        hold(st, flow, nodes, pend, buf, p, stop - p)
-    return -1
+        extend_packet(state, flow, pending_segments, pending_bytes, memory, p, stop - p)
+    return CONTINUE
 
 
 @jit
-def ignore(st: Any, flow: Any, buf: Any, start: int, stop: int) -> int:
-    """Bytes of a connection of which nothing is recognised; -1, or GENERIC where something might be."""
-    if stop - start < JUDGED and buf[start] == VERSION:
-        return GENERIC
-    at = start + 7
-    while at < stop:  # a signature has one of any four bytes in a row
-        byte = buf[at]
+def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int) -> int:
+    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may contain a packet."""
+    if stop - start < PREFIX_SIZE and memory[start] == VERSION:
+        return GENERIC_RECORD
+    p = start + 7
+    while p < stop:  # of any four bytes in a row, one is in a signature that covers them
+        byte = memory[p]
         if byte == 0x4C or byte == 0x49 or byte == 0x4F or byte == 0x52:
-            for first in range(at - 3, min(at, stop - 4) + 1):
-                if u32(buf, first) == SIGNATURE:
-                    return GENERIC
-        at += 4
+            for first in range(p - 3, min(p, stop - 4) + 1):
+                if u32(memory, first) == SIGNATURE:
+                    return GENERIC_RECORD
+        p += 4
     flow[IGNORED] += stop - start
-    flow[IGNORED_FRAME] = st[BEFORE] + st[EVENT_FRAME]
-    flow[IGNORED_NS] = st[EVENT_NS]
-    return -1
+    flow[IGNORED_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
+    flow[IGNORED_NS] = state[EVENT_NS]
+    return CONTINUE
 
 
 @inlined
-def take(
-    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, head: Any, start: int, stop: int, rows: Any, at: Any
-) -> int:
-    """The next bytes of a direction; -1, or why nothing of them was taken."""
-    if flow[MODE] == UNKNOWN:
-        return ignore(st, flow, buf, start, stop)
-    return deliver(st, flow, nodes, pend, buf, head, start, stop, rows, at)
+def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
+    """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
+    if flow[MODE] == UNRECOGNISED:
+        return count_ignored(arrays.state, flow, arrays.memory, start, stop)
+    return deliver_packets(arrays, flow, start, stop)

@@ -1,12 +1,13 @@
-"""Rows to the cells of columns of fixed size, compiled; and to texts that many rows share."""
+"""Rows to the cells of columns of fixed width, compiled; and to texts that many rows share."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from msmqwire.columnar.compiled.jit import copy, inlined, jit, u8, u16, u32
+from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
     R_FILE,
     R_FRAME,
@@ -20,24 +21,66 @@ from msmqwire.columnar.compiled.state import (
 )
 
 BOOL, INT32, INT64 = range(3)
-P_CELLS, P_TYPE, P_SLOT, P_PLUS, P_SIZE, P_SHIFT, P_MASK = range(7)
+"""Types of cells."""
+P_CELLS, P_TYPE, P_SLOT, P_DISTANCE, P_SIZE, P_SHIFT, P_MASK = range(7)
 PLAN_FIELDS: Final = 7
-"""A field of a kind of packet: which cells of its type its column has, where it stands, how it is cut out."""
+"""How a field of a kind of packet becomes a cell, by index: the number of its column among those of its type;
+that type; the slot and distance where it stands; its size; how it is shifted and masked."""
 V_VALID, V_SLOT = range(2)
-"""Which cells tell whether fields are there, and the slot that tells it of a kind of packet."""
+"""Whether a kind of packet has a field, by index: the row of `FixedWidthCells.valid`, and the slot that says
+so."""
 
 TIME, FRAME, STREAM, SIZE = range(4)
 SRC_PORT, DST_PORT, FILE, TRANSPORT, KIND, SRC, DST = range(7)
-"""The columns of what is known of each row, of 64 and of 32 bits."""
+"""The columns that are not from packets, of 64 and of 32 bits."""
 
 PADDING: Final = 16
-"""Bytes that there must be behind shared texts, and behind where they are written."""
+"""Bytes that must follow shared texts, and the space to which they are written."""
+
+
+class FieldPlan(NamedTuple):
+    """The fields that are read, for each kind of packet.
+
+    Attributes:
+        fields: ``fields[kind, :counts[kind]]`` are the fields of a kind, sorted by slot; see P_CELLS.
+        counts: how many they are.
+        valid_fields: ``valid_fields[kind, :valid_counts[kind]]`` say which fields exist; see V_VALID.
+        valid_counts: how many they are.
+    """
+
+    fields: Any
+    counts: Any
+    valid_fields: Any
+    valid_counts: Any
+
+
+class FixedWidthCells(NamedTuple):
+    """The cells of a batch: by type a row for each column, and their validity."""
+
+    bools: Any
+    int32s: Any
+    int64s: Any
+    valid: Any
+
+
+class KindScratch(NamedTuple):
+    """Scratch space for rows of one kind that are processed together.
+
+    Attributes:
+        chosen: the numbers of the rows.
+        starts: where the parts of their packets at a slot start.
+        cells: the numbers of their cells.
+    """
+
+    chosen: Any
+    starts: Any
+    cells: Any
 
 
 @jit
-def where(rows: Any, n: int, int64s: Any, int32s: Any, to: int) -> None:
-    """What is known of each row besides its packet; all but SRC and DST."""
-    for i in range(n):
+def write_capture_cells(rows: Any, int64s: Any, int32s: Any, to: int) -> None:
+    """Write the columns that are not from packets, all but SRC and DST, from cell ``to`` on."""
+    for i in range(rows.shape[0]):
         row, cell = rows[i], to + i
         int64s[TIME, cell] = row[R_TIME]
         int64s[FRAME, cell] = row[R_FRAME]
@@ -51,33 +94,20 @@ def where(rows: Any, n: int, int64s: Any, int32s: Any, to: int) -> None:
 
 
 @jit
-def integers(
-    plan: Any,
-    counts: Any,
-    there: Any,
-    there_counts: Any,
-    rows: Any,
-    at: Any,
-    n: int,
-    buf: Any,
-    bools: Any,
-    int32s: Any,
-    int64s: Any,
-    valid: Any,
-    to: int,
-    chosen: Any,
-    bases: Any,
-    cells: Any,
+def write_packet_cells(
+    plan: FieldPlan, block: RowBlock, output: FixedWidthCells, scratch: KindScratch, to: int
 ) -> None:
-    """The fields of fixed size: ``plan[kind, :counts[kind]]`` are those of a kind, one slot after the other;
-    and which are there, by ``there[kind, :there_counts[kind]]``.
+    """Write the fields of fixed size, and which of them exist, from cell ``to`` on.
 
-    Some rows at a time, so that their packets stay near, and of them those of one kind: `chosen` has room
-    for their numbers, `bases` for where the parts at a slot start, and `cells` for where they are shown.
+    Rows are processed in groups of the size of the scratch arrays, so that their packets stay in the caches,
+    and in a group kind by kind.
     """
+    rows, field_offsets, memory = block.rows, block.field_offsets, block.memory
+    chosen, starts, cells = scratch.chosen, scratch.starts, scratch.cells
+    n = rows.shape[0]
     for first in range(0, n, chosen.size):
         stop = min(n, first + chosen.size)
-        for kind in range(counts.size):
+        for kind in range(plan.counts.size):
             count = 0
             for i in range(first, stop):
                 if rows[i, R_KIND] == kind:
@@ -85,57 +115,58 @@ def integers(
                     count += 1
             if not count:
                 continue
-            for j in range(there_counts[kind]):
-                _there(valid[there[kind, j, V_VALID]], there[kind, j, V_SLOT], at, chosen, count, to)
-            slot, known = -1, 0
-            for j in range(counts[kind]):
-                field = plan[kind, j]
+            for j in range(plan.valid_counts[kind]):
+                field = plan.valid_fields[kind, j]
+                _set_valid(output.valid[field[V_VALID]], field[V_SLOT], field_offsets, chosen, count, to)
+            slot, existing = -1, 0
+            for j in range(plan.counts[kind]):
+                field = plan.fields[kind, j]
                 if field[P_SLOT] != slot:
-                    slot, known = field[P_SLOT], 0
+                    slot, existing = field[P_SLOT], 0
                     for k in range(count):
                         i = chosen[k]
-                        bases[known], cells[known] = rows[i, R_START] + at[i, slot], to + i
-                        known += at[i, slot] >= 0
+                        starts[existing], cells[existing] = rows[i, R_START] + field_offsets[i, slot], to + i
+                        existing += field_offsets[i, slot] >= 0
                 form, number = field[P_TYPE], field[P_CELLS]
                 if form == INT32:
-                    _integer(field, bases, cells, known, buf, int32s[number])
+                    _read_field(field, starts, cells, existing, memory, output.int32s[number])
                 elif form == INT64:
-                    _integer(field, bases, cells, known, buf, int64s[number])
+                    _read_field(field, starts, cells, existing, memory, output.int64s[number])
                 else:
-                    _integer(field, bases, cells, known, buf, bools[number])
+                    _read_field(field, starts, cells, existing, memory, output.bools[number])
 
 
 @inlined
-def _there(valid: Any, slot: int, at: Any, chosen: Any, count: int, to: int) -> None:
+def _set_valid(valid: Any, slot: int, field_offsets: Any, chosen: Any, count: int, to: int) -> None:
     for k in range(count):
         i = chosen[k]
-        valid[to + i] = at[i, slot] >= 0
+        valid[to + i] = field_offsets[i, slot] >= 0
 
 
 @inlined
-def _integer(field: Any, bases: Any, cells: Any, count: int, buf: Any, values: Any) -> None:
-    """One field of some rows of a kind."""
-    plus, size, shift, mask = field[P_PLUS], field[P_SIZE], field[P_SHIFT], field[P_MASK]
+def _read_field(field: Any, starts: Any, cells: Any, count: int, memory: Any, values: Any) -> None:
+    """Write one field of some rows of a kind."""
+    distance, size, shift, mask = field[P_DISTANCE], field[P_SIZE], field[P_SHIFT], field[P_MASK]
     if size == 4:
         for k in range(count):
-            values[cells[k]] = u32(buf, bases[k] + plus) >> shift & mask
+            values[cells[k]] = u32(memory, starts[k] + distance) >> shift & mask
     elif size == 2:
         for k in range(count):
-            values[cells[k]] = u16(buf, bases[k] + plus) >> shift & mask
+            values[cells[k]] = u16(memory, starts[k] + distance) >> shift & mask
     else:
         for k in range(count):
-            values[cells[k]] = u8(buf, bases[k] + plus) >> shift & mask
+            values[cells[k]] = u8(memory, starts[k] + distance) >> shift & mask
 
 
 # -- texts that many rows share ---------------------------------------------------------------------
 
 
 @jit
-def text_offsets(codes: Any, n: int, starts: Any, offsets: Any) -> int:
-    """Where the texts of some codes begin when they stand one after the other; how long they are together."""
+def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
+    """Write the offsets of the texts of some codes when they are concatenated; return their total size."""
     pos = 0
     offsets[0] = 0
-    for i in range(n):
+    for i in range(codes.size):
         code = codes[i]
         pos += starts[code + 1] - starts[code]
         offsets[i + 1] = pos
@@ -143,18 +174,24 @@ def text_offsets(codes: Any, n: int, starts: Any, offsets: Any) -> int:
 
 
 @jit
-def texts(codes: Any, n: int, starts: Any, source: Any, offsets: Any, data: Any) -> None:
-    """The texts of some codes, `PADDING` bytes at a time: what is too much is overwritten by the next."""
-    for i in range(n):
+def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -> None:
+    """Concatenate the texts of some codes.
+
+    They are copied `PADDING` bytes at a time; what is too much is overwritten by the next.
+    """
+    for i in range(codes.size):
         start, pos = starts[codes[i]], offsets[i]
         for k in range(0, offsets[i + 1] - pos, PADDING):
             copy(source, start + k, PADDING, data, pos + k)
 
 
 @jit
-def class_codes(table: Any, classes: Any, valid: Any, codes: Any, i: int, n: int) -> int:
-    """The codes of message classes, 0 for none; the row of the first without a code, n when there is none."""
-    while i < n:
+def class_codes(table: Any, classes: Any, valid: Any, codes: Any, i: int) -> int:
+    """Write the codes of message classes from row ``i`` on, 0 for null; return the first row without a code.
+
+    That is the number of rows if each class has one.
+    """
+    while i < codes.size:
         codes[i] = 0
         if valid[i]:
             code = table[classes[i]]
@@ -166,26 +203,26 @@ def class_codes(table: Any, classes: Any, valid: Any, codes: Any, i: int, n: int
 
 
 @inlined
-def _place_of(table: Any, high: int, low: int) -> int:
+def _slot(table: Any, high: int, low: int) -> int:
     mixed = (np.uint64(low) ^ np.uint64(high) * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64(mixed >> np.uint64(40)) & (table.size - 1)
 
 
 @jit
-def address_codes(table: Any, known: Any, rows: Any, side: int, codes: Any, i: int, n: int) -> int:
-    """The codes of addresses that are known; the row of the first that is not, n when there is none.
+def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, i: int) -> int:
+    """Write the codes of addresses from row ``i`` on; return the first row whose address has none.
 
-    ``side`` is R_SRC_HIGH or R_DST_HIGH.
+    That is the number of rows if each has one. ``side`` is R_SRC_HIGH or R_DST_HIGH.
     """
-    while i < n:
+    while i < rows.shape[0]:
         high, low, ipv6 = rows[i, side], rows[i, side + 1], rows[i, R_IPV6]
-        at = _place_of(table, high, low)
-        code = table[at]
+        slot = _slot(table, high, low)
+        code = table[slot]
         while code >= 0:
-            if known[code, 0] == high and known[code, 1] == low and known[code, 2] == ipv6:
+            if addresses[code, 0] == high and addresses[code, 1] == low and addresses[code, 2] == ipv6:
                 break
-            at = (at + 1) & (table.size - 1)
-            code = table[at]
+            slot = (slot + 1) & (table.size - 1)
+            code = table[slot]
         if code < 0:
             return i
         codes[i] = code
@@ -194,10 +231,10 @@ def address_codes(table: Any, known: Any, rows: Any, side: int, codes: Any, i: i
 
 
 @jit
-def add_address(table: Any, known: Any, code: int, high: int, low: int, ipv6: int) -> None:
-    """Gives an address a code."""
-    at = _place_of(table, high, low)
-    while table[at] >= 0:
-        at = (at + 1) & (table.size - 1)
-    table[at] = code
-    known[code, 0], known[code, 1], known[code, 2] = high, low, ipv6
+def add_address(table: Any, addresses: Any, code: int, high: int, low: int, ipv6: int) -> None:
+    """Give an address a code."""
+    slot = _slot(table, high, low)
+    while table[slot] >= 0:
+        slot = (slot + 1) & (table.size - 1)
+    table[slot] = code
+    addresses[code, 0], addresses[code, 1], addresses[code, 2] = high, low, ipv6

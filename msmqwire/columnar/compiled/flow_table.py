@@ -1,7 +1,8 @@
-"""The directions of TCP connections that are in order, in arrays: looked up, and what they hold.
+"""The flows that the scan follows, in arrays: looked up by key, and their buffered segments.
 
-Two directions of a connection have the numbers 2n and 2n + 1. Pieces of packets that are not whole
-are a chain of nodes for each direction; their bytes stand in an array of their own.
+The two flows of a connection have the numbers 2n and 2n + 1. The buffered segments of a flow are two linked
+lists: the parts of an incomplete packet, and the segments beyond a gap. Their bytes are in an array of their
+own.
 """
 
 from __future__ import annotations
@@ -11,34 +12,56 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.columnar.compiled.jit import copy, inlined, jit
-from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, HEADS, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
+from msmqwire.columnar.compiled.network import (
+    DST_HIGH,
+    DST_LOW,
+    HEADER_FIELDS,
+    IS_IPV6,
+    PORTS,
+    SRC_HIGH,
+    SRC_LOW,
+)
 
-KEEP: Final = 0
-KNOWN: Final = 1
-UNKNOWN: Final = 2
-FRESH: Final = 3
+TRACKED: Final = 0
+MSMQ: Final = 1
+UNRECOGNISED: Final = 2
+UNSEEN: Final = 3
 ENDED: Final = 4
-"""Modes: the tracker keeps the direction; it is MSMQ; nothing of it is recognised as MSMQ so far; nothing
-of it was seen, only its peer; it has ended with a FIN, and all of it was delivered."""
+"""Modes of a flow: the tracker has it; it is MSMQ; nothing in it has been recognised as MSMQ so far; only its
+peer has been seen; it has ended with a FIN, and all of it has been delivered."""
 
 (
-    MODE, NEXT, ACKED, LAST_NS, FRAME, STREAM, PENDING, PIECES, FIRST, LAST, NEEDED, TAKEN, IGNORED,
-    IGNORED_FRAME, IGNORED_NS, LATEST, LATEST_NS, AHEAD, AHEAD_FIRST, AHEAD_LAST, AHEAD_COST, AHEAD_FROM,
-    SINCE, DUE, ISN,
+    MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
+    PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
+    OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
 ) = range(25)  # fmt: skip
-FIELDS: Final = 25
-"""The state of a direction, by index; see `handover.DirectionSnapshot`.
+FLOW_FIELDS: Final = 25
+"""The state of a flow, by index; see `handover.DirectionSnapshot`.
 
-LATEST is the last frame of the bytes held, with its time. AHEAD segments are buffered beyond a gap: their
-cost in memory, the frame that brought the first, since when nothing was delivered, and when time may decide
-over the gap. ISN is the initial sequence number of a direction whose SYN was seen.
+ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's.
+
+PACKET_BYTES of an incomplete packet are buffered in PACKET_SEGMENTS entries, from PACKET_FIRST to
+PACKET_LAST; its PACKET_SIZE is 0 as long as it is unknown; PACKET_FRAME is the highest number of their
+frames, with its time.
+
+OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
+when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
+whose SYN was seen, else -1.
 """
 
-NODE_START, NODE_SIZE, NODE_FRAME, NODE_TIME, NODE_NEXT, NODE_PLACE = range(6)
-NODE_FIELDS: Final = 6
+SEG_START, SEG_SIZE, SEG_FRAME, SEG_NS, SEG_NEXT, SEG_POSITION = range(6)
+SEG_FIELDS: Final = 6
+"""A buffered segment, or a part of one, by index: offset and number of its bytes in `pending_bytes`; the
+frame that brought it, and its time; the next entry of the list; for one beyond a gap its position in the
+flow."""
 KEY_FIELDS: Final = 6
+"""The first fields of a header, which identify a flow."""
 
 _EMPTY, _REMOVED = -1, -2
+
+
+assert tuple(range(KEY_FIELDS)) == (SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6)
+assert HEADER_FIELDS > KEY_FIELDS
 
 
 @inlined
@@ -51,96 +74,97 @@ def _slot(key: Any, mask: int) -> Any:
 
 
 @inlined
-def find(table: Any, keys: Any, head: Any) -> int:
-    """The number of the direction of a datagram's head; -1 when it is not known."""
+def find(table: Any, keys: Any, header: Any) -> int:
+    """Return the number of the flow with the key of a header; -1 if there is none."""
     mask = table.size - 1
-    at = _slot(head, mask)
-    while table[at] != _EMPTY:
-        number = table[at]
+    slot = _slot(header, mask)
+    while table[slot] != _EMPTY:
+        number = table[slot]
         if number >= 0:
             same = True
             for i in range(KEY_FIELDS):
-                if keys[number, i] != head[i]:
+                if keys[number, i] != header[i]:
                     same = False
                     break
             if same:
                 return number
-        at = (at + 1) & mask
+        slot = (slot + 1) & mask
     return -1
 
 
 @jit
 def insert(table: Any, keys: Any, number: int) -> None:
-    """Has a direction found by its key."""
+    """Enter the number of a flow under its key."""
     mask = table.size - 1
-    at = _slot(keys[number], mask)
-    while table[at] >= 0:
-        at = (at + 1) & mask
-    table[at] = number
+    slot = _slot(keys[number], mask)
+    while table[slot] >= 0:
+        slot = (slot + 1) & mask
+    table[slot] = number
 
 
 @jit
 def remove(table: Any, keys: Any, number: int) -> None:
-    """Has a direction not found any more."""
+    """Remove the number of a flow."""
     mask = table.size - 1
-    at = _slot(keys[number], mask)
-    while table[at] != _EMPTY:
-        if table[at] == number:
-            table[at] = _REMOVED
+    slot = _slot(keys[number], mask)
+    while table[slot] != _EMPTY:
+        if table[slot] == number:
+            table[slot] = _REMOVED
             return
-        at = (at + 1) & mask
+        slot = (slot + 1) & mask
 
 
 @jit
-def rebuild(table: Any, keys: Any, used: Any) -> None:
-    """Builds the table anew, from the numbers that are in use."""
+def rebuild(table: Any, keys: Any, numbers: Any) -> None:
+    """Rebuild the table from the numbers in use."""
     table[:] = _EMPTY
-    for i in range(used.size):
-        insert(table, keys, used[i])
+    for i in range(numbers.size):
+        insert(table, keys, numbers[i])
 
 
 @jit
-def gather(flow: Any, nodes: Any, pend: Any, target: Any, at: int, most: int) -> int:
-    """Copies up to ``most`` bytes of what a direction holds; how many there were."""
-    node, done = flow[FIRST], 0
-    for _ in range(flow[PIECES]):
-        if done == most:
+def copy_packet(
+    flow: Any, pending_segments: Any, pending_bytes: Any, target: Any, offset: int, size_max: int
+) -> int:
+    """Copy up to ``size_max`` bytes of the incomplete packet of a flow; return how many there were."""
+    number, copied = flow[PACKET_FIRST], 0
+    for _ in range(flow[PACKET_SEGMENTS]):
+        if copied == size_max:
             break
-        size = min(nodes[node, NODE_SIZE], most - done)
-        copy(pend, nodes[node, NODE_START], size, target, at + done)
-        done += size
-        node = nodes[node, NODE_NEXT]
-    return done
-
-
-assert tuple(range(KEY_FIELDS)) == (SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6)
-assert HEADS > KEY_FIELDS
+        segment = pending_segments[number]
+        size = min(segment[SEG_SIZE], size_max - copied)
+        copy(pending_bytes, segment[SEG_START], size, target, offset + copied)
+        copied += size
+        number = segment[SEG_NEXT]
+    return copied
 
 
 @jit
 def compact(
-    states: Any, numbers: Any, nodes: Any, pend: Any, new_nodes: Any, new_pend: Any
+    flows: Any, numbers: Any, pending_segments: Any, pending_bytes: Any, new_segments: Any, new_bytes: Any
 ) -> tuple[int, int]:
-    """Moves all pieces that are still held to new arrays; how many there are, and how many bytes."""
+    """Move the buffered segments of some flows to new arrays; return how many they are, and their bytes."""
     count, used = 0, 0
     for i in range(numbers.size):
-        flow = states[numbers[i]]
-        if flow[MODE] == KEEP:
+        flow = flows[numbers[i]]
+        if flow[MODE] == TRACKED:
             continue
-        for ahead in range(2):
-            first, last = (AHEAD_FIRST, AHEAD_LAST) if ahead else (FIRST, LAST)
-            node = flow[first]
-            for k in range(flow[AHEAD] if ahead else flow[PIECES]):
-                size, following = nodes[node, NODE_SIZE], nodes[node, NODE_NEXT]
-                copy(pend, nodes[node, NODE_START], size, new_pend, used)
-                for field in range(NODE_FIELDS):
-                    new_nodes[count, field] = nodes[node, field]
-                new_nodes[count, NODE_START] = used
-                new_nodes[count, NODE_NEXT] = count + 1
+        for out_of_order in range(2):
+            first = OUT_OF_ORDER_FIRST if out_of_order else PACKET_FIRST
+            last = OUT_OF_ORDER_LAST if out_of_order else PACKET_LAST
+            number = flow[first]
+            for k in range(flow[OUT_OF_ORDER] if out_of_order else flow[PACKET_SEGMENTS]):
+                segment = pending_segments[number]
+                size = segment[SEG_SIZE]
+                copy(pending_bytes, segment[SEG_START], size, new_bytes, used)
+                for field in range(SEG_FIELDS):
+                    new_segments[count, field] = segment[field]
+                new_segments[count, SEG_START] = used
+                new_segments[count, SEG_NEXT] = count + 1
                 if k == 0:
                     flow[first] = count
                 flow[last] = count
-                node = following
+                number = segment[SEG_NEXT]
                 count += 1
                 used += size
     return count, used

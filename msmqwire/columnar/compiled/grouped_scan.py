@@ -1,8 +1,8 @@
-"""The walk over TCP segments and pings that stand flow by flow, compiled.
+"""The compiled scan over TCP segments and pings that are sorted by flow.
 
-A run is what stands together of one flow, or of one piece of a flow that is cut. One of a whole flow that
-the walk has followed from the first SYN, and that leaves nothing to be told, is over without anyone being
-asked. Where any other ends, and where a piece begins, the walk stops.
+A run is the consecutive segments of one flow, or of one part of a flow that is cut. The end of a run of a
+whole flow that the scan has followed from the first SYN, and that leaves nothing to report, does not involve
+Python. Where any other run ends, and where a part begins, the scan stops.
 """
 
 from __future__ import annotations
@@ -10,26 +10,34 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
-from msmqwire.columnar.compiled.flow_table import ACKED, AHEAD, ENDED, ISN, KEEP, MODE, NEXT, PIECES
+from msmqwire.columnar.compiled.flow_table import (
+    ACKED,
+    ENDED,
+    ISN,
+    MODE,
+    NEXT_SEQ,
+    OUT_OF_ORDER,
+    PACKET_SEGMENTS,
+    TRACKED,
+)
 from msmqwire.columnar.compiled.jit import jit
-from msmqwire.columnar.compiled.network import START, STOP, TCP, UDP
-from msmqwire.columnar.compiled.scan import ping_datagram
-from msmqwire.columnar.compiled.segments import segment
+from msmqwire.columnar.compiled.network import HEADER_FIELDS, START, STOP, TCP, UDP
+from msmqwire.columnar.compiled.scan import take_ping
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
+from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
-    BORN,
+    CONNECTIONS,
     END,
     EVENT_FRAME,
     EVENT_NS,
-    FLOWS,
     FRAME_NO,
-    FREE,
-    GENERIC,
+    FREE_NUMBERS,
     HELD,
     IDLE_AT,
-    MORE,
-    NODES,
+    NEW_CONNECTIONS,
     NOW,
-    PEND,
+    PENDING_BYTES,
+    PENDING_SEGMENTS,
     POS,
     R_STREAM,
     RECORD_NS,
@@ -37,123 +45,113 @@ from msmqwire.columnar.compiled.state import (
     STREAMS,
     SWEEP_AT,
 )
+from msmqwire.columnar.compiled.stop_codes import GENERIC_RECORD, MORE_INPUT, RUN_BEGINS, RUN_ENDS
 
-RUN_BEGINS: Final = 6
-RUN_ENDS: Final = 7
-"""Why the walk stopped, besides what `msmqwire.columnar.compiled.state` has."""
+SEGMENT_KIND, SEGMENT_FRAME, SEGMENT_NS, SEGMENT_FLOW, SEGMENT_PART, SEGMENT_IS_CUT = range(
+    HEADER_FIELDS, HEADER_FIELDS + 6
+)
+SEGMENT_FIELDS: Final = HEADER_FIELDS + 6
+"""A segment, by index: first the header that `network.parse_frame` fills, with START and STOP as offsets in
+the array of payloads; then TCP, UDP, or UNDECIDED if it is for the generic reader; a number for its frame
+that grows within a run; when it was captured, in nanoseconds; its flow; the part of its flow; whether its
+flow is cut."""
 
-S_HEAD: Final = STOP + 1
-S_KIND, S_PLACE, S_TIME, S_FLOW, S_PIECE, S_CUT = range(S_HEAD, S_HEAD + 6)
-S_FIELDS: Final = S_HEAD + 6
-"""A segment, by index: first what `network.datagram` tells, with the places of the payload as its array has
-them; TCP, UDP, or another number where it is for the generic reader; a number for its frame that grows within
-a run; when it was captured; its flow; its piece; whether its flow is cut."""
-
-IS_OPEN, FLOW, PIECE, IS_CUT, HANDED, OPENING, MARK, BASE = range(8)
+IS_OPEN, FLOW, PART, IS_CUT, USES_TRACKER, OPENING_LEFT, RENUMBERED, BASE = range(8)
 RUN: Final = 8
-"""The run at hand, by index: whether there is one, its flow and piece, whether the flow is cut, whether a
-tracker was asked about it, how many more segments are for the tracker whatever they are, and the first row
-that does not bear the number of its flow yet. BASE is the place in the array of payloads of the first byte in
+"""The current run, by index: whether there is one; its flow and part; whether the flow is cut; whether a
+tracker has seen any of it; how many more segments go to the tracker whatever they are; the first row whose
+R_STREAM is not yet the number of its flow. BASE is the offset in the array of payloads of the first byte in
 memory."""
 
 
 @jit
-def is_quiet(dirs: Any, number: int) -> bool:
-    """Whether the end of the capture tells nothing about a connection that the walk saw begin."""
+def ends_silently(flows: Any, number: int) -> bool:
+    """Whether the end of the capture yields nothing for a connection that the scan has seen begin."""
     for side in range(2):
-        flow = dirs[number + side]
-        if flow[PIECES] or flow[AHEAD]:
+        flow = flows[number + side]
+        if flow[PACKET_SEGMENTS] or flow[OUT_OF_ORDER]:
             return False
         if flow[ACKED] >= 0 and flow[ISN] >= 0 and flow[MODE] != ENDED:
-            beyond = ((flow[ACKED] - flow[NEXT] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+            beyond = ((flow[ACKED] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
             if beyond > 1:
                 return False
     return True
 
 
 @jit
-def name_rows(st: Any, run: Any, rows: Any) -> None:
-    """Has the rows of the run bear the number of its flow in place of that of a connection."""
-    for r in range(run[MARK], st[ROWS]):
+def number_rows(state: Any, run: Any, rows: Any) -> None:
+    """Replace the number of the connection in the rows of the run by that of its flow."""
+    for r in range(run[RENUMBERED], state[ROWS]):
         if rows[r, R_STREAM] >= 0:
             rows[r, R_STREAM] = run[FLOW]
-    run[MARK] = st[ROWS]
+    run[RENUMBERED] = state[ROWS]
 
 
 @jit
-def end_run(st: Any, run: Any, table: Any, dirs: Any, rows: Any, free: Any, born: Any) -> bool:
-    """Forgets the run at hand, if no one need be asked."""
-    if run[HANDED] or run[IS_CUT]:
+def end_run(state: Any, run: Any, rows: Any, flow_arrays: FlowArrays) -> bool:
+    """Forget the current run; return False if Python must be informed of its end instead."""
+    if run[USES_TRACKER] or run[IS_CUT]:
         return False
-    for i in range(st[BORN]):
-        if not is_quiet(dirs, born[i]):
+    flows, new_connections = flow_arrays.flows, flow_arrays.new_connections
+    for i in range(state[NEW_CONNECTIONS]):
+        if not ends_silently(flows, new_connections[i]):
             return False
-    name_rows(st, run, rows)
-    for i in range(st[BORN]):
-        dirs[born[i], MODE] = dirs[born[i] + 1, MODE] = KEEP
-        dirs[born[i], ACKED] = dirs[born[i] + 1, ACKED] = -1
-        free[st[FREE]] = born[i]
-        st[FREE] += 1
-    if st[BORN]:
-        table[:] = -1
-    st[BORN] = st[FLOWS] = st[STREAMS] = st[NODES] = st[PEND] = st[HELD] = 0
-    st[NOW] = st[SWEEP_AT] = st[IDLE_AT] = 0
+    number_rows(state, run, rows)
+    for i in range(state[NEW_CONNECTIONS]):
+        number = new_connections[i]
+        flows[number, MODE] = flows[number + 1, MODE] = TRACKED
+        flows[number, ACKED] = flows[number + 1, ACKED] = -1
+        flow_arrays.free_numbers[state[FREE_NUMBERS]] = number
+        state[FREE_NUMBERS] += 1
+    if state[NEW_CONNECTIONS]:
+        flow_arrays.table[:] = -1
+    state[NEW_CONNECTIONS] = state[CONNECTIONS] = state[STREAMS] = 0
+    state[PENDING_SEGMENTS] = state[PENDING_BYTES] = state[HELD] = 0
+    state[NOW] = state[SWEEP_AT] = state[IDLE_AT] = 0
     run[IS_OPEN] = 0
     return True
 
 
 @jit
-def walk_segments(
-    st: Any,
-    run: Any,
-    segments: Any,
-    buf: Any,
-    ping_ports: Any,
-    table: Any,
-    keys: Any,
-    dirs: Any,
-    nodes: Any,
-    pend: Any,
-    head: Any,
-    rows: Any,
-    at: Any,
-    undo: Any,
-    tcp_ports: Any,
-    free: Any,
-    born: Any,
+def scan_segments(
+    arrays: ScanArrays, flow_arrays: FlowArrays, run: Any, segments: Any, tcp_ports: Any, ping_ports: Any
 ) -> int:
-    """Goes on from segment to segment up to that of number END; why it stopped."""
-    while st[POS] < st[END]:
-        one = segments[st[POS]]
-        over = run[IS_OPEN] and (one[S_FLOW] != run[FLOW] or one[S_PIECE] != run[PIECE])
-        if over and not end_run(st, run, table, dirs, rows, free, born):
-            return RUN_ENDS
+    """Scan segment by segment up to that of number END; return the stop code.
+
+    MORE_INPUT is returned at END. ``run`` is the current run, and ``segments`` has a row for each segment.
+    """
+    state, header = arrays.state, arrays.header
+    while state[POS] < state[END]:
+        segment = segments[state[POS]]
+        if run[IS_OPEN] and (segment[SEGMENT_FLOW] != run[FLOW] or segment[SEGMENT_PART] != run[PART]):
+            if not end_run(state, run, arrays.rows, flow_arrays):
+                return RUN_ENDS
         if not run[IS_OPEN]:
-            run[IS_OPEN], run[HANDED] = 1, 0
-            run[FLOW], run[PIECE], run[IS_CUT] = one[S_FLOW], one[S_PIECE], one[S_CUT]
-            if one[S_CUT]:
+            run[IS_OPEN], run[USES_TRACKER] = 1, 0
+            run[FLOW], run[PART] = segment[SEGMENT_FLOW], segment[SEGMENT_PART]
+            run[IS_CUT] = segment[SEGMENT_IS_CUT]
+            if run[IS_CUT]:
                 return RUN_BEGINS
-        if run[OPENING]:
-            return GENERIC
-        time_ns = one[S_TIME]
-        for i in range(STOP + 1):
-            head[i] = one[i]
-        head[START] -= run[BASE]
-        head[STOP] -= run[BASE]
-        st[RECORD_NS] = st[EVENT_NS] = time_ns
-        st[FRAME_NO], st[EVENT_FRAME] = one[S_PLACE] - 1, one[S_PLACE]
-        if one[S_KIND] == TCP:
-            if not run[HANDED] and st[IDLE_AT] == 0 and st[FLOWS] == 0 and time_ns >= 0:
-                # The first look of a tracker that knows of no connection yet: see `Reassembler`.
-                st[NOW], st[SWEEP_AT], st[IDLE_AT] = time_ns, time_ns + SWEEP_NS, time_ns + IDLE_NS_MAX // 8
-            why = segment(
-                st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo, tcp_ports, free, born
-            )
-        elif one[S_KIND] == UDP:
-            why = ping_datagram(st, ping_ports, buf, head, rows, at)
+        if run[OPENING_LEFT]:
+            return GENERIC_RECORD
+        time_ns = segment[SEGMENT_NS]
+        for i in range(HEADER_FIELDS):
+            header[i] = segment[i]
+        header[START] -= run[BASE]
+        header[STOP] -= run[BASE]
+        state[RECORD_NS] = state[EVENT_NS] = time_ns
+        state[FRAME_NO], state[EVENT_FRAME] = segment[SEGMENT_FRAME] - 1, segment[SEGMENT_FRAME]
+        if segment[SEGMENT_KIND] == TCP:
+            if not run[USES_TRACKER] and state[IDLE_AT] == 0 and state[CONNECTIONS] == 0 and time_ns >= 0:
+                # The clock of a tracker that has seen no connection yet: see `Reassembler`.
+                state[NOW], state[SWEEP_AT] = time_ns, time_ns + SWEEP_NS
+                state[IDLE_AT] = time_ns + IDLE_NS_MAX // 8
+            stop_code = take_segment(arrays, flow_arrays, tcp_ports)
+        elif segment[SEGMENT_KIND] == UDP:
+            stop_code = take_ping(arrays, ping_ports)
         else:
-            why = GENERIC
-        if why >= 0:
-            return why
-        st[POS] += 1
-    return MORE
+            stop_code = GENERIC_RECORD
+        if stop_code >= 0:
+            return stop_code
+        state[POS] += 1
+    return MORE_INPUT

@@ -1,7 +1,7 @@
-"""Compiled functions over bytes.
+"""Compiles functions over bytes, and what such functions are made of.
 
-What is compiled is kept beside the source, or in the user's cache where that can't be written, so that
-only the first use on a machine waits for it.
+Machine code is cached beside the source, or in the user's cache if that can't be written, so that only the
+first use on a machine waits for the compiler.
 """
 
 from __future__ import annotations
@@ -16,40 +16,43 @@ from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from msmqwire.columnar.compiled.compile_cache import KeptCache
+from msmqwire.columnar.compiled.compile_cache import StampedCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: Final[dict[str, Any]] = {
     "nogil": True,
-    "error_model": "numpy",  # nothing is raised, so that calls need no way out
-    "_nrt": False,  # nothing is allocated, so that no array needs its references counted
+    "error_model": "numpy",  # no exceptions, so calls need no error path
+    "_nrt": False,  # no allocation, so arrays need no reference counts
 }
 
 
 def jit(function: F, inline: bool = False) -> F:
-    """The function compiled when it is first called; without a place to keep it, in each process anew."""
+    """Compile a function when it is first called; in each process anew if no cache folder can be written."""
     compiled = numba.njit(**_OPTIONS, forceinline=inline)(function)
-    with suppress(RuntimeError):  # no place to keep it
-        compiled._cache = KeptCache(function)  # type: ignore[no-untyped-call]
+    with suppress(RuntimeError):  # no cache folder
+        compiled._cache = StampedCache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
 
 
 def inlined(function: F) -> F:
-    """The same for what is called for each frame, packet or cell: a call would cost more than many a function
-    does, since each array is passed as seven or ten integers on the stack."""
+    """Compile a function into its callers.
+
+    It is for what is called for each frame, packet or cell: a call would cost more than many a function does,
+    since each array is passed as seven or ten integers on the stack.
+    """
     return jit(function, inline=True)
 
 
 @intrinsic
-def _move(context: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> Any:
+def _move(context: Any, target: Any, offset: Any, source: Any, start: Any, count: Any) -> Any:
     def generate(target_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        places = []
+        pointers = []
         for number in (0, 2):
             array = target_context.make_array(signature.args[number])(target_context, builder, values[number])
-            places.append(builder.gep(array.data, [values[number + 1]]))
+            pointers.append(builder.gep(array.data, [values[number + 1]]))
         cgutils.raw_memmove(  # type: ignore[no-untyped-call]
-            builder, places[0], places[1], values[4], 1
+            builder, pointers[0], pointers[1], values[4], 1
         )
         return target_context.get_dummy_value()
 
@@ -57,68 +60,68 @@ def _move(context: Any, target: Any, at: Any, source: Any, start: Any, count: An
 
 
 @intrinsic
-def _prefetch(context: Any, source: Any, at: Any) -> Any:
+def _prefetch(context: Any, source: Any, offset: Any) -> Any:
     def generate(target_context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = target_context.make_array(signature.args[0])(target_context, builder, values[0])
-        place = builder.gep(array.data, [values[1]])
+        pointer = builder.gep(array.data, [values[1]])
         word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        read, keep, of_data = (ir.Constant(word, n) for n in (0, 3, 1))
-        builder.call(fetch, [place, read, keep, of_data])
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        for_reading, in_all_caches, data = (ir.Constant(word, n) for n in (0, 3, 1))
+        builder.call(fetch, [pointer, for_reading, in_all_caches, data])
         return target_context.get_dummy_value()
 
     return types.none(source, types.intp), generate
 
 
 LINE: Final = 64
-"""Bytes that `prefetch` has fetched."""
+"""Bytes of a cache line, which `prefetch` fetches."""
 
 
 @inlined
-def prefetch(source: Any, at: int) -> None:
-    """Has the caches fetch what stands at a place; none of the array's does no harm."""
-    _prefetch(source, at)  # type: ignore[call-arg]
+def prefetch(source: Any, offset: int) -> None:
+    """Fetch a cache line ahead of its use; the offset may be beyond the array."""
+    _prefetch(source, offset)  # type: ignore[call-arg]
 
 
-# Unsigned places: numba then leaves out what counts negative ones from the end, and bytes become one load.
-
-
-@inlined
-def u8(buf: Any, at: int) -> Any:
-    """The byte at a place."""
-    return int(buf[np.uint64(at)])
+# Offsets are unsigned, so that numba leaves out the code for negative ones, and bytes become one load.
 
 
 @inlined
-def u16(buf: Any, at: int) -> Any:
-    """The little-endian integer of 16 bits at a place."""
-    i = np.uint64(at)
-    return np.int64(buf[i]) | np.int64(buf[i + np.uint64(1)]) << 8
+def u8(memory: Any, offset: int) -> Any:
+    """Return the byte at an offset."""
+    return int(memory[np.uint64(offset)])
 
 
 @inlined
-def u32(buf: Any, at: int) -> Any:
-    """The little-endian integer of 32 bits at a place."""
-    i = np.uint64(at)
+def u16(memory: Any, offset: int) -> Any:
+    """Return the little-endian integer of 16 bits at an offset."""
+    i = np.uint64(offset)
+    return np.int64(memory[i]) | np.int64(memory[i + np.uint64(1)]) << 8
+
+
+@inlined
+def u32(memory: Any, offset: int) -> Any:
+    """Return the little-endian integer of 32 bits at an offset."""
+    i = np.uint64(offset)
     return (
-        np.int64(buf[i])
-        | np.int64(buf[i + np.uint64(1)]) << 8
-        | np.int64(buf[i + np.uint64(2)]) << 16
-        | np.int64(buf[i + np.uint64(3)]) << 24
+        np.int64(memory[i])
+        | np.int64(memory[i + np.uint64(1)]) << 8
+        | np.int64(memory[i + np.uint64(2)]) << 16
+        | np.int64(memory[i + np.uint64(3)]) << 24
     )
 
 
 @inlined
-def u64(buf: Any, at: int) -> Any:
-    """The little-endian 64 bits at a place."""
-    return np.uint64(u32(buf, at)) | np.uint64(u32(buf, at + 4)) << np.uint64(32)
+def u64(memory: Any, offset: int) -> Any:
+    """Return the little-endian unsigned integer of 64 bits at an offset."""
+    return np.uint64(u32(memory, offset)) | np.uint64(u32(memory, offset + 4)) << np.uint64(32)
 
 
 @inlined
-def put32(data: Any, at: int, value: Any) -> None:
-    """Writes the low 32 bits of an unsigned integer, little-endian."""
-    i = np.uint64(at)
+def put32(data: Any, offset: int, value: Any) -> None:
+    """Write the low 32 bits of an unsigned integer, little-endian."""
+    i = np.uint64(offset)
     data[i] = value & np.uint64(0xFF)
     data[i + np.uint64(1)] = value >> np.uint64(8) & np.uint64(0xFF)
     data[i + np.uint64(2)] = value >> np.uint64(16) & np.uint64(0xFF)
@@ -126,57 +129,57 @@ def put32(data: Any, at: int, value: Any) -> None:
 
 
 @inlined
-def put64(data: Any, at: int, value: Any) -> None:
-    """Writes an unsigned integer of 64 bits, little-endian."""
-    put32(data, at, value)
-    put32(data, at + 4, value >> np.uint64(32))
+def put64(data: Any, offset: int, value: Any) -> None:
+    """Write an unsigned integer of 64 bits, little-endian."""
+    put32(data, offset, value)
+    put32(data, offset + 4, value >> np.uint64(32))
 
 
 @inlined
-def b16(buf: Any, at: int) -> Any:
-    """The big-endian integer of 16 bits at a place."""
-    i = np.uint64(at)
-    return np.int64(buf[i]) << 8 | np.int64(buf[i + np.uint64(1)])
+def b16(memory: Any, offset: int) -> Any:
+    """Return the big-endian integer of 16 bits at an offset."""
+    i = np.uint64(offset)
+    return np.int64(memory[i]) << 8 | np.int64(memory[i + np.uint64(1)])
 
 
 @inlined
-def b32(buf: Any, at: int) -> Any:
-    """The big-endian integer of 32 bits at a place."""
-    return b16(buf, at) << 16 | b16(buf, at + 2)
+def b32(memory: Any, offset: int) -> Any:
+    """Return the big-endian integer of 32 bits at an offset."""
+    return b16(memory, offset) << 16 | b16(memory, offset + 2)
 
 
 @inlined
-def b64(buf: Any, at: int) -> Any:
-    """The big-endian 64 bits at a place, as a signed integer."""
-    return np.int64(b32(buf, at)) << 32 | np.int64(b32(buf, at + 4))
+def b64(memory: Any, offset: int) -> Any:
+    """Return the big-endian signed integer of 64 bits at an offset."""
+    return np.int64(b32(memory, offset)) << 32 | np.int64(b32(memory, offset + 4))
 
 
 @inlined
-def copy(source: Any, start: int, count: int, target: Any, at: int) -> None:
-    """Copies bytes from one array to another; both have room."""
-    _move(target, at, source, start, count)  # type: ignore[call-arg]
+def copy(source: Any, start: int, count: int, target: Any, offset: int) -> None:
+    """Copy bytes from one array to another; the caller has checked the bounds."""
+    _move(target, offset, source, start, count)  # type: ignore[call-arg]
 
 
 @inlined
-def ends_on_null(buf: Any, start: int, stop: int) -> bool:
-    """Whether the bytes are whole characters of UTF-16 of which the last is a null."""
+def ends_on_null(memory: Any, start: int, stop: int) -> bool:
+    """Whether the bytes are whole units of UTF-16, the last of them a null."""
     size = stop - start
-    return size >= 2 and size & 1 == 0 and u16(buf, stop - 2) == 0
+    return size >= 2 and size & 1 == 0 and u16(memory, stop - 2) == 0
 
 
 @jit
-def is_text(buf: Any, start: int, stop: int) -> bool:
+def is_text(memory: Any, start: int, stop: int) -> bool:
     """Whether the bytes are well-formed UTF-16 that ends on its only null."""
-    if not ends_on_null(buf, start, stop):
+    if not ends_on_null(memory, start, stop):
         return False
-    at = start
-    while at < stop - 2:
-        unit = u16(buf, at)
-        at += 2
+    p = start
+    while p < stop - 2:
+        unit = u16(memory, p)
+        p += 2
         if unit == 0 or 0xDC00 <= unit < 0xE000:
             return False
         if 0xD800 <= unit < 0xDC00:
-            if at >= stop - 2 or not 0xDC00 <= u16(buf, at) < 0xE000:
+            if p >= stop - 2 or not 0xDC00 <= u16(memory, p) < 0xE000:
                 return False
-            at += 2
+            p += 2
     return True

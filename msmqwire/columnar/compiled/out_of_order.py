@@ -1,11 +1,11 @@
-"""Segments out of order, compiled: the plain cases of `Direction.take` and `Reassembler._settle`."""
+"""Segments out of order, compiled: the simple cases of `Direction.take` and `Reassembler._settle`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from msmqwire.capture.direction import FAR
-from msmqwire.capture.segment_buffer import SEGMENT_COST as MEMORY_COST
+from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import (
     ACKED_BYTES,
     ACKED_NS,
@@ -14,203 +14,205 @@ from msmqwire.capture.tcp import (
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
-from msmqwire.columnar.compiled.delivery import new_node, take
+from msmqwire.columnar.compiled.delivery import deliver, store_segment
 from msmqwire.columnar.compiled.flow_table import (
-    AHEAD,
-    AHEAD_COST,
-    AHEAD_FIRST,
-    AHEAD_FROM,
-    AHEAD_LAST,
-    DUE,
-    FIELDS,
-    NEXT,
-    NODE_FRAME,
-    NODE_NEXT,
-    NODE_PLACE,
-    NODE_SIZE,
-    NODE_START,
-    NODE_TIME,
-    SINCE,
+    FLOW_FIELDS,
+    GAP_DUE_NS,
+    GAP_NS,
+    NEXT_SEQ,
+    OUT_OF_ORDER,
+    OUT_OF_ORDER_COST,
+    OUT_OF_ORDER_FIRST,
+    OUT_OF_ORDER_FRAME,
+    OUT_OF_ORDER_LAST,
+    SEG_FRAME,
+    SEG_NEXT,
+    SEG_NS,
+    SEG_POSITION,
+    SEG_SIZE,
+    SEG_START,
 )
 from msmqwire.columnar.compiled.jit import copy, jit
 from msmqwire.columnar.compiled.network import START, STOP
+from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
-    AHEAD_BYTES,
     ARENA,
     ARENA_END,
-    ARENA_FULL,
-    BEFORE,
-    BUFFERED,
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
-    GENERIC,
+    FRAMES_BEFORE,
     NEED,
-    NODE_ROOM,
-    NODES,
     NOW,
-    PEND,
-    PEND_FULL,
+    OUT_OF_ORDER_COST_TOTAL,
+    PENDING_BYTES,
+    PENDING_SEGMENTS,
     RECORD_NS,
-    REPEATED,
+    REPEATED_BYTES,
+    SPARE_SEGMENTS,
     STATE,
     SWEEP_AT,
+    TRACKER_BUFFERED,
 )
+from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, GENERIC_RECORD, PENDING_FULL
 
 
 @jit
-def now_with(st: Any, time_ns: int) -> int:
-    """The time of the capture with a segment that is not plainly in order: `Reassembler._segment`."""
-    now = st[NOW]
-    if time_ns >= st[SWEEP_AT] or (time_ns and not (now - CLOCK_BACK_NS < time_ns < now)):
+def clock_after(state: Any, time_ns: int) -> int:
+    """Return the time of the capture after a segment that is not simply the next: `Reassembler._segment`."""
+    now = state[NOW]
+    if time_ns >= state[SWEEP_AT] or (time_ns and not (now - CLOCK_BACK_NS < time_ns < now)):
         return time_ns
     return now
 
 
 @jit
-def set_now(st: Any, time_ns: int, now: int) -> None:
-    if time_ns >= st[SWEEP_AT]:
-        st[SWEEP_AT] = time_ns + SWEEP_NS
-    elif now != st[NOW]:
-        st[SWEEP_AT] = min(st[SWEEP_AT], time_ns + SWEEP_NS)
-    st[NOW] = now
+def set_clock(state: Any, time_ns: int, now: int) -> None:
+    """Set the time of the capture, and the time of the next sweep."""
+    if time_ns >= state[SWEEP_AT]:
+        state[SWEEP_AT] = time_ns + SWEEP_NS
+    elif now != state[NOW]:
+        state[SWEEP_AT] = min(state[SWEEP_AT], time_ns + SWEEP_NS)
+    state[NOW] = now
 
 
 @jit
-def now_due(st: Any, flow: Any, nodes: Any) -> None:
-    """When time may decide over the first hole of a direction: the receiver may have acknowledged it."""
-    flow[DUE] = max(nodes[flow[AHEAD_FIRST], NODE_TIME], flow[SINCE]) + ACKED_NS
-    st[DEADLINE] = min(st[DEADLINE], flow[DUE])
+def set_gap_deadline(state: Any, flow: Any, pending_segments: Any) -> None:
+    """Set when the first gap of a flow may be skipped: its receiver may have acknowledged it by then."""
+    first = pending_segments[flow[OUT_OF_ORDER_FIRST]]
+    flow[GAP_DUE_NS] = max(first[SEG_NS], flow[GAP_NS]) + ACKED_NS
+    state[DEADLINE] = min(state[DEADLINE], flow[GAP_DUE_NS])
 
 
 @jit
-def take_ahead(
-    st: Any, flow: Any, nodes: Any, pend: Any, buf: Any, start: int, size: int, place: int, now: int
-) -> int:
-    """Holds bytes that came before those before them: `Direction.take`; -1, or why they were not taken."""
-    cost = size + MEMORY_COST
-    if flow[AHEAD] == ACKED_SEGMENTS or flow[AHEAD_COST] + cost > ACKED_BYTES:
-        return GENERIC
-    if st[BUFFERED] + st[AHEAD_BYTES] + cost > BUFFERED_TOTAL_MAX:
-        return GENERIC
-    if st[PEND] + size > pend.size or st[NODES] + NODE_ROOM > nodes.shape[0]:
-        st[NEED] = size
-        return PEND_FULL
-    first, last = flow[AHEAD_FIRST], flow[AHEAD_LAST]
-    append = flow[AHEAD] == 0 or place >= nodes[last, NODE_PLACE] + nodes[last, NODE_SIZE]
-    if not append and place + size > nodes[first, NODE_PLACE]:
-        return GENERIC
-    node = new_node(st, nodes, pend, buf, start, size, place)
-    if flow[AHEAD] == 0:
-        flow[AHEAD_FIRST] = node
-        flow[AHEAD_FROM] = st[BEFORE] + st[EVENT_FRAME]
-        flow[SINCE] = now
+def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
+    """Buffer bytes beyond a gap: `Direction.take`; return CONTINUE or a stop code."""
+    state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
+    cost = size + SEGMENT_COST
+    if flow[OUT_OF_ORDER] == ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] + cost > ACKED_BYTES:
+        return GENERIC_RECORD
+    if state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] + cost > BUFFERED_TOTAL_MAX:
+        return GENERIC_RECORD
+    if (
+        state[PENDING_BYTES] + size > pending_bytes.size
+        or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
+    ):
+        state[NEED] = size
+        return PENDING_FULL
+    first, last = flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER_LAST]
+    append = (
+        flow[OUT_OF_ORDER] == 0
+        or position >= pending_segments[last, SEG_POSITION] + pending_segments[last, SEG_SIZE]
+    )
+    if not append and position + size > pending_segments[first, SEG_POSITION]:
+        return GENERIC_RECORD
+    number = store_segment(state, pending_segments, pending_bytes, arrays.memory, start, size, position)
+    if flow[OUT_OF_ORDER] == 0:
+        flow[OUT_OF_ORDER_FIRST] = number
+        flow[OUT_OF_ORDER_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
+        flow[GAP_NS] = now
     elif append:
-        nodes[last, NODE_NEXT] = node
+        pending_segments[last, SEG_NEXT] = number
     else:
-        nodes[node, NODE_NEXT] = first
-        flow[AHEAD_FIRST] = node
+        pending_segments[number, SEG_NEXT] = first
+        flow[OUT_OF_ORDER_FIRST] = number
     if append:
-        flow[AHEAD_LAST] = node
-    flow[AHEAD] += 1
-    flow[AHEAD_COST] += cost
-    st[AHEAD_BYTES] += cost
-    now_due(st, flow, nodes)
-    return -1
+        flow[OUT_OF_ORDER_LAST] = number
+    flow[OUT_OF_ORDER] += 1
+    flow[OUT_OF_ORDER_COST] += cost
+    state[OUT_OF_ORDER_COST_TOTAL] += cost
+    set_gap_deadline(state, flow, pending_segments)
+    return CONTINUE
 
 
 @jit
-def take_in_order(
-    st: Any,
-    flow: Any,
-    nodes: Any,
-    pend: Any,
-    buf: Any,
-    head: Any,
-    rows: Any,
-    at: Any,
-    undo: Any,
-    now: int,
-) -> int:
-    """The next bytes, and those held ahead that have become the next; -1, or why nothing was taken."""
-    size = head[STOP] - head[START]
-    if flow[AHEAD] and flow[NEXT] + size > nodes[flow[AHEAD_FIRST], NODE_PLACE]:
-        return GENERIC
-    room = size + flow[AHEAD_COST]
-    if st[PEND] + room > pend.size or st[NODES] + 2 * NODE_ROOM > nodes.shape[0]:
-        st[NEED] = room
-        return PEND_FULL
-    for i in range(FIELDS):
-        undo[i] = flow[i]
+def deliver_in_order(arrays: ScanArrays, flow: Any, now: int) -> int:
+    """Deliver the next bytes, and the buffered ones that follow them, all or none.
+
+    Returns CONTINUE or a stop code. NEXT_SEQ is left for the caller to advance by the size of the segment.
+    """
+    state, memory, header, rollback = arrays.state, arrays.memory, arrays.header, arrays.rollback
+    pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
+    size = header[STOP] - header[START]
+    if (
+        flow[OUT_OF_ORDER]
+        and flow[NEXT_SEQ] + size > pending_segments[flow[OUT_OF_ORDER_FIRST], SEG_POSITION]
+    ):
+        return GENERIC_RECORD
+    needed = size + flow[OUT_OF_ORDER_COST]
+    if (
+        state[PENDING_BYTES] + needed > pending_bytes.size
+        or state[PENDING_SEGMENTS] + 2 * SPARE_SEGMENTS > pending_segments.shape[0]
+    ):
+        state[NEED] = needed
+        return PENDING_FULL
+    for i in range(FLOW_FIELDS):
+        rollback[i] = flow[i]
     for i in range(STATE):
-        undo[FIELDS + i] = st[i]
-    why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
-    place = flow[NEXT] + size
-    while why < 0 and flow[AHEAD] and nodes[flow[AHEAD_FIRST], NODE_PLACE] == place:
-        node = flow[AHEAD_FIRST]
-        count, arena = nodes[node, NODE_SIZE], st[ARENA]
-        if arena + count > st[ARENA_END]:
-            st[NEED] = count
-            why = ARENA_FULL
+        rollback[FLOW_FIELDS + i] = state[i]
+    stop_code = deliver(arrays, flow, header[START], header[STOP])
+    position = flow[NEXT_SEQ] + size
+    while (
+        stop_code < 0
+        and flow[OUT_OF_ORDER]
+        and pending_segments[flow[OUT_OF_ORDER_FIRST], SEG_POSITION] == position
+    ):
+        segment = pending_segments[flow[OUT_OF_ORDER_FIRST]]
+        count, arena = segment[SEG_SIZE], state[ARENA]
+        if arena + count > state[ARENA_END]:
+            state[NEED] = count
+            stop_code = ARENA_FULL
             break
-        copy(pend, nodes[node, NODE_START], count, buf, arena)
-        st[ARENA] += count
-        st[EVENT_NS] = nodes[node, NODE_TIME]
-        st[EVENT_FRAME] = nodes[node, NODE_FRAME] - st[BEFORE]
-        why = take(st, flow, nodes, pend, buf, head, arena, arena + count, rows, at)
-        flow[AHEAD_FIRST] = nodes[node, NODE_NEXT]
-        flow[AHEAD] -= 1
-        flow[AHEAD_COST] -= count + MEMORY_COST
-        st[AHEAD_BYTES] -= count + MEMORY_COST
-        place += count
-    if why >= 0:
-        needed = st[NEED]
-        for i in range(FIELDS):
-            flow[i] = undo[i]
+        copy(pending_bytes, segment[SEG_START], count, memory, arena)
+        state[ARENA] += count
+        state[EVENT_NS] = segment[SEG_NS]
+        state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
+        stop_code = deliver(arrays, flow, arena, arena + count)
+        flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
+        flow[OUT_OF_ORDER] -= 1
+        flow[OUT_OF_ORDER_COST] -= count + SEGMENT_COST
+        state[OUT_OF_ORDER_COST_TOTAL] -= count + SEGMENT_COST
+        position += count
+    if stop_code >= 0:
+        needed = state[NEED]
+        for i in range(FLOW_FIELDS):
+            flow[i] = rollback[i]
         for i in range(STATE):
-            st[i] = undo[FIELDS + i]
-        st[NEED] = needed
-        return why
-    flow[NEXT] = place - size
-    if flow[AHEAD]:
-        flow[SINCE] = now
-        now_due(st, flow, nodes)
-    return -1
+            state[i] = rollback[FLOW_FIELDS + i]
+        state[NEED] = needed
+        return stop_code
+    flow[NEXT_SEQ] = position - size
+    if flow[OUT_OF_ORDER]:
+        flow[GAP_NS] = now
+        set_gap_deadline(state, flow, pending_segments)
+    return CONTINUE
 
 
 @jit
-def disorder(
-    st: Any,
-    flow: Any,
-    peer: Any,
-    nodes: Any,
-    pend: Any,
-    buf: Any,
-    head: Any,
-    rows: Any,
-    at: Any,
-    undo: Any,
-    offset: int,
-) -> int:
-    """A segment out of order, or of a connection of which something is held ahead; -1 when it was taken."""
-    time_ns, size = st[RECORD_NS], head[STOP] - head[START]
-    now = now_with(st, time_ns)
-    if (flow[AHEAD] and now >= flow[DUE]) or (peer[AHEAD] and now >= peer[DUE]):
-        return GENERIC
+def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> int:
+    """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code.
+
+    ``offset`` is the distance of its first byte from the next one in order.
+    """
+    state, header = arrays.state, arrays.header
+    time_ns, size = state[RECORD_NS], header[STOP] - header[START]
+    now = clock_after(state, time_ns)
+    if (flow[OUT_OF_ORDER] and now >= flow[GAP_DUE_NS]) or (peer[OUT_OF_ORDER] and now >= peer[GAP_DUE_NS]):
+        return GENERIC_RECORD
     if offset >= FAR or offset <= -FAR:
-        return GENERIC
-    why = -1
+        return GENERIC_RECORD
+    stop_code = CONTINUE
     if size and offset < 0:
         if offset + size > 0:
-            return GENERIC
-        st[REPEATED] += size
+            return GENERIC_RECORD
+        state[REPEATED_BYTES] += size
     elif size and offset > 0:
-        why = take_ahead(st, flow, nodes, pend, buf, head[START], size, flow[NEXT] + offset, now)
+        stop_code = buffer_segment(arrays, flow, header[START], size, flow[NEXT_SEQ] + offset, now)
     elif size:
-        why = take_in_order(st, flow, nodes, pend, buf, head, rows, at, undo, now)
-    if why >= 0:
-        return why
-    set_now(st, time_ns, now)
+        stop_code = deliver_in_order(arrays, flow, now)
+    if stop_code >= 0:
+        return stop_code
+    set_clock(state, time_ns, now)
     if size and offset == 0:
-        flow[NEXT] += size
-    return -1
+        flow[NEXT_SEQ] += size
+    return CONTINUE

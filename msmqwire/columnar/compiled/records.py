@@ -1,4 +1,4 @@
-"""The records of a capture file where they stand in memory, compiled."""
+"""The records of a capture file in memory, compiled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from msmqwire.columnar.compiled.jit import b32, inlined, u32
 from msmqwire.columnar.compiled.state import (
     BIG_ENDIAN,
     END,
+    FRACTION_NS,
     HEADER_SIZE,
     I_DIVISOR,
     I_LIMIT,
@@ -16,7 +17,6 @@ from msmqwire.columnar.compiled.state import (
     I_OFFSET,
     INTERFACES,
     IS_PCAPNG,
-    LIMIT,
     LINKTYPE,
     NEED,
     POS,
@@ -26,59 +26,63 @@ from msmqwire.columnar.compiled.state import (
     RECORD_LINK,
     RECORD_NS,
     RECORD_SIZE,
-    UNIT,
+    SIZE_LIMIT,
 )
 
 _ENHANCED: Final = 6
 
 
 @inlined
-def next_record(st: Any, buf: Any, interfaces: Any) -> int:
-    """The record at POS; the place behind it, or -1 with why in NEED: 0 for a block that is not plain."""
-    pos, end = st[POS], st[END]
-    if not st[IS_PCAPNG]:
-        header = st[HEADER_SIZE]
+def next_record(state: Any, memory: Any, interfaces: Any) -> int:
+    """Read the record at POS; return the offset behind it.
+
+    Returns -1 if it cannot, with the reason in NEED: the bytes that are needed from POS on, or 0 for a record
+    or block that is for the generic reader.
+    """
+    pos, end = state[POS], state[END]
+    if not state[IS_PCAPNG]:
+        header = state[HEADER_SIZE]
         if end - pos < header:
-            st[NEED] = header
+            state[NEED] = header
             return -1
-        if st[BIG_ENDIAN]:
-            seconds, fraction = b32(buf, pos), b32(buf, pos + 4)
-            size, length = b32(buf, pos + 8), b32(buf, pos + 12)
+        if state[BIG_ENDIAN]:
+            seconds, fraction = b32(memory, pos), b32(memory, pos + 4)
+            size, length = b32(memory, pos + 8), b32(memory, pos + 12)
         else:
-            seconds, fraction = u32(buf, pos), u32(buf, pos + 4)
-            size, length = u32(buf, pos + 8), u32(buf, pos + 12)
-        if size > st[LIMIT]:
-            st[NEED] = 0
+            seconds, fraction = u32(memory, pos), u32(memory, pos + 4)
+            size, length = u32(memory, pos + 8), u32(memory, pos + 12)
+        if size > state[SIZE_LIMIT]:
+            state[NEED] = 0
             return -1
         if end - pos - header < size:
-            st[NEED] = header + size
+            state[NEED] = header + size
             return -1
-        st[RECORD] = pos + header
-        st[RECORD_SIZE] = size
-        st[RECORD_LENGTH] = length
-        st[RECORD_NS] = seconds * 1_000_000_000 + fraction * st[UNIT]
-        st[RECORD_LINK] = st[LINKTYPE]
-        st[RECORD_INTERFACE] = 0
+        state[RECORD] = pos + header
+        state[RECORD_SIZE] = size
+        state[RECORD_LENGTH] = length
+        state[RECORD_NS] = seconds * 1_000_000_000 + fraction * state[FRACTION_NS]
+        state[RECORD_LINK] = state[LINKTYPE]
+        state[RECORD_INTERFACE] = 0
         return pos + header + size
     if end - pos < 32:
-        st[NEED] = 32
+        state[NEED] = 32
         return -1
-    big = st[BIG_ENDIAN]
-    kind = b32(buf, pos) if big else u32(buf, pos)
-    size = b32(buf, pos + 4) if big else u32(buf, pos + 4)
-    st[NEED] = 0
-    if kind != _ENHANCED or size % 4 or size < 32 or size > st[LIMIT]:
+    big = state[BIG_ENDIAN]
+    kind = b32(memory, pos) if big else u32(memory, pos)
+    size = b32(memory, pos + 4) if big else u32(memory, pos + 4)
+    state[NEED] = 0
+    if kind != _ENHANCED or size % 4 or size < 32 or size > state[SIZE_LIMIT]:
         return -1
     if end - pos < size:
-        st[NEED] = size
+        state[NEED] = size
         return -1
     if big:
-        interface, high, low = b32(buf, pos + 8), b32(buf, pos + 12), b32(buf, pos + 16)
-        captured, length, again = b32(buf, pos + 20), b32(buf, pos + 24), b32(buf, pos + size - 4)
+        interface, high, low = b32(memory, pos + 8), b32(memory, pos + 12), b32(memory, pos + 16)
+        captured, length, again = b32(memory, pos + 20), b32(memory, pos + 24), b32(memory, pos + size - 4)
     else:
-        interface, high, low = u32(buf, pos + 8), u32(buf, pos + 12), u32(buf, pos + 16)
-        captured, length, again = u32(buf, pos + 20), u32(buf, pos + 24), u32(buf, pos + size - 4)
-    if again != size or interface >= st[INTERFACES] or high >> 31:
+        interface, high, low = u32(memory, pos + 8), u32(memory, pos + 12), u32(memory, pos + 16)
+        captured, length, again = u32(memory, pos + 20), u32(memory, pos + 24), u32(memory, pos + size - 4)
+    if again != size or interface >= state[INTERFACES] or high >> 31:
         return -1
     if captured > size - 32 or captured > interfaces[interface, I_LIMIT] or interfaces[interface, I_LINK] < 0:
         return -1
@@ -87,10 +91,10 @@ def next_record(st: Any, buf: Any, interfaces: Any) -> int:
     if whole > 6_900_000_000_000_000_000 // multiplier:  # with the offset, below 2**61, it stays in 64 bits
         return -1
     time_ns = whole * multiplier + (ticks - whole * divisor) * multiplier // divisor
-    st[RECORD] = pos + 28
-    st[RECORD_SIZE] = captured
-    st[RECORD_LENGTH] = length
-    st[RECORD_NS] = time_ns + interfaces[interface, I_OFFSET]
-    st[RECORD_LINK] = interfaces[interface, I_LINK]
-    st[RECORD_INTERFACE] = interface
+    state[RECORD] = pos + 28
+    state[RECORD_SIZE] = captured
+    state[RECORD_LENGTH] = length
+    state[RECORD_NS] = time_ns + interfaces[interface, I_OFFSET]
+    state[RECORD_LINK] = interfaces[interface, I_LINK]
+    state[RECORD_INTERFACE] = interface
     return pos + size

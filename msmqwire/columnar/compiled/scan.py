@@ -1,7 +1,7 @@
-"""The walk over the records of a capture, compiled: frames to rows, as long as everything is plain.
+"""The compiled scan over the records of a capture: frames to rows.
 
-It stops where it needs more bytes or room, and at each record that only the generic reader can judge:
-nothing of that record has been taken then but its place.
+It stops where it needs more input or space, and at each record that only the generic reader can judge: of
+that record nothing but its position has been noted.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.columnar.compiled.delivery import write_row
-from msmqwire.columnar.compiled.generated import PLACES, ping
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
-from msmqwire.columnar.compiled.network import NOT_IP, OTHER, PORTS, START, STOP, TCP, UDP, datagram
+from msmqwire.columnar.compiled.network import NOT_IP, OTHER, PORTS, START, STOP, TCP, UDP, parse_frame
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
-from msmqwire.columnar.compiled.segments import segment
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
+from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
-    BLOCK,
     EVENT_FRAME,
     EVENT_NS,
     FRAME_NO,
-    GENERIC,
-    MORE,
     NEED,
     NOT_IP_COUNT,
     OTHER_COUNT,
@@ -32,78 +30,79 @@ from msmqwire.columnar.compiled.state import (
     RECORD_NS,
     RECORD_SIZE,
     ROWS,
+)
+from msmqwire.columnar.compiled.stop_codes import (
+    CONTINUE,
+    GENERIC_BLOCK,
+    GENERIC_RECORD,
+    MORE_INPUT,
     ROWS_FULL,
 )
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
-_PING_SIGNATURE_AT: Final = PLACES["Ping"]["Signature"][1]
-_HEADERS: Final = 3 * LINE  # about where a frame has its headers, and where a packet in it begins
+_PING_SIGNATURE_AT: Final = FIELD_SLOTS["Ping"]["Signature"][1]
+_HEADERS: Final = 3 * LINE  # about as much as the headers of a frame and the start of the packet in it take
 
 
 @jit
-def ping_datagram(st: Any, ping_ports: Any, buf: Any, head: Any, rows: Any, at: Any) -> int:
-    """A UDP datagram; -1 when it was taken or is none of ours."""
-    start, stop = head[START], head[STOP]
-    signed = stop - start == PING_SIZE and u16(buf, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
+def take_ping(arrays: ScanArrays, ping_ports: Any) -> int:
+    """Take the UDP datagram of the current header, if it is a ping; return CONTINUE or a stop code."""
+    state, memory, header, rows = arrays.state, arrays.memory, arrays.header, arrays.rows
+    start, stop = header[START], header[STOP]
+    signed = stop - start == PING_SIZE and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
     if not signed:
-        known = ping_ports[head[PORTS] >> 16] or ping_ports[head[PORTS] & 0xFFFF]
-        return GENERIC if known else -1
-    r = st[ROWS]
+        to_ping_port = ping_ports[header[PORTS] >> 16] or ping_ports[header[PORTS] & 0xFFFF]
+        return GENERIC_RECORD if to_ping_port else CONTINUE
+    r = state[ROWS]
     if r == rows.shape[0]:
         return ROWS_FULL
-    if ping(buf, start, stop, at, r, False) != stop:
-        return GENERIC
-    write_row(rows, r, st, head, -1, PING_KIND, start, PING_SIZE)
-    st[ROWS] += 1
-    return -1
+    if ping(memory, start, stop, arrays.field_offsets, r, False) != stop:
+        return GENERIC_RECORD
+    write_row(rows, r, state, header, -1, PING_KIND, start, PING_SIZE)
+    state[ROWS] += 1
+    return CONTINUE
 
 
 @jit
-def walk(
-    st: Any,
-    buf: Any,
-    interfaces: Any,
-    ping_ports: Any,
-    table: Any,
-    keys: Any,
-    dirs: Any,
-    nodes: Any,
-    pend: Any,
-    head: Any,
-    rows: Any,
-    at: Any,
-    undo: Any,
-    tcp_ports: Any,
-    free: Any,
-    born: Any,
+def scan(
+    arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports: Any, ping_ports: Any
 ) -> int:
-    """Goes on from record to record; why it stopped."""
+    """Scan record by record; return the stop code.
+
+    Args:
+        arrays: the input, from POS to END, and the rows.
+        flow_arrays: the flows.
+        interfaces: see `msmqwire.columnar.compiled.state`.
+        tcp_ports: for each port whether its TCP connections are MSMQ.
+        ping_ports: for each port whether its UDP datagrams are pings.
+    """
+    state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
-        following = next_record(st, buf, interfaces)
+        following = next_record(state, memory, interfaces)
         if following < 0:
-            return MORE if st[NEED] else BLOCK
-        for place in range(following, following + _HEADERS, LINE):
-            prefetch(buf, place)
-        first = st[RECORD]
-        st[EVENT_NS], st[EVENT_FRAME] = st[RECORD_NS], st[FRAME_NO] + 1
-        what = datagram(buf, first, first + st[RECORD_SIZE], st[RECORD_LENGTH], st[RECORD_LINK], head)
-        if what == TCP:
-            why = segment(
-                st, table, keys, dirs, nodes, pend, buf, head, rows, at, undo, tcp_ports, free, born
-            )
-        elif what == UDP:
-            why = ping_datagram(st, ping_ports, buf, head, rows, at)
-        elif what == NOT_IP:
-            st[NOT_IP_COUNT] += 1
-            why = -1
-        elif what == OTHER:
-            st[OTHER_COUNT] += 1
-            why = -1
+            return MORE_INPUT if state[NEED] else GENERIC_BLOCK
+        for line in range(following, following + _HEADERS, LINE):
+            prefetch(memory, line)
+        start = state[RECORD]
+        state[EVENT_NS], state[EVENT_FRAME] = state[RECORD_NS], state[FRAME_NO] + 1
+        protocol = parse_frame(
+            memory, start, start + state[RECORD_SIZE], state[RECORD_LENGTH], state[RECORD_LINK], header
+        )
+        if protocol == TCP:
+            stop_code = take_segment(arrays, flow_arrays, tcp_ports)
+        elif protocol == UDP:
+            stop_code = take_ping(arrays, ping_ports)
+        elif protocol == NOT_IP:
+            state[NOT_IP_COUNT] += 1
+            stop_code = CONTINUE
+        elif protocol == OTHER:
+            state[OTHER_COUNT] += 1
+            stop_code = CONTINUE
         else:
-            why = GENERIC
-        if why >= 0 and why != GENERIC:
-            return why
-        st[POS] = following
-        st[FRAME_NO] += 1
-        if why == GENERIC:
-            return GENERIC
+            stop_code = GENERIC_RECORD
+        if stop_code >= 0 and stop_code != GENERIC_RECORD:
+            return stop_code
+        state[POS] = following
+        state[FRAME_NO] += 1
+        if stop_code == GENERIC_RECORD:
+            return GENERIC_RECORD

@@ -1,4 +1,4 @@
-"""TCP segments of directions that the walk has, compiled: from their SYN to their FIN."""
+"""TCP segments of flows that the scan follows, compiled: from their SYN to their FIN."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from msmqwire.capture.direction import START_WINDOW
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
-from msmqwire.columnar.compiled import flow_table
-from msmqwire.columnar.compiled.delivery import take
+from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    AHEAD,
     ENDED,
-    FIELDS,
+    FLOW_FIELDS,
     FRAME,
-    FRESH,
     ISN,
-    KEEP,
-    KNOWN,
     LAST_NS,
     MODE,
-    NEXT,
-    PENDING,
+    MSMQ,
+    NEXT_SEQ,
+    OUT_OF_ORDER,
+    PACKET_BYTES,
     STREAM,
-    UNKNOWN,
+    TRACKED,
+    UNRECOGNISED,
+    UNSEEN,
+    find,
+    insert,
 )
 from msmqwire.columnar.compiled.jit import inlined, jit
 from msmqwire.columnar.compiled.network import (
@@ -41,157 +42,145 @@ from msmqwire.columnar.compiled.network import (
     START,
     STOP,
 )
-from msmqwire.columnar.compiled.out_of_order import disorder, now_with, set_now
+from msmqwire.columnar.compiled.out_of_order import clock_after, set_clock, take_out_of_order
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
-    BEFORE,
-    BORN,
+    CONNECTIONS,
     DEADLINE,
-    FLOWS,
     FRAME_NO,
-    FREE,
-    GENERIC,
+    FRAMES_BEFORE,
+    FREE_NUMBERS,
     IDLE_AT,
+    NEW_CONNECTIONS,
     NOW,
     RECORD_NS,
     STREAMS,
     SWEEP_AT,
     WAITING,
 )
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 
 
 @jit
-def begin(st: Any, tcp_ports: Any, table: Any, keys: Any, dirs: Any, free: Any, born: Any, head: Any) -> int:
-    """The SYN of a connection that is not known; -1 when it was taken."""
-    plain = head[FLAGS] & _CONTROL == SYN and head[STOP] == head[START]
-    if not plain or st[FREE] == 0 or st[FLOWS] + 1 >= CONNECTIONS_MAX:
-        return GENERIC
-    st[FREE] -= 1
-    number = free[st[FREE]]
-    port, other = head[PORTS] >> 16, head[PORTS] & 0xFFFF
-    mode = KNOWN if tcp_ports[port] or tcp_ports[other] else UNKNOWN
+def begin_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
+    """Take the SYN of an unknown connection; return CONTINUE or GENERIC_RECORD."""
+    bare_syn = header[FLAGS] & _CONTROL == SYN and header[STOP] == header[START]
+    if not bare_syn or state[FREE_NUMBERS] == 0 or state[CONNECTIONS] + 1 >= CONNECTIONS_MAX:
+        return GENERIC_RECORD
+    table, keys, flows = flow_arrays.table, flow_arrays.keys, flow_arrays.flows
+    state[FREE_NUMBERS] -= 1
+    number = flow_arrays.free_numbers[state[FREE_NUMBERS]]
+    src_port, dst_port = header[PORTS] >> 16, header[PORTS] & 0xFFFF
+    mode = MSMQ if tcp_ports[src_port] or tcp_ports[dst_port] else UNRECOGNISED
     for side in range(2):
-        flow, key = dirs[number + side], keys[number + side]
-        for i in range(FIELDS):
+        flow, key = flows[number + side], keys[number + side]
+        for i in range(FLOW_FIELDS):
             flow[i] = 0
-        flow[MODE], flow[ACKED], flow[ISN] = FRESH, -1, -1
-        flow[STREAM] = st[STREAMS]
-        key[SRC_HIGH if side == 0 else DST_HIGH] = head[SRC_HIGH]
-        key[SRC_LOW if side == 0 else DST_LOW] = head[SRC_LOW]
-        key[DST_HIGH if side == 0 else SRC_HIGH] = head[DST_HIGH]
-        key[DST_LOW if side == 0 else SRC_LOW] = head[DST_LOW]
-        key[PORTS] = port << 16 | other if side == 0 else other << 16 | port
-        key[IS_IPV6] = head[IS_IPV6]
-        flow_table.insert(table, keys, number + side)
-    open_direction(st, dirs[number], head, mode)
-    st[STREAMS] += 1
-    st[FLOWS] += 1
-    born[st[BORN]] = number
-    st[BORN] += 1
-    return -1
+        flow[MODE], flow[ACKED], flow[ISN] = UNSEEN, -1, -1
+        flow[STREAM] = state[STREAMS]
+        key[SRC_HIGH if side == 0 else DST_HIGH] = header[SRC_HIGH]
+        key[SRC_LOW if side == 0 else DST_LOW] = header[SRC_LOW]
+        key[DST_HIGH if side == 0 else SRC_HIGH] = header[DST_HIGH]
+        key[DST_LOW if side == 0 else SRC_LOW] = header[DST_LOW]
+        key[PORTS] = src_port << 16 | dst_port if side == 0 else dst_port << 16 | src_port
+        key[IS_IPV6] = header[IS_IPV6]
+        insert(table, keys, number + side)
+    open_flow(state, flows[number], header, mode)
+    state[STREAMS] += 1
+    state[CONNECTIONS] += 1
+    flow_arrays.new_connections[state[NEW_CONNECTIONS]] = number
+    state[NEW_CONNECTIONS] += 1
+    return CONTINUE
 
 
 @jit
-def open_direction(st: Any, flow: Any, head: Any, mode: int) -> None:
-    """A direction begins with its SYN."""
-    time_ns = st[RECORD_NS]
-    flow[MODE], flow[ISN] = mode, head[SEQ]
-    flow[NEXT] = (head[SEQ] + 1) & 0xFFFFFFFF
+def open_flow(state: Any, flow: Any, header: Any, mode: int) -> None:
+    """Begin a flow with its SYN."""
+    time_ns = state[RECORD_NS]
+    flow[MODE], flow[ISN] = mode, header[SEQ]
+    flow[NEXT_SEQ] = (header[SEQ] + 1) & 0xFFFFFFFF
     flow[LAST_NS] = time_ns
-    flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
-    set_now(st, time_ns, now_with(st, time_ns))
+    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    set_clock(state, time_ns, clock_after(state, time_ns))
 
 
 @jit
-def answer(st: Any, flow: Any, peer: Any, head: Any) -> int:
-    """The answer to the SYN of a connection that the walk has seen begin; -1 when it was taken."""
-    if head[FLAGS] & _CONTROL != SYN | ACK_FLAG or head[STOP] != head[START]:
-        return GENERIC
-    if peer[AHEAD] or peer[MODE] == KEEP or peer[MODE] == ENDED:
-        return GENERIC
+def take_syn_ack(state: Any, flow: Any, peer: Any, header: Any) -> int:
+    """Take the answer to the SYN of a connection; return CONTINUE or GENERIC_RECORD."""
+    if header[FLAGS] & _CONTROL != SYN | ACK_FLAG or header[STOP] != header[START]:
+        return GENERIC_RECORD
+    if peer[OUT_OF_ORDER] or peer[MODE] == TRACKED or peer[MODE] == ENDED:
+        return GENERIC_RECORD
     if flow[ACKED] >= 0:
-        start = ((flow[ACKED] - head[SEQ] - 1 + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+        start = ((flow[ACKED] - header[SEQ] - 1 + 0x80000000) & 0xFFFFFFFF) - 0x80000000
         if not (start >= 0 and start < START_WINDOW):
-            return GENERIC
-    open_direction(st, flow, head, peer[MODE])
-    peer[ACKED] = head[ACK]
-    return -1
+            return GENERIC_RECORD
+    open_flow(state, flow, header, peer[MODE])
+    peer[ACKED] = header[ACK]
+    return CONTINUE
 
 
 @jit
-def end_direction(st: Any, flow: Any, peer: Any, head: Any) -> int:
-    """A segment without data that ends a direction, or comes after its end; -1 when it was taken."""
-    if head[STOP] != head[START] or flow[AHEAD] or peer[AHEAD] or peer[MODE] == KEEP:
-        return GENERIC
-    control = head[FLAGS] & _CONTROL
+def end_flow(state: Any, flow: Any, peer: Any, header: Any) -> int:
+    """Take a segment without data that ends a flow, or follows its end; return CONTINUE or GENERIC_RECORD."""
+    if header[STOP] != header[START] or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER] or peer[MODE] == TRACKED:
+        return GENERIC_RECORD
+    control = header[FLAGS] & _CONTROL
     if flow[MODE] == ENDED:
         if control != ACK_FLAG:
-            return GENERIC
-    elif control != FIN | ACK_FLAG or flow[PENDING] or (head[SEQ] - flow[NEXT]) & 0xFFFFFFFF:
-        return GENERIC
+            return GENERIC_RECORD
+    elif control != FIN | ACK_FLAG or flow[PACKET_BYTES] or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
+        return GENERIC_RECORD
     flow[MODE] = ENDED
-    peer[ACKED] = head[ACK]
-    time_ns = st[RECORD_NS]
+    peer[ACKED] = header[ACK]
+    time_ns = state[RECORD_NS]
     if time_ns:
         flow[LAST_NS] = time_ns
-    flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
-    set_now(st, time_ns, now_with(st, time_ns))
-    return -1
+    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    set_clock(state, time_ns, clock_after(state, time_ns))
+    return CONTINUE
 
 
 @inlined
-def segment(
-    st: Any,
-    table: Any,
-    keys: Any,
-    dirs: Any,
-    nodes: Any,
-    pend: Any,
-    buf: Any,
-    head: Any,
-    rows: Any,
-    at: Any,
-    undo: Any,
-    tcp_ports: Any,
-    free: Any,
-    born: Any,
-) -> int:
-    """A TCP segment; -1 when it was taken."""
-    time_ns = st[RECORD_NS]
-    swept = time_ns >= st[SWEEP_AT]
-    if swept and (st[WAITING] or time_ns >= st[IDLE_AT] or time_ns >= st[DEADLINE]):
-        return GENERIC
-    number = flow_table.find(table, keys, head)
+def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) -> int:
+    """Take the TCP segment of the current header; return CONTINUE or a stop code."""
+    state, header = arrays.state, arrays.header
+    time_ns = state[RECORD_NS]
+    sweeps = time_ns >= state[SWEEP_AT]
+    if sweeps and (state[WAITING] or time_ns >= state[IDLE_AT] or time_ns >= state[DEADLINE]):
+        return GENERIC_RECORD
+    number = find(flow_arrays.table, flow_arrays.keys, header)
     if number < 0:
-        return begin(st, tcp_ports, table, keys, dirs, free, born, head)
-    flow, peer = dirs[number], dirs[number ^ 1]
-    if flow[MODE] == KEEP or time_ns - max(flow[LAST_NS], peer[LAST_NS]) >= IDLE_NS_MAX:
-        return GENERIC
-    if flow[MODE] == FRESH:
-        return answer(st, flow, peer, head)
-    if flow[MODE] == ENDED or head[FLAGS] & _CONTROL != ACK_FLAG:
-        return end_direction(st, flow, peer, head)
-    offset = ((head[SEQ] - flow[NEXT] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-    if offset or flow[AHEAD] or peer[AHEAD]:
-        if peer[MODE] == KEEP:
-            return GENERIC
-        why = disorder(st, flow, peer, nodes, pend, buf, head, rows, at, undo, offset)
-        if why >= 0:
-            return why
+        return begin_connection(state, flow_arrays, header, tcp_ports)
+    flow, peer = flow_arrays.flows[number], flow_arrays.flows[number ^ 1]
+    if flow[MODE] == TRACKED or time_ns - max(flow[LAST_NS], peer[LAST_NS]) >= IDLE_NS_MAX:
+        return GENERIC_RECORD
+    if flow[MODE] == UNSEEN:
+        return take_syn_ack(state, flow, peer, header)
+    if flow[MODE] == ENDED or header[FLAGS] & _CONTROL != ACK_FLAG:
+        return end_flow(state, flow, peer, header)
+    offset = ((header[SEQ] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+    if offset or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER]:
+        if peer[MODE] == TRACKED:
+            return GENERIC_RECORD
+        stop_code = take_out_of_order(arrays, flow, peer, offset)
+        if stop_code >= 0:
+            return stop_code
     else:
-        size = head[STOP] - head[START]
+        size = header[STOP] - header[START]
         if size:
-            why = take(st, flow, nodes, pend, buf, head, head[START], head[STOP], rows, at)
-            if why >= 0:
-                return why
-        if swept:
-            st[NOW] = time_ns
-            st[SWEEP_AT] = time_ns + SWEEP_NS
-        flow[NEXT] += size
-    peer[ACKED] = head[ACK]
+            stop_code = deliver(arrays, flow, header[START], header[STOP])
+            if stop_code >= 0:
+                return stop_code
+        if sweeps:
+            state[NOW] = time_ns
+            state[SWEEP_AT] = time_ns + SWEEP_NS
+        flow[NEXT_SEQ] += size
+    peer[ACKED] = header[ACK]
     if time_ns:
         flow[LAST_NS] = time_ns
-    flow[FRAME] = st[BEFORE] + st[FRAME_NO] + 1
-    return -1
+    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    return CONTINUE

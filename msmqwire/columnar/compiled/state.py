@@ -1,4 +1,4 @@
-"""What the walk over a capture knows and tells, by index into arrays of integers."""
+"""Entries of the state of a scan, of rows and of interfaces, by index into arrays of integers."""
 
 from __future__ import annotations
 
@@ -6,33 +6,42 @@ from typing import Final
 
 from msmqwire.capture.tcp import ACKED_SEGMENTS
 
-MORE, ROWS_FULL, ARENA_FULL, PEND_FULL, GENERIC, BLOCK = range(6)
-"""Why the walk stopped: ``NEED`` bytes are needed from ``POS`` on; there is no room for rows, for whole
-packets (of ``NEED`` bytes) or for pieces (``NEED`` bytes); a record is for the generic reader; a block is."""
-
 (
-    POS, END, FRAME_NO, ROWS, ARENA, ARENA_END, NODES, PEND, HELD, SWEEP_AT, IDLE_AT, NOW, WAITING, NEED,
-    RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT, OTHER_COUNT,
-    IS_PCAPNG, BIG_ENDIAN, UNIT, HEADER_SIZE, LIMIT, LINKTYPE, INTERFACES, FILE, BEFORE,
-    DEADLINE, BUFFERED, AHEAD_BYTES, REPEATED, EVENT_NS, EVENT_FRAME,
-    FREE, FLOWS, STREAMS, BORN,
-) = range(41)  # fmt: skip
-STATE: Final = 41
-"""The state of a walk, by index. Frames are numbered in their file; BEFORE are those of the files before.
-EVENT is the frame whose bytes are being delivered; DEADLINE is when time may decide over a hole first.
-FREE numbers are left for connections that the walk sees begin, FLOWS are known, STREAMS have been seen, and
-BORN are those that the tracker has not heard of."""
+    POS, END, FRAME_NO, ROWS, ARENA, ARENA_END, PENDING_SEGMENTS, PENDING_BYTES, HELD, SWEEP_AT, IDLE_AT, NOW,
+    WAITING, NEED, RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT,
+    OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
+    FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
+    FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS,
+) = range(42)  # fmt: skip
+STATE: Final = 42
+"""The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
-NODE_ROOM: Final = ACKED_SEGMENTS + 2
-"""Pieces that there is always room for: those that one segment may bring about."""
+POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
+FRAMES_BEFORE are those of the files before. RECORD and its like describe the current record; EVENT_NS and
+EVENT_FRAME are the frame whose bytes are being delivered. IS_PCAPNG to INTERFACES are the format of the file.
+
+ROWS, PENDING_SEGMENTS and PENDING_BYTES are the used parts of their arrays; ARENA and ARENA_END bound the
+free part of the arena. NEED says how many bytes a stop code asks for.
+
+HELD is the memory for incomplete packets, and OUT_OF_ORDER_COST_TOTAL that for segments beyond gaps, without
+TRACKER_BUFFERED, which is with the tracker. WAITING says whether the tracker has flows with gaps, or with an
+undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the first gap may
+be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, STREAMS have been seen,
+the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number.
+"""
+
+SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 2
+"""Entries of `pending_segments` that are always free: those that a single segment may need."""
 
 (
     R_TIME, R_FRAME, R_STREAM, R_SRC_HIGH, R_SRC_LOW, R_DST_HIGH, R_DST_LOW, R_PORTS, R_IPV6, R_KIND, R_SIZE,
     R_START, R_LENGTH, R_EXTRA, R_FILE,
 ) = range(15)  # fmt: skip
 ROW: Final = 15
-"""What is known of a row besides its bytes, by index. R_STREAM is -1 for UDP, R_EXTRA -1 for a packet that
-is well-formed."""
+"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP, R_EXTRA -1 for a well-formed
+packet."""
 
 I_LINK, I_LIMIT, I_MULTIPLIER, I_DIVISOR, I_OFFSET = range(5)
 I_FIELDS: Final = 5
+"""An interface of a pcapng section: its link type, -1 if it is for the generic reader; the size of the
+largest record; the nanoseconds of a time stamp as a fraction, and what is to be added to them."""

@@ -1,6 +1,7 @@
 """Bytes of a packet to text, compiled: several characters at a time, as integers of 64 bits.
 
-Each function writes from ``pos`` on, where its caller has made sure of room, and returns the place behind.
+Each function writes from ``pos`` on and returns the position behind; its caller has checked that there is
+space.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _UNIT_TOPS: Final = np.uint64(0x8000800080008000)
 
 @inlined
 def _hex(value: Any) -> Any:
-    """The eight digits of 32 bits, the lowest byte first."""
+    """Return the eight hexadecimal digits of 32 bits, the lowest byte first."""
     spread = np.uint64(value)
     spread = (spread | spread << _U16) & _TWO_BYTES
     spread = (spread | spread << _U8) & _BYTES
@@ -41,54 +42,54 @@ def _hex(value: Any) -> Any:
 
 
 @inlined
-def number(buf: Any, p: int, data: Any, pos: int) -> int:
-    """A little-endian integer of 32 bits in eight digits."""
-    put64(data, pos, _hex(b32(buf, p)))
+def number(memory: Any, p: int, data: Any, pos: int) -> int:
+    """Write a little-endian integer of 32 bits as eight hexadecimal digits."""
+    put64(data, pos, _hex(b32(memory, p)))
     return pos + 8
 
 
 @jit
-def hexadecimal(buf: Any, p: int, size: int, data: Any, pos: int) -> int:
-    """Bytes as two digits each."""
+def hexadecimal(memory: Any, p: int, size: int, data: Any, pos: int) -> int:
+    """Write bytes as two hexadecimal digits each."""
     while size >= 4:
-        put64(data, pos, _hex(u32(buf, p)))
+        put64(data, pos, _hex(u32(memory, p)))
         p += 4
         pos += 8
         size -= 4
     for k in range(size):
-        digits = _hex(buf[p + k])
+        digits = _hex(memory[p + k])
         data[pos + 2 * k] = digits & np.uint64(0xFF)
         data[pos + 2 * k + 1] = digits >> _U8 & np.uint64(0xFF)
     return pos + 2 * size
 
 
 @inlined
-def guid(buf: Any, p: int, data: Any, pos: int) -> int:
-    """A GUID in `GUID_SIZE` characters."""
-    middle = _hex(b16(buf, p + 4) | b16(buf, p + 6) << 16)
-    last = _hex(u32(buf, p + 8))
-    put64(data, pos, _hex(b32(buf, p)))
+def guid(memory: Any, p: int, data: Any, pos: int) -> int:
+    """Write a GUID as `GUID_SIZE` characters."""
+    middle = _hex(b16(memory, p + 4) | b16(memory, p + 6) << 16)
+    last = _hex(u32(memory, p + 8))
+    put64(data, pos, _hex(b32(memory, p)))
     put32(data, pos + 9, middle)
     put32(data, pos + 14, middle >> _U32)
     put32(data, pos + 19, last)
     put32(data, pos + 24, last >> _U32)
-    put64(data, pos + 28, _hex(u32(buf, p + 12)))
+    put64(data, pos + 28, _hex(u32(memory, p + 12)))
     data[pos + 8] = data[pos + 13] = data[pos + 18] = data[pos + 23] = _DASH
     return pos + GUID_SIZE
 
 
 @inlined
-def utf8(buf: Any, start: int, stop: int, data: Any, pos: int) -> int:
-    """UTF-16 that ends on its only null, without that; -1 where it is not well-formed.
+def utf8(memory: Any, start: int, stop: int, data: Any, pos: int) -> int:
+    """Write UTF-16 that ends on its only null, without that null; return -1 if it is not well-formed.
 
-    There is room for three bytes for each unit.
+    There must be space for three bytes for each unit.
     """
-    if not ends_on_null(buf, start, stop):
+    if not ends_on_null(memory, start, stop):
         return -1
     stop -= 2
     while start < stop:
         if start + 8 <= stop:
-            four = u64(buf, start)
+            four = u64(memory, start)
             if four & _NOT_ASCII == 0:
                 if (four - _UNITS) & _UNIT_TOPS:
                     return -1
@@ -97,7 +98,7 @@ def utf8(buf: Any, start: int, stop: int, data: Any, pos: int) -> int:
                 start += 8
                 pos += 4
                 continue
-        unit = u16(buf, start)
+        unit = u16(memory, start)
         start += 2
         if unit < 0x80:
             if unit == 0:
@@ -109,9 +110,9 @@ def utf8(buf: Any, start: int, stop: int, data: Any, pos: int) -> int:
             data[pos + 1] = 0x80 | unit & 0x3F
             pos += 2
         elif 0xD800 <= unit < 0xE000:
-            if unit >= 0xDC00 or start >= stop or not 0xDC00 <= u16(buf, start) < 0xE000:
+            if unit >= 0xDC00 or start >= stop or not 0xDC00 <= u16(memory, start) < 0xE000:
                 return -1
-            point = 0x10000 + ((unit & 0x3FF) << 10) + (u16(buf, start) & 0x3FF)
+            point = 0x10000 + ((unit & 0x3FF) << 10) + (u16(memory, start) & 0x3FF)
             start += 2
             data[pos] = 0xF0 | point >> 18
             data[pos + 1] = 0x80 | point >> 12 & 0x3F
@@ -128,18 +129,18 @@ def utf8(buf: Any, start: int, stop: int, data: Any, pos: int) -> int:
 
 @inlined
 def decimal(value: Any, data: Any, pos: int) -> int:
-    """An unsigned integer below 10**18."""
+    """Write an unsigned integer below 10**18 in decimal."""
     size, limit = 1, np.uint64(10)
     while value >= limit:
         limit *= np.uint64(10)
         size += 1
-    at = pos + size
-    while at - pos >= 2:
+    p = pos + size
+    while p - pos >= 2:
         rest = value // np.uint64(100)
         pair = np.int64(value - rest * np.uint64(100)) * 2
-        at -= 2
-        data[at], data[at + 1] = _PAIRS[pair], _PAIRS[pair + 1]
+        p -= 2
+        data[p], data[p + 1] = _PAIRS[pair], _PAIRS[pair + 1]
         value = rest
-    if at > pos:
+    if p > pos:
         data[pos] = np.uint64(0x30) + value
     return pos + size

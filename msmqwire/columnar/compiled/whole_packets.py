@@ -1,55 +1,65 @@
-"""Values that each hold one whole packet, judged by compiled code."""
+"""Identifies values that hold one packet each, compiled."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.generated import MALFORMED, PLACES, ping
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS, MALFORMED, ping
 from msmqwire.columnar.compiled.jit import jit, u16, u32
-from msmqwire.columnar.compiled.packet import BAD, JUDGED, PING_KIND, packet_length, session_packet
+from msmqwire.columnar.compiled.packet import BAD, PING_KIND, packet_length, session_packet
+from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, R_LENGTH, R_SIZE, R_START
-from msmqwire.headers.base import SIGNATURE
+from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
 BY_BYTES, SESSION, PING = -1, 0, 1
-"""Protocols of values; those from 2 on are for the generic reader."""
+"""The protocol of a value: BY_BYTES if its bytes decide; those from 2 on are for the generic reader."""
 
-_PING_SIGNATURE_AT: Final = PLACES["Ping"]["Signature"][1]
-_SIGNATURE_AT: Final = PLACES["UserMessage"]["BaseHeader.Signature"][1]
+_PING_SIGNATURE_AT: Final = FIELD_SLOTS["Ping"]["Signature"][1]
+_SIGNATURE_AT: Final = FIELD_SLOTS["UserMessage"]["BaseHeader.Signature"][1]
 
 
 @jit
-def is_ping(buf: Any, start: int, stop: int) -> bool:
-    """Whether bytes are a Ping, by size and signature, where their protocol is not known."""
+def is_ping(memory: Any, start: int, stop: int) -> bool:
+    """Whether bytes of unknown protocol are a Ping, by size and signature."""
     return (
         stop - start == PING_SIZE
-        and u16(buf, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
-        and u32(buf, start + _SIGNATURE_AT) != SIGNATURE
+        and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
+        and u32(memory, start + _SIGNATURE_AT) != SIGNATURE
     )
 
 
 @jit
-def judge(
-    buf: Any, offsets: Any, there: Any, protocols: Any, first: int, most: int, rows: Any, at: Any
-) -> int:
-    """Rows of the values from `first` on, while there is room and they have `most` bytes; where it stopped.
+def identify(block: RowBlock, offsets: Any, valid: Any, protocols: Any, first: int, bytes_max: int) -> int:
+    """Write rows of the values from ``first`` on, as long as there are rows; return the value after the last.
 
-    R_KIND is negative where only the generic reader can judge. What takes the place of BY_BYTES in
-    `protocols` is what the bytes are.
+    R_KIND is negative where only the generic reader can judge; BY_BYTES in ``protocols`` is replaced by the
+    protocol.
+
+    Args:
+        block: the rows, and the bytes of the values.
+        offsets: the offset of each value, and the end of the last.
+        valid: for each value whether it is not null.
+        protocols: the protocol of each value.
+        first: the value of the first row.
+        bytes_max: the size of values after which no further one is begun.
     """
+    rows, field_offsets, memory = block.rows, block.field_offsets, block.memory
     i, total = first, 0
-    while i < there.size and i - first < rows.shape[0] and total < most:
+    while i < valid.size and i - first < rows.shape[0] and total < bytes_max:
         r, start, stop = i - first, offsets[i], offsets[i + 1]
         kind = BAD
-        if there[i]:
+        if valid[i]:
             if protocols[i] == BY_BYTES:
-                protocols[i] = PING if is_ping(buf, start, stop) else SESSION
+                protocols[i] = PING if is_ping(memory, start, stop) else SESSION
             kind = MALFORMED
             if protocols[i] == PING:
-                if ping(buf, start, stop, at, r, False) == stop:
+                if ping(memory, start, stop, field_offsets, r, False) == stop:
                     kind = PING_KIND
-            elif protocols[i] == SESSION and stop - start >= JUDGED and packet_length(buf, start) >= 0:
-                kind = session_packet(buf, start, stop, at, r, False)
+            elif (
+                protocols[i] == SESSION and stop - start >= PREFIX_SIZE and packet_length(memory, start) >= 0
+            ):
+                kind = session_packet(memory, start, stop, field_offsets, r, False)
         rows[r, R_KIND], rows[r, R_EXTRA] = kind, -1
         rows[r, R_START], rows[r, R_LENGTH], rows[r, R_SIZE] = start, stop - start, stop - start
         total += stop - start

@@ -1,0 +1,126 @@
+"""The compiled scan over the records of a capture for TCP segments and UDP datagrams of any content."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
+from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.network import ACK, FLAGS, SEQ, START, STOP, TCP, UDP, UNDECIDED, parse_frame
+from msmqwire.columnar.compiled.records import next_record
+from msmqwire.columnar.compiled.stop_codes import (
+    ARENA_FULL,
+    GENERIC_BLOCK,
+    GENERIC_RECORD,
+    MORE_INPUT,
+    PAIRS_FULL,
+    ROWS_FULL,
+)
+
+_HEADERS: Final = 256  # more than the headers that `parse_frame` reads: link, tags, IP with options, TCP
+
+C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING = range(10)
+COLUMNS: Final = 10
+"""What is known of a datagram besides its payload, by index: the offset in the unpacked file of the record of
+the frame that completed it; when that was captured; the number of the file; TCP or UDP; the number of the
+pair of endpoints; the fields of TCP; the bytes of payload, and those behind them that the capture cut off."""
+
+
+class DatagramArrays(NamedTuple):
+    """The arrays over which the scan works.
+
+    Attributes:
+        state: the state of the scan; see `msmqwire.columnar.compiled.state`.
+        memory: the bytes of the input.
+        header: the header of the current datagram; see `msmqwire.columnar.compiled.network`.
+        table: a hash table that finds the number of a pair of endpoints by its key.
+        keys: the key of each pair: the first fields of a datagram's header.
+        cells: a row for each of COLUMNS.
+        payloads: room for the payloads.
+    """
+
+    state: Any
+    memory: Any
+    header: Any
+    table: Any
+    keys: Any
+    cells: Any
+    payloads: Any
+
+
+@inlined
+def pair_of(state: Any, table: Any, keys: Any, header: Any) -> int:
+    """Return the number of a pair of endpoints, a new one for a new pair; -1 if none is left."""
+    number: int = find(table, keys, header)
+    if number >= 0:
+        return number
+    number = state[entry.PAIRS]
+    if number == keys.shape[0]:
+        return -1
+    for i in range(KEY_FIELDS):
+        keys[number, i] = header[i]
+    insert(table, keys, number)
+    state[entry.PAIRS] += 1
+    return number
+
+
+@jit
+def scan_datagrams(
+    arrays: DatagramArrays, interfaces: Any, start: int, with_rows: bool, with_payloads: bool
+) -> int:
+    """Scan record by record; return the stop code. The next cell of C_OFFSET is then the record's offset.
+
+    Args:
+        arrays: the input, from POS to END, and the rows.
+        interfaces: see `msmqwire.columnar.compiled.state`.
+        start: the offset of the memory in the file.
+        with_rows: whether rows are written.
+        with_payloads: whether payloads are copied.
+    """
+    state, memory, header = arrays.state, arrays.memory, arrays.header
+    cells, payloads = arrays.cells, arrays.payloads
+    while True:
+        r = state[entry.ROWS]
+        if r == cells.shape[1]:
+            return ROWS_FULL
+        cells[C_OFFSET, r] = start + state[entry.POS]
+        following = next_record(state, memory, interfaces)
+        if following < 0:
+            return MORE_INPUT if state[entry.NEED] else GENERIC_BLOCK
+        first, length = state[entry.RECORD], state[entry.RECORD_LENGTH]
+        stop = uncut = first + state[entry.RECORD_SIZE]
+        if first + _HEADERS <= state[entry.END]:
+            uncut = max(stop, first + length)
+        # As if nothing had been cut off: only headers are read, and these must end before the cut.
+        protocol = parse_frame(memory, first, uncut, length, state[entry.RECORD_LINK], header)
+        is_tcp = protocol == TCP
+        is_datagram = is_tcp or protocol == UDP
+        if is_datagram and header[START] > stop:
+            protocol, is_datagram = UNDECIDED, False
+        if with_rows and is_datagram:
+            end = min(header[STOP], stop)
+            size = end - header[START]
+            if with_payloads and size > payloads.size - state[entry.ARENA]:
+                state[entry.NEED] = size
+                return ARENA_FULL
+            pair = pair_of(state, arrays.table, arrays.keys, header)
+            if pair < 0:
+                return PAIRS_FULL
+            cells[C_TIME, r] = state[entry.RECORD_NS]
+            cells[C_FILE, r] = state[entry.FILE]
+            cells[C_TRANSPORT, r] = protocol
+            cells[C_PAIR, r] = pair
+            cells[C_SEQ, r] = header[SEQ] if is_tcp else 0
+            cells[C_ACK, r] = header[ACK] if is_tcp else 0
+            cells[C_FLAGS, r] = header[FLAGS] if is_tcp else 0
+            cells[C_SIZE, r] = size
+            cells[C_MISSING, r] = header[STOP] - end
+            if with_payloads:
+                copy(memory, header[START], size, payloads, state[entry.ARENA])
+                state[entry.ARENA] += size
+            state[entry.ROWS] += 1
+        state[entry.POS] = following
+        state[entry.FRAME_NO] += 1
+        if protocol == UNDECIDED:
+            return GENERIC_RECORD

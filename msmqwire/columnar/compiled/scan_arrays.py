@@ -1,0 +1,67 @@
+"""The arrays over which a scan works, as records that are passed to compiled functions as a whole.
+
+A record is made anew where one of its arrays is replaced by a larger one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class ScanArrays(NamedTuple):
+    """The input, what is known of it, and the rows that come of it.
+
+    Attributes:
+        state: the state of the scan; see `msmqwire.columnar.compiled.state`.
+        memory: the bytes of the input, then the arena: room for packets that came in several segments.
+        header: the header of the current datagram; see `msmqwire.columnar.compiled.network`.
+        pending_segments: the segments, or parts of them, that are buffered; see
+            `msmqwire.columnar.compiled.flow_table`.
+        pending_bytes: their bytes.
+        rows: the rows; see `msmqwire.columnar.compiled.state`.
+        field_offsets: for each row where the fields of its packet stand; see
+            `msmqwire.columnar.compiled.generated`.
+        rollback: room for a copy of a flow and of the state.
+    """
+
+    state: Any
+    memory: Any
+    header: Any
+    pending_segments: Any
+    pending_bytes: Any
+    rows: Any
+    field_offsets: Any
+    rollback: Any
+
+
+class FlowArrays(NamedTuple):
+    """The flows of the scan.
+
+    Attributes:
+        table: a hash table that finds the number of a flow by its key.
+        keys: the key of each flow: the first fields of a datagram's header.
+        flows: the state of each flow; see `msmqwire.columnar.compiled.flow_table`.
+        free_numbers: numbers of connections that are not in use, as many as the state says.
+        new_connections: numbers of connections that the scan has seen begin, and of which the tracker has
+            not been informed; as many as the state says.
+    """
+
+    table: Any
+    keys: Any
+    flows: Any
+    free_numbers: Any
+    new_connections: Any
+
+
+class RowBlock(NamedTuple):
+    """Rows from which cells are made.
+
+    Attributes:
+        rows: the rows; see `msmqwire.columnar.compiled.state`.
+        field_offsets: for each row where the fields of its packet stand.
+        memory: the bytes to which the rows refer.
+    """
+
+    rows: Any
+    field_offsets: Any
+    memory: Any
