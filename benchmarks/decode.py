@@ -7,8 +7,7 @@ Writes a capture of mixed sessions (a million frames by default; see `captures`)
 compared by frames per second. A first run over a small capture, which includes start-up and compilation, is
 reported separately. Then a single flow of messages of 64 KiB (2000 MB by default) is read with its bodies,
 for its peak memory, and the packets of the small capture are read as values of an array, as the SQL functions
-do.
-At the end the targets are compared with the results.
+do. At the end the targets are compared with the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columnar decoder against the generic reader: every column of every row, whatever the capture."""
+"""The columnar decoder and the generic reader agree on every column of every row of any capture."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ pieces = st.one_of(
 @st.composite
 def damaged(draw: st.DrawFn, data: st.SearchStrategy[bytes]) -> bytes:
     """Bytes of which a few are changed."""
-    found = bytearray(draw(data))
-    for _ in range(draw(st.integers(0, 3)) if found else 0):
-        found[draw(st.integers(0, len(found) - 1))] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF]))
-    return bytes(found)
+    changed = bytearray(draw(data))
+    for _ in range(draw(st.integers(0, 3)) if changed else 0):
+        changed[draw(st.integers(0, len(changed) - 1))] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF]))
+    return bytes(changed)
 
 
 @st.composite
 def conversations(draw: st.DrawFn, number: int) -> list[c.Frame]:
-    """A connection, good or bad, with the times of its own."""
+    """A connection, good or bad, with its own times."""
     six = draw(st.booleans())
     client, server = (c.CLIENT_6, c.SERVER_6) if six else (c.CLIENT, c.SERVER)
     port = draw(st.sampled_from([1801, 1801, 1801, 2000]))
@@ -132,7 +132,7 @@ def captures(draw: st.DrawFn) -> list[c.Frame]:
 
 
 def file_of(draw: st.DataObject, frames: list[c.Frame]) -> bytes:
-    """A capture file of some format, at times cut off or damaged."""
+    """A capture file of some format, sometimes cut off or damaged."""
     if draw.draw(st.booleans()):
         order, nano = draw.draw(st.sampled_from("<>")), draw.draw(st.booleans())
         data = c.pcap_bytes(frames, byteorder=order, nanoseconds=nano)
@@ -158,31 +158,31 @@ def columnar(files: list[bytes], batch_rows: int = 1000) -> tuple[Dissection, pa
 
 
 def streams(files: list[bytes]) -> list[Any]:
-    found = []
+    result = []
     for number, data in enumerate(files):
         stream = io.BytesIO(data)
         stream.name = f"file {number}"  # type: ignore[attr-defined]
-        found.append(stream)
-    return found
+        result.append(stream)
+    return result
 
 
-def table(found: Iterator[Any]) -> pa.Table:
-    held = list(found)
+def table(batches_: Iterator[Any]) -> pa.Table:
+    held = list(batches_)
     for batch in held:
         batch.validate(full=True)
     return pa.Table.from_batches(held, arrow_schema())
 
 
 def same(files: list[bytes], **sizes: int) -> None:
-    """Both readers give the same rows, errors and counts."""
+    """Check that both readers return the same rows, errors and counts."""
     by_items, expected = generic(files)
     with ExitStack() as stack:
         for name, size in sizes.items():
             stack.enter_context(mock.patch.object(row_buffer, name, size))
-        by_columns, found = columnar(files, batch_rows=sizes.get("ROWS", 1000))
-    assert found.num_rows == expected.num_rows
+        by_columns, actual = columnar(files, batch_rows=sizes.get("ROWS", 1000))
+    assert actual.num_rows == expected.num_rows
     for name in NAMES:
-        assert found[name].to_pylist() == expected[name].to_pylist(), name
+        assert actual[name].to_pylist() == expected[name].to_pylist(), name
     assert [str(error) for error in by_columns.errors] == [str(error) for error in by_items.errors]
     assert by_columns.counters() == by_items.counters()
     assert by_columns.records == by_items.records
@@ -204,16 +204,16 @@ def test_any_capture_gives_the_same_columns(
 def test_captures_in_several_files_give_the_same_columns(
     frames: list[c.Frame], cuts: list[int], sizes: dict[str, int], data: st.DataObject
 ) -> None:
-    places = [0, *sorted(min(cut, len(frames)) for cut in cuts), len(frames)]
-    parts = [frames[a:b] for a, b in pairwise(places)]
+    bounds = [0, *sorted(min(cut, len(frames)) for cut in cuts), len(frames)]
+    parts = [frames[a:b] for a, b in pairwise(bounds)]
     same([file_of(data, part) for part in parts], **sizes)
 
 
-@given(found=st.lists(packet_bytes(), min_size=1, max_size=20))
+@given(packets=st.lists(packet_bytes(), min_size=1, max_size=20))
 @settings(max_examples=max(100, settings.default.max_examples))
-def test_every_packet_gives_the_same_columns(found: list[bytes]) -> None:
+def test_every_packet_gives_the_same_columns(packets: list[bytes]) -> None:
     talk = c.TcpConversation().handshake()
-    for packet in found:
+    for packet in packets:
         talk.send(packet)
     same([c.pcap_bytes(talk.close().frames)])
 
@@ -228,7 +228,7 @@ def test_every_link_gives_the_same_columns(link: int) -> None:
     data = c.pcap_bytes(talk.close().frames, linktype=link)
     same([data])
     handed = columnar([data])[0].handed
-    assert handed < len(talk.frames) // 2  # what it is for
+    assert handed < len(talk.frames) // 2  # most frames are for the compiled scan
 
 
 @pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng"])
@@ -264,22 +264,22 @@ CONDITIONS = st.lists(
 )
 
 
-@given(frames=captures(), where=CONDITIONS, wanted=st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
+@given(frames=captures(), where=CONDITIONS, names=st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
 def test_conditions_leave_the_same_rows(
-    frames: list[c.Frame], where: list[tuple[str, str, Any]], wanted: list[str]
+    frames: list[c.Frame], where: list[tuple[str, str, Any]], names: list[str]
 ) -> None:
     files = [c.pcap_bytes(frames, nanoseconds=True)]
     test = Filter(where)
     items = (item for item in dissect(streams(files), lint=False) if test.lets_through(item))
     expected = [row for batch in batches(items, COLUMNS, batch_rows=50) for row in shown(test.rest(batch))]
-    found = record_batches(dissect(streams(files), lint=False), columns=wanted, where=where, batch_rows=50)
-    rows = [row for batch in found for row in shown(batch)]
-    assert rows == [{name: row[name] for name in wanted} for row in expected]
+    actual = record_batches(dissect(streams(files), lint=False), columns=names, where=where, batch_rows=50)
+    rows = [row for batch in actual for row in shown(batch)]
+    assert rows == [{name: row[name] for name in names} for row in expected]
 
 
 def shown(batch: Any) -> list[dict[str, Any]]:
-    """The rows of a batch, times as they are."""
+    """The rows of a batch, with times in nanoseconds."""
     if "time" in batch.schema.names:
-        at = batch.schema.names.index("time")
-        batch = batch.set_column(at, "time", batch.column(at).cast(pa.int64()))
+        index = batch.schema.names.index("time")
+        batch = batch.set_column(index, "time", batch.column(index).cast(pa.int64()))
     return [{}] * batch.num_rows if not batch.num_columns else batch.to_pylist()

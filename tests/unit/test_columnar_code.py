@@ -1,4 +1,4 @@
-"""The compiled functions are those that the schemas and columns ask for, and are used."""
+"""The generated functions match the schemas and columns, and are used."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def test_the_generated_code_is_up_to_date() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_places_that_do_not_depend_on_other_fields_are_those_of_the_layout() -> None:
+def test_constant_offsets_are_those_of_the_layout() -> None:
     packet = msmqwire.parse(h.user_message(properties=h.properties_header(body=b"body")))
     offsets = {field.path: (field.offset, field.size) for field in layout(packet)}
     compared = 0
-    for path, place in FIELD_SLOTS["UserMessage"].items():
-        if len(place) == 3 and place[0] == 0 and path in offsets:
-            assert place[1:] == offsets[path]
+    for path, slot in FIELD_SLOTS["UserMessage"].items():
+        if len(slot) == 3 and slot[0] == 0 and path in offsets:
+            assert slot[1:] == offsets[path]
             compared += 1
     assert compared >= 8
 
 
-def test_a_session_in_order_is_not_handed_to_the_generic_reader() -> None:
+def test_a_session_in_order_is_not_passed_to_the_generic_reader() -> None:
     talk = c.TcpConversation().handshake().send(h.establish_connection())
     for number in range(50):
         talk.send(h.user_message(properties=h.properties_header(body=bytes(number * 100))))
