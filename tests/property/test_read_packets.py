@@ -89,12 +89,12 @@ def test_every_column_is_that_of_the_generic_reader(raw: Any, data: st.DataObjec
     found = f.parse_raw(raw, pa.array(named, pa.string()))
     found.validate(full=True)
     assert found.type == f.FUNCTIONS["msmq_parse"][1]
-    assert found.to_pylist() == one_by_one(raw, named, f.PARSED)
+    assert found.to_pylist() == one_by_one(raw, named, f.PARSE_COLUMNS)
 
 
 @given(arrays())
 def test_without_protocols_the_bytes_tell_as_on_the_command_line(raw: Any) -> None:
-    expected = one_by_one(raw, [None] * len(raw), f.PARSED)
+    expected = one_by_one(raw, [None] * len(raw), f.PARSE_COLUMNS)
     assert f.parse_raw(raw).to_pylist() == expected
     assert f.kind_of_raw(raw).to_pylist() == [row and row["kind"] for row in expected]
 
@@ -103,7 +103,7 @@ def test_without_protocols_the_bytes_tell_as_on_the_command_line(raw: Any) -> No
 def test_pings(raw: Any) -> None:
     found = f.ping_raw(raw)
     found.validate(full=True)
-    assert found.to_pylist() == one_by_one(raw, ["ping"] * len(raw), f.PINGED)
+    assert found.to_pylist() == one_by_one(raw, ["ping"] * len(raw), f.PING_COLUMNS)
 
 
 @given(arrays(), st.data())
