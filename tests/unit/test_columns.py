@@ -238,3 +238,21 @@ def test_more_addresses_than_are_remembered(where: Any, monkeypatch: pytest.Monk
     if where:
         expected = expected[1:] if where[0][1] == "!=" else expected[199:]
     assert [(row["src"], row["dst"]) for row in found.to_pylist()] == expected
+
+
+def test_a_gap_that_is_open_when_the_next_file_begins(tmp_path: Path) -> None:
+    earlier = c.TcpConversation().handshake()  # the first frame of a capture goes to the generic reader
+    talk = c.TcpConversation(client=("10.0.0.7", 50_001), start_ns=earlier.time_ns).handshake()
+    for tag in range(3):
+        talk.send(h.session_ack(h.session_header(window=tag + 1)), acknowledged=False)
+    opening, packets = talk.frames[:3], talk.frames[3:]
+    first, second = tmp_path / "1.pcap", tmp_path / "2.pcap"
+    first.write_bytes(c.pcap_bytes([*earlier.frames, *opening, packets[1]]))  # the next file fills the gap
+    second.write_bytes(c.pcap_bytes([packets[0], packets[2]]))
+    columns = ["file", "frame", "stream", "window_size"]
+    table = msmqwire.read_capture([first, second], columns=columns).to_pylist()
+    items = list(msmqwire.dissect([first, second], lint=False))
+    assert [row["window_size"] for row in table] == [1, 2, 3]
+    assert [(row["file"], row["frame"], row["stream"]) for row in table] == [
+        (item.file, item.frames[-1], item.stream) for item in items
+    ]

@@ -268,11 +268,13 @@ class ConnectionTable:
 
     def release_gaps(self) -> None:
         """Release every direction with segments beyond a gap."""
+        self._export_clock()
         for number in map(int, np.flatnonzero(self.flow_arrays.flows[:, OUT_OF_ORDER])):
             if number & -2 in self._unregistered:
                 self._register(number & -2)
             self._release(self._by_number[number])
         self._state[DEADLINE] = _NEVER
+        self.import_clock()
 
     def _export_clock(self) -> None:
         """Update the clock and the counters of the tracker from the scan."""
