@@ -131,19 +131,19 @@ class ManagerPair:
         match effect:
             case Send(connection, data):
                 if connection in manager.peers:
-                    other.core.engine.received(manager.peers[connection], data)
+                    other.core.binary.received(manager.peers[connection], data)
             case Resolve(request, _):
-                manager.core.engine.resolved(request, [other.address])
+                manager.core.binary.resolved(request, [other.address])
             case Connect(connection, _, _):
-                accepted = other.core.engine.next_connection()
+                accepted = other.core.binary.next_connection()
                 manager.peers[connection], other.peers[accepted] = accepted, connection
-                other.core.engine.accepted(accepted, manager.address)
-                manager.core.engine.connected(connection)
+                other.core.binary.accepted(accepted, manager.address)
+                manager.core.binary.connected(connection)
             case Disconnect(connection):
                 peer = manager.peers.pop(connection, None)
                 if peer is not None:
                     other.peers.pop(peer, None)
-                    other.core.engine.disconnected(peer)
+                    other.core.binary.disconnected(peer)
 
     def advance(self, milliseconds: int) -> None:
         """Advance the clocks."""

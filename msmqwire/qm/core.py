@@ -43,7 +43,7 @@ class Core:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
-        engine: that of [MS-MQQB].
+        binary: that of [MS-MQQB].
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class Core:
             identity=self.identity,
             system_messages=self.system_messages,
         )
-        self.engine = BinaryEngine(services)
-        self.protocols: tuple[TransferProtocol, ...] = (self.engine,)
+        self.binary = BinaryEngine(services)
+        self.protocols: tuple[TransferProtocol, ...] = (self.binary,)
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
         self.messages.when_removed = self.system_messages.removed

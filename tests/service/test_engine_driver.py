@@ -340,15 +340,15 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
 
 def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
     async def work(harness: DriverHarness) -> None:
-        number = harness.core.engine.next_connection()
-        harness.driver.call(harness.core.engine.accepted, number, "192.0.2.7")
+        number = harness.core.binary.next_connection()
+        harness.driver.call(harness.core.binary.accepted, number, "192.0.2.7")
         harness.send(count=5)
         await harness.driver.stop()
         assert harness.store.messages() == 5
         assert f"disconnect {number}" in harness.store.happened
         happened = list(harness.store.happened)
         harness.send()
-        harness.driver.call(harness.core.engine.disconnected, number)
+        harness.driver.call(harness.core.binary.disconnected, number)
         await asyncio.sleep(0.05)
         assert harness.store.happened == happened
         with pytest.raises(MsmqError):

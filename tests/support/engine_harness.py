@@ -362,7 +362,7 @@ class EngineHarness:
 
     @property
     def engine(self) -> BinaryEngine:
-        return self.core.engine
+        return self.core.binary
 
     def route_to(self, identifier: UUID, host: str) -> None:
         """Make a queue manager the next hop to all destinations."""

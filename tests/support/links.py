@@ -95,7 +95,7 @@ class Core:
     deadline = None
 
     def __init__(self) -> None:
-        self.engine = Recorder()
+        self.binary = Recorder()
         self.effects: list[Effect] = []
 
     def at(self, now_ms: int, utc: int) -> None:
@@ -165,7 +165,7 @@ class SimStation(Node):
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world.environment, name, world.ledger, world.contents, world.network, world.workload)
         self.core = Core()  # type: ignore[assignment]
-        self.engine: Recorder = self.core.engine  # type: ignore[union-attr, assignment]
+        self.engine: Recorder = self.core.binary  # type: ignore[union-attr, assignment]
 
     def call(self, action: Callable[[Any], Any]) -> Any:
         return None if self.core is None else action(self.core)
@@ -214,7 +214,7 @@ class TcpStation:
     ) -> None:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
-        self.engine = self.core.engine
+        self.engine = self.core.binary
         self.driver = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
         self.network = TcpNetwork(self.driver, overrides=overrides, limits=Limits(connect_s=60.0))
         self.driver.network = self.network

@@ -108,7 +108,7 @@ def sessions(server: InThread) -> int:
     """The number of sessions of the engine, half-open ones included."""
 
     def count(running: Any) -> int:
-        return len(running.driver.core.engine.sessions)
+        return len(running.driver.core.binary.sessions)
 
     return server.do(count)
 

@@ -129,7 +129,7 @@ class ClientManager:
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
-        core.engine.outcome.when_sent = self._outcome
+        core.binary.outcome.when_sent = self._outcome
         driver.start()
         if self._listen is not None:
             try:
@@ -240,7 +240,7 @@ class ClientManager:
 
     def transfers(self) -> list[Transfer]:
         """Return the transfers with messages of the program, without those of session acknowledgements."""
-        transfers = self._driver.core.engine.transfers.values()
+        transfers = self._driver.core.binary.transfers.values()
         return [
             transfer for transfer in transfers if transfer.table and transfer.queue.acknowledged_peer is None
         ]

@@ -250,7 +250,7 @@ class EngineDriver:
         Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError.
         """
         async with asyncio.timeout(timeout_s):
-            self.call(self.core.engine.acknowledge_received)
+            self.call(self.core.binary.acknowledge_received)
             await self.durable()
             await self.stop()
 

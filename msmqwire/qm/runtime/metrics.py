@@ -94,7 +94,7 @@ class Metrics:
         sessions = gauge("msmqwire_sessions", "Sessions by role and state.", labels=("role", "state"))
         counts = Counter(
             (session.role.value, session.state.value)
-            for session in self._driver.core.engine.sessions.values()
+            for session in self._driver.core.binary.sessions.values()
         )
         for key, count in counts.items():
             sessions.add_metric(tuple(map(str, key)), count)

@@ -77,7 +77,7 @@ def _not_found(name: str) -> QueueError:
 def manager_json(core: Core) -> dict[str, Any]:
     """Return the state of the queue manager."""
     manager = core.queue_manager
-    sessions = core.engine.sessions.values()
+    sessions = core.binary.sessions.values()
     return {
         "name": manager.computer_name,
         "identifier": str(manager.identifier),

@@ -80,7 +80,7 @@ class TcpNetwork:
     def __init__(
         self, driver: EngineDriver, *, limits: Limits | None = None, overrides: AddressOverrides | None = None
     ) -> None:
-        self._driver, self._engine = driver, driver.core.engine
+        self._driver, self._engine = driver, driver.core.binary
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
         self.connections: dict[int, Connection] = {}

@@ -30,7 +30,7 @@ def pending_work(nodes: Iterable[Node], *, drained: bool) -> str | None:
         if core is None or node.busy:
             return f"{node} is down or writes"
         cores.append((node, core))
-        for transfer in core.engine.transfers.values():
+        for transfer in core.binary.transfers.values():
             if transfer.table:
                 first = next(iter(transfer.table.values()))
                 description = f"{transfer.queue.destination} {first.state.value}"
@@ -42,14 +42,14 @@ def pending_work(nodes: Iterable[Node], *, drained: bool) -> str | None:
                         return f"{node} keeps {position} to {queue.destination} without sending it"
     if drained:
         for node, core in cores:
-            for transfer in core.engine.transfers.values():
+            for transfer in core.binary.transfers.values():
                 if transfer.awaiting_final_ack:
                     return f"{node} awaits final acknowledgements from {transfer.queue.destination}"
     return None
 
 
 def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
-    transfer = core.engine.transfers.get(queue.number)
+    transfer = core.binary.transfers.get(queue.number)
     waiting = transfer.awaiting_final_ack.values() if transfer else ()
     return any(outgoing.position.number == number for outgoing in waiting)
 

@@ -28,10 +28,10 @@ _MESSAGE_TABLES: Final = (Table.MESSAGE, Table.PACKET, Table.OUTGOING)
 
 def check_step(node: str, core: Core) -> None:
     """Check the sessions, transfers and quotas of a queue manager after a step."""
-    engine = core.engine
+    engine = core.binary
     if len(engine.sessions) > SESSIONS_MAX:
         raise Violation(Invariant.BOUNDED, f"{node} has {len(engine.sessions)} sessions")
-    if len(core.engine.history) > core.context.settings.remove_duplicate_size:
+    if len(core.binary.history) > core.context.settings.remove_duplicate_size:
         raise Violation(Invariant.BOUNDED, f"MessageIDHistoryTable of {node} is too large")
     for session in engine.sessions.values():
         _check_session(node, session)

@@ -70,15 +70,15 @@ class Endpoint:
 
 
 def _connected(number: int, core: Core) -> None:
-    core.engine.connected(number)
+    core.binary.connected(number)
 
 
 def _disconnected(number: int, core: Core) -> None:
-    core.engine.disconnected(number)
+    core.binary.disconnected(number)
 
 
 def _received(number: int, data: bytes, core: Core) -> None:
-    core.engine.received(number, data)
+    core.binary.received(number, data)
 
 
 class Connection:
@@ -271,7 +271,7 @@ class Network:
             self._refuse(end)
             return
         self._connecting.pop(end.key, None)
-        number = target.core.engine.next_connection()
+        number = target.core.binary.next_connection()
         connection = Connection(self, end, Endpoint(target, number))
         self._connections[connection] = None
         for side in connection.ends:
@@ -279,7 +279,7 @@ class Network:
         environment.counts["connections"] += 1
         environment.log(end.host.name, "connects", target.name)
         connection.put(1, _CONNECTED)
-        target.call(lambda core: core.engine.accepted(number, end.host.address))
+        target.call(lambda core: core.binary.accepted(number, end.host.address))
 
     def _refuse(self, end: Endpoint) -> None:
         self._connecting.pop(end.key, None)
@@ -287,7 +287,7 @@ class Network:
             self.environment.counts["refused connections"] += 1
             self.environment.log(end.host.name, "can't connect")
             status = ConnectionStatus.SOCKET_CONNECT_FAILURE
-            end.host.call(lambda core: core.engine.connect_failed(end.number, status))
+            end.host.call(lambda core: core.binary.connect_failed(end.number, status))
 
     def resolve(self, host: Host, request: int, host_name: str) -> None:
         """Carry out `Resolve`."""
@@ -301,7 +301,7 @@ class Network:
 
         def answer() -> None:
             if host.epoch == epoch:
-                host.call(lambda core: core.engine.resolved(request, addresses))
+                host.call(lambda core: core.binary.resolved(request, addresses))
 
         environment.after(environment.rng.choice((0, 2, 50)), answer)
 
@@ -321,7 +321,7 @@ class Network:
         environment.after(
             rng.choice((0, 5) if faults_over else (0, 5, 900, 1_100)),
             lambda: target.call(
-                lambda core: core.engine.datagram(data, host.address, _REPLY_PORT, request=request)
+                lambda core: core.binary.datagram(data, host.address, _REPLY_PORT, request=request)
             ),
         )
 

@@ -236,7 +236,7 @@ def test_the_states_of_a_queue_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     assert core.queue_manager.state is QueueManagerState.READY
     assert core.queue_manager.queues != {}
     seen = []
-    monkeypatch.setattr(core.engine, "stop", lambda: seen.append(core.queue_manager.state))
+    monkeypatch.setattr(core.binary, "stop", lambda: seen.append(core.queue_manager.state))
     core.stop()
     assert seen == [QueueManagerState.STOPPING]  # the protocols do what they have to
     assert core.queue_manager.state is QueueManagerState.STOPPED
@@ -258,7 +258,7 @@ def test_what_goes_wrong_at_the_start_is_raised() -> None:
 @pytest.mark.requirement("DMPR-3.1.4.12-01", "DMPR-3.1.4.13-01", "DMPR-3.1.1.1-35")
 def test_offline_and_online() -> None:
     harness = started()
-    manager, engine = harness.core.queue_manager, harness.core.engine
+    manager, engine = harness.core.queue_manager, harness.core.binary
     assert manager.connection_active is True
     harness.core.queues.take_offline()
     assert manager.connection_active is False

@@ -127,7 +127,7 @@ def test_every_queue_has_an_identifier_of_its_own_that_survives(harness: EngineH
 @pytest.mark.requirement("DMPR-3.1.1-07")
 def test_there_is_one_local_queue_manager_for_all_parts(harness: EngineHarness) -> None:
     manager = harness.core.queue_manager
-    assert harness.core.context.queue_manager is harness.core.engine.context.queue_manager is manager
+    assert harness.core.context.queue_manager is harness.core.binary.context.queue_manager is manager
     assert harness.queue().queue_manager is manager
 
 

@@ -51,7 +51,7 @@ def put(
 
 
 def transfer(harness: EngineHarness) -> Transfer:
-    return harness.core.engine.transfers[harness.outgoing().number]
+    return harness.core.binary.transfers[harness.outgoing().number]
 
 
 def unreachable() -> EngineHarness:

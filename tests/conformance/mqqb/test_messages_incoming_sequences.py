@@ -90,7 +90,7 @@ def test_what_follows_is_accepted(before, message, accepted):
         peer.send_message(b"before", tx=tx, destination=TX)
     peer.send_message(b"it", tx=message, destination=TX)
     assert (b"it" in bodies(queue)) is accepted
-    session = harness.core.engine.session_table.by_connection[peer.connection]
+    session = harness.core.binary.session_table.by_connection[peer.connection]
     assert session.message_received_count == session.recoverable_message_received_count == len(before) + 1
     assert session.recoverable_ack_flags == (1 << len(before) + 1) - 1
 
@@ -181,7 +181,7 @@ def test_where_a_transfer_stands_survives(how):
 )  # fmt: skip
 def test_an_order_acknowledgement_follows_in_half_a_second():
     harness, _, peer = prepared()
-    session = harness.core.engine.session_table.by_connection[peer.connection]
+    session = harness.core.binary.session_table.by_connection[peer.connection]
     timers = harness.core.context.timers
     peer.send_message(b"plain", recoverable=True, destination=direct("none"))
     assert not timers.active(Timer.ORDER_ACK_SEND, session.number)
@@ -213,7 +213,7 @@ def test_further_messages_put_the_acknowledgement_off_for_ten_seconds():
     harness.advance(100)
     assert order_acks(peer) == [(1, 23, 22)]
     assert sent == 24
-    session = harness.core.engine.session_table.by_connection[peer.connection]
+    session = harness.core.binary.session_table.by_connection[peer.connection]
     session.last_order_ack_send_time -= 10
     peer.send_message(tx=(25, 23), destination=TX)
     harness.advance(400)
@@ -253,7 +253,7 @@ def test_a_duplicate_is_order_acknowledged_again():
 @pytest.mark.requirement("MQQB-3.1.6.9-01", "MQQB-3.1.6.9-02")
 def test_the_time_of_the_order_acknowledgement_is_kept_and_a_closed_session_sends_none():
     harness, _, peer = prepared()
-    session = harness.core.engine.session_table.by_connection[peer.connection]
+    session = harness.core.binary.session_table.by_connection[peer.connection]
     harness.advance(7_000)
     peer.send_message(tx=(1, 0), destination=TX)
     harness.advance(500)

@@ -215,7 +215,7 @@ def test_a_forwarded_transactional_message_is_done_with_its_session_acknowledgem
     peer = harness.called[0]
     assert peer.sequenced_bodies() == [(b"m", 7, 4, 3)]
     outgoing = harness.outgoing(f"PRIVATE={PEER_ID}\\9")
-    (position,) = harness.core.engine.transfers[outgoing.number].table.values()
+    (position,) = harness.core.binary.transfers[outgoing.number].table.values()
     assert position.tx_sequence_number == 0
     assert list(harness.store.rows(Table.OUTGOING)) == []
     harness.advance(35_000)  # while it is not acknowledged no timer of the sequence sends it again

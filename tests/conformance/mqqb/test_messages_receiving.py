@@ -29,7 +29,7 @@ ONWARD = {"address": THIRD_ID.bytes_le, "destination": (3, handmade.private_id(9
 
 
 def session_of(peer: HandwrittenPeer):
-    return peer.harness.core.engine.session_table.by_connection.get(peer.connection)
+    return peer.harness.core.binary.session_table.by_connection.get(peer.connection)
 
 
 def routed(**how: object) -> EngineHarness:
@@ -233,7 +233,7 @@ def test_a_direct_name_is_remembered_for_the_session():
 def test_the_history_has_the_last_messages():
     harness = harness_with_peer(settings=Settings(remove_duplicate_size=3))
     queue, peer = harness.queue(), harness.accept_session()
-    history, timers = harness.core.engine.history, harness.core.context.timers
+    history, timers = harness.core.binary.history, harness.core.context.timers
     assert not timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
     for number in (1, 2, 3):
         peer.send_message(b"%d" % number, message_id=number)
@@ -381,10 +381,10 @@ def test_a_header_in_a_message_counts_that_message(recoverable):
     queue, peer = harness.queue(), harness.accept_session()
     harness.send(b"out")
     far = harness.called[0]
-    assert len(harness.core.engine.transfers[harness.outgoing().number].table) == 1
+    assert len(harness.core.binary.transfers[harness.outgoing().number].table) == 1
     far.take()
     far.send_message(b"with a header", recoverable=recoverable, session=True)
-    assert len(harness.core.engine.transfers[harness.outgoing().number].table) == 0
+    assert len(harness.core.binary.transfers[harness.outgoing().number].table) == 0
     assert bodies(queue) == [b"with a header"]
     assert session_of(far).state is SessionState.OPEN
     peer.sent += 1

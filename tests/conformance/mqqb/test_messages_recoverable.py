@@ -12,7 +12,7 @@ from tests.support.handwritten_peer import HandwrittenPeer
 
 
 def session_of(peer: HandwrittenPeer):
-    return peer.harness.core.engine.session_table.by_connection.get(peer.connection)
+    return peer.harness.core.binary.session_table.by_connection.get(peer.connection)
 
 
 ALL = Settings(acknowledge_at_window=1.0, window_size=64)

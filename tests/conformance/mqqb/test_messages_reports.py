@@ -212,9 +212,9 @@ def test_each_class_of_final_acknowledgement(message_class):
         identifier=ObjectId(PEER_ID, 5), source_machine_identifier=PEER_ID, transaction_sequence_number=3,
         transactional_message_sequence_identifier=TxSequenceId(1, 2), transaction_previous_sequence_number=1,
     )  # fmt: skip
-    session = harness.core.engine.session_table.by_connection[peer.connection]
+    session = harness.core.binary.session_table.by_connection[peer.connection]
     session.direct_format_session = True
-    harness.core.engine.order_acks.send_final_ack(message, message_class, session)
+    harness.core.binary.order_acks.send_final_ack(message, message_class, session)
     harness.run()
     (packet,) = peer.take("FinalAck")
     assert packet.MessageClass == message_class

@@ -37,7 +37,7 @@ RECOVERABLE = DeliveryGuarantee.RECOVERABLE
 
 
 def transfer_of(harness: EngineHarness) -> Transfer:
-    return harness.core.engine.transfers[harness.outgoing().number]
+    return harness.core.binary.transfers[harness.outgoing().number]
 
 
 def header_of(packet: ReceivedPacket) -> tuple[int, ...] | None:
@@ -71,7 +71,7 @@ def test_the_events_of_the_core_that_the_engine_answers():
 @pytest.mark.requirement("MQQB-3.1.7.1-01", "MQQB-3.1.7.16-01", "MQQB-3.1.7.12-04", "MQQB-3.1.7.11-01")
 def test_a_message_is_sent_by_way_of_the_dispatch_collection(monkeypatch):
     harness = harness_with_peer()
-    dispatch, sending, log = harness.core.dispatch, harness.core.engine.sending, []
+    dispatch, sending, log = harness.core.dispatch, harness.core.binary.sending, []
     for owner, name in ((dispatch, "add"), (sending, "send"), (dispatch, "remove")):
         inner = getattr(owner, name)
 
@@ -130,7 +130,7 @@ def test_no_more_are_sent_than_the_smaller_window_allows(own, theirs, window):
 def test_an_open_session_serves_the_first_queue_that_needs_it():
     harness = harness_with_peer()
     peer = harness.accept_session()
-    session = harness.core.engine.session_table.by_connection[peer.connection]
+    session = harness.core.binary.session_table.by_connection[peer.connection]
     assert session.transfers == []
     queue = harness.queue("tx", transactional=True)
     peer.send_message(tx=(1, 0), destination=direct("tx"), flags=JP)
@@ -142,7 +142,7 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
     harness = harness_with_peer()
     reports = harness.queue("reports")
     log = []
-    engine = harness.core.engine
+    engine = harness.core.binary
     for owner, name in (
         (harness.core.identity, "identify"), (engine.sending, "_protect"), (engine.sending, "_number"),
         (harness.core.system_messages, "trace"),
@@ -230,7 +230,7 @@ def test_an_expired_message_is_not_sent(reach, waited, late):
     harness.utc_start += waited
     harness.core.at(harness.now, harness.utc)
     harness.outgoing().state = OutgoingQueueState.CONNECTED
-    harness.core.engine.sending.send_waiting(transfer.session)
+    harness.core.binary.sending.send_waiting(transfer.session)
     harness.run()
     assert harness.called[0].bodies() == ([] if late else [b"m"])
     assert (len(transfer.table), outgoing.state is MessageState.DONE) == ((0, True) if late else (1, False))
@@ -341,7 +341,7 @@ def test_when_a_message_carries_a_session_header(waited, came, expected):
     peer = harness.called[0]
     peer.send_message()  # starts the timer of ten seconds
     if not came:
-        harness.core.engine.session_timers.send_session_ack(transfer_of(harness).session)
+        harness.core.binary.session_timers.send_session_ack(transfer_of(harness).session)
         harness.run()
     peer.take()
     harness.advance(waited)
