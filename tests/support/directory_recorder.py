@@ -1,4 +1,4 @@
-"""Directories that record what they are asked, and the directory events of a queue manager over one."""
+"""Directories that record their requests, and a queue manager's directory events over one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def public_queue(number: int = 100, pathname: str = "here\\orders", **attributes
 
 
 class DirectoryRecorder:
-    """A directory that records what it is asked, and answers as an embedded one.
+    """A directory that records its requests and answers like an embedded directory.
 
     Attributes:
         log: the name of each operation and its arguments.
@@ -94,7 +94,7 @@ class RecordedDirectoryEvents:
         )
 
     def add(self, queue: Queue) -> Queue:
-        """Give the queue manager a queue."""
+        """Add a queue to the queue manager."""
         queue.number = len(self.manager.queues) + 1
         queue.queue_manager = self.manager
         self.manager.queues[queue.number] = queue

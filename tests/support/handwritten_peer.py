@@ -65,10 +65,10 @@ class HandwrittenPeer(SessionCounts):
     def state(self) -> SessionState:
         return self.session.state
 
-    # -- what it hears
+    # -- receiving
 
     def hear(self, data: bytes) -> None:
-        """Take in what the queue manager sends."""
+        """Receive what the queue manager sends."""
         for packet in cut(data):
             self.packets.append(packet)
             self.all_packets.append(packet)
@@ -88,7 +88,7 @@ class HandwrittenPeer(SessionCounts):
                 self.send(self.parameters())
 
     def take(self, kind: str | None = None) -> list[ReceivedPacket]:
-        """Return what was heard since the last call: all, or the packets of a kind."""
+        """Return the packets received since the last call: all, or those of a kind."""
         packets, self.packets = self.packets, []
         return [packet for packet in packets if kind is None or packet.kind == kind]
 
@@ -101,10 +101,10 @@ class HandwrittenPeer(SessionCounts):
         return [packet.body for packet in self.take("UserMessage")]
 
     def sequenced_bodies(self) -> list[tuple[bytes, int, int, int]]:
-        """Take the packets; return body, Ordinal, number and previous number of transactional messages."""
+        """Take the packets; return body, ordinal, number and previous number of transactional messages."""
         return [(packet.body, *packet.tx[1:]) for packet in self.take("UserMessage")]
 
-    # -- what it sends
+    # -- sending
 
     def send(self, *packets: bytes) -> None:
         """Send bytes as they are."""
@@ -206,7 +206,7 @@ class HandwrittenPeer(SessionCounts):
             transaction: a TransactionHeader of other fields.
             count: whether the message counts as sent.
             header: fields of a SessionHeader, see `header`.
-            session: whether there is a SessionHeader that acknowledges what was heard.
+            session: whether to add a SessionHeader that acknowledges everything received.
             priority, acks, admin, flags, address, source, sent_time, time_to_be_received, hops, label,
                 message_class, privacy: fields of the headers.
             trace: the queue of a DebugHeader.
@@ -253,7 +253,7 @@ class HandwrittenPeer(SessionCounts):
         return h.session_ack(self.header(**fields))
 
     def acknowledge(self, **fields: int) -> None:
-        """Send a SessionAck for all that was heard."""
+        """Send a SessionAck for everything received."""
         self.send(*self.session_acks(**fields))
 
     def send_order_ack(self, sequence: tuple[int, int], number: int) -> None:
@@ -264,7 +264,7 @@ class HandwrittenPeer(SessionCounts):
         self.send(h.order_ack(body, destination=direct("order_queue$")))
 
     def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000, **fields: int) -> None:
-        """Send a FinalAck for a message that was heard, with other `fields` of its body."""
+        """Send a FinalAck for a received message, with other `fields` of its body."""
         self.count_sent(recoverable=True)
         time_stamp, ordinal, number, previous = packet.tx
         body = {

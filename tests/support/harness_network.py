@@ -1,4 +1,4 @@
-"""Queue managers joined without wires: what one harness sends, another receives."""
+"""Queue managers in a simulated network: what one harness sends, another receives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.received_packets import ReceivedPacket, cut
 
 PING_PORT = 3527
 CLIENT_PORT = 4242
-"""Of requests for a ping."""
+"""The source port of ping requests."""
 
 
 class Carried(NamedTuple):
@@ -132,7 +132,7 @@ class HarnessNetwork:
         self._travelling.append((self.now + self.delay, deliver))
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, each timer expiring at its own."""
+        """Let time pass, with each timer expiring when due."""
         end = self.now + milliseconds
         self.run()
         while True:

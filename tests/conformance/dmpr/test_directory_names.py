@@ -1,4 +1,4 @@
-"""Names that the directory explains: [MS-MQDMPR] 3.1.7.1.26 and 3.1.7.3.8."""
+"""Names resolved by the directory: [MS-MQDMPR] 3.1.7.1.26 and 3.1.7.3.8."""
 
 from __future__ import annotations
 

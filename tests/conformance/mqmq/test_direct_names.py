@@ -31,7 +31,7 @@ def is_name(text, **options):
 @pytest.mark.parametrize("word", ["DEADLETTER", "DEADXACT", "XACTONLY"])
 def test_journal_is_the_only_suffix_of_a_queue(word):
     assert refused(rf"DIRECT=OS:host\q;{word}", version=3.0) == 16
-    # From MSMQ 4.0 on the same text names a subqueue, which is no dead-letter queue.
+    # From MSMQ 4.0 the same text names a subqueue, not a dead-letter queue.
     name = parse_format_name(rf"DIRECT=OS:host\q;{word}", version=4.0)
     assert (name.subqueue, name.system, name.is_read_only) == (word, None, False)
 

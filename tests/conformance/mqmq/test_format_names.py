@@ -244,11 +244,11 @@ def test_the_first_octet_of_a_multicast_address(octet):
 
 
 @requirement("MQMQ-2.1.6-07")
-@pytest.mark.parametrize("place", [1, 2, 3])
-def test_the_other_octets_of_a_multicast_address(place):
+@pytest.mark.parametrize("index", [1, 2, 3])
+def test_the_other_octets_of_a_multicast_address(index):
     def address(octet):
         octets = ["234", "1", "1", "1"]
-        octets[place] = octet
+        octets[index] = octet
         return f"MULTICAST={'.'.join(octets)}:80"
 
     assert all(is_name(address(str(octet))) for octet in range(256))
@@ -341,7 +341,7 @@ def test_the_example_with_three_elements():
 @requirement("MQMQ-2.1.7-06")
 def test_only_a_comma_before_a_known_prefix_separates():
     name = parse_format_name(r"DIRECT=OS:a\b,c", version=1.0)
-    assert name == DirectName("OS", "a", "b,c", text="as it came")
+    assert name == DirectName("OS", "a", "b,c", text="as received")
     assert refused(r"DIRECT=OS:a\b,c", version=2.0) == 13
     name = parse_format_name(f"DL={TEXT}@x,y,public={TEXT},DL={TEXT}@,")
     assert [element.canonical for element in name.elements] == [

@@ -9,7 +9,7 @@ from msmqwire.names import PathName, parse_path_name
 
 requirement = pytest.mark.requirement
 
-# The characters by hand, from 0x20 to 0x80.
+# The characters from 0x20 to 0x80, written out.
 IN_MSMQ_1 = (
     "!\"#$%&'()*+,-./0123456789:<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f"
 )

@@ -78,7 +78,7 @@ def test_a_queue_of_the_user_header(role, text, type_value, field):
 
 
 def _plain(value):
-    """A value as JSON has it."""
+    """A value as in JSON."""
     return str(value) if isinstance(value, UUID) else value
 
 
