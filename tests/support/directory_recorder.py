@@ -36,8 +36,8 @@ class DirectoryRecorder:
 
     Attributes:
         log: the name of each operation and its arguments.
-        directory: that answers.
-        status: that each operation ends with instead.
+        directory: the directory that answers.
+        status: if set, the result of every operation instead.
     """
 
     def __init__(self, log: list[tuple[Any, ...]] | None = None) -> None:
@@ -75,9 +75,9 @@ class RecordedDirectoryEvents:
     """The directory events of one queue manager over a recorder.
 
     Attributes:
-        log: the operations of the directory and the changes that were announced, in order.
+        log: the operations of the directory and the announced changes, in order.
         directory: the recorder; not used in workgroup mode.
-        manager, timers: of the queue manager.
+        manager, timers: the queue manager and its timers.
         events: the events.
     """
 
@@ -88,7 +88,7 @@ class RecordedDirectoryEvents:
         self.timers = Timers()
         self.events = DirectoryEvents(
             self.manager,
-            None if workgroup else self.directory,  # type: ignore[arg-type]  # it answers to all names
+            None if workgroup else self.directory,  # type: ignore[arg-type]  # it has every method
             self.timers,
             lambda operation, changed: self.log.append((operation, changed)),
         )

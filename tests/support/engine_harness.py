@@ -1,7 +1,7 @@
 """A queue manager without I/O: the core over an in-memory store, with a clock set by the test.
 
-`EngineHarness` commits every change, records every effect and has short ways to use the queue manager: its
-queues and messages, its timers, its connections. The other ends of its connections are played by
+`EngineHarness` commits every change, records every effect and has shortcuts for the queue manager's queues,
+messages, timers and connections. The other ends of its connections are played by
 `HandwrittenPeer`s, or by other harnesses in a `HarnessNetwork`.
 """
 
@@ -54,14 +54,14 @@ class EngineHarness:
     """A queue manager named ``here``, its store and its clock.
 
     Attributes:
-        store: what has been committed.
+        store: the committed changes.
         now: milliseconds of the clock.
         utc_start: seconds since 1970 at which the clock started.
-        effect_log: every effect, with the time in milliseconds at which it came.
-        hosts: queue managers by the address where a `HandwrittenPeer` answers for them; None where the test
+        effect_log: every effect, with its time in milliseconds.
+        hosts: queue managers by the address where a `HandwrittenPeer` answers for them; None if the test
             resolves names and opens connections itself.
         names: addresses by host name, for `hosts`.
-        peers: hand-written peers by connection.
+        peers: handwritten peers by connection.
         called: the peers that the queue manager has connected to, in order.
     """
 
@@ -79,13 +79,13 @@ class EngineHarness:
         """Start a queue manager over a store.
 
         Args:
-            store: of a queue manager that ran before; empty by default.
+            store: that of an earlier queue manager; empty by default.
             now: milliseconds of the clock.
             utc: seconds since 1970 at that time.
-            hosts: of peers that answer.
-            names: of these hosts.
-            settings: of the administrator.
-            options: fields of `Settings` to change, and arguments of `Core`; both hold for restarts.
+            hosts: see `EngineHarness`.
+            names: see `EngineHarness`.
+            settings: the administrator's settings.
+            options: fields of `Settings` to change, and arguments of `Core`; both also apply to restarts.
         """
         self.store = MemoryStore() if store is None else store
         self.now = self._clock_start = now
@@ -121,9 +121,9 @@ class EngineHarness:
         self._start(options)
 
     def restarted(self, *, stop: bool = False, **options: Any) -> EngineHarness:
-        """Return what a new process makes of a copy of the store, a second later.
+        """Return a harness for a new process over a copy of the store, a second later.
 
-        The process was killed before, or stopped in good order.
+        The old process was killed, or stopped in an orderly way.
         """
         if stop:
             self.stop()
@@ -140,9 +140,9 @@ class EngineHarness:
         self.run()
 
     def run(self) -> list[Effect]:
-        """Commit all changes and return the effects that came with them, after they were carried out.
+        """Commit all changes, carry out their effects and return these.
 
-        Effects are carried out in order, each once its changes are durable; answers may come at once.
+        Effects are carried out in order, each once its changes are durable; replies may arrive at once.
         """
         performed: list[Effect] = []
         if self._running:
@@ -305,9 +305,9 @@ class EngineHarness:
         transactional: bool = False,
         **attributes: Any,
     ) -> list[Message]:
-        """Send messages of an application, `count` numbered ones unless there are `bodies`.
+        """Send application messages with these `bodies`, or `count` numbered ones.
 
-        Transactional ones are sent in one transaction, which is committed.
+        Transactional messages are sent in a single transaction, which is committed.
         """
         descriptor = self.open_to_send(to) if isinstance(to, str) else to
         transaction = self.begin() if transactional else None

@@ -1,7 +1,7 @@
 """The other end of a connection of a harness, written by hand: [MS-MQQB] 2.2 and 3.1.
 
-What the peer sends is written with `handmade` alone, and what it hears is read by offsets: nothing of the
-library's codec is asked.
+The peer builds its packets with `handmade` alone and reads received ones by offsets, without the library's
+codec.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class HandwrittenPeer(SessionCounts):
     """The other end of one connection.
 
     Attributes:
-        identifier: of the queue manager that it plays.
-        answers: whether it answers the packets that establish a session by itself.
-        packets: what it has heard and the test has not taken yet.
-        all_packets: everything that it has heard.
-        acks: the headers of all SessionAcks that it has heard.
+        identifier: that of the queue manager it plays.
+        answers: whether it answers the packets that establish a session automatically.
+        packets: the packets received that the test has not taken yet.
+        all_packets: all packets received.
+        acks: the headers of all SessionAcks received.
         closed: whether the connection has ended.
     """
 
@@ -107,7 +107,7 @@ class HandwrittenPeer(SessionCounts):
     # -- sending
 
     def send(self, *packets: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         if not self.closed:
             self.harness.engine.received(self.connection, b"".join(packets))
             self.harness.run()
@@ -155,9 +155,9 @@ class HandwrittenPeer(SessionCounts):
     def answer_handshake(
         self, *, window: int = 64, after: int = 10, server: UUID | None = None, forget: bool = True
     ) -> None:
-        """Answer the EstablishConnection request after some milliseconds, and the ConnectionParameters.
+        """Answer the EstablishConnection request after some milliseconds, then ConnectionParameters.
 
-        The timeouts of the response are others than those of the request, which hold.
+        The timeouts in the response differ from those in the request, which apply.
         """
         request = self.packets[0]
         assert request.kind == "EstablishConnection"
@@ -199,11 +199,11 @@ class HandwrittenPeer(SessionCounts):
 
         Args:
             body: MessageBody.
-            queue: where to, unless `destination` has DQ and its name.
+            queue: the destination, unless `destination` has DQ and the name.
             message_id: a new one by default.
             recoverable: DM.
-            tx: number, previous number and perhaps ordinal (1) of a TransactionHeader.
-            transaction: a TransactionHeader of other fields.
+            tx: number, previous number and optionally ordinal (default 1) of a TransactionHeader.
+            transaction: a TransactionHeader with other fields.
             count: whether the message counts as sent.
             header: fields of a SessionHeader, see `header`.
             session: whether to add a SessionHeader that acknowledges everything received.

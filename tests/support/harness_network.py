@@ -24,7 +24,7 @@ CLIENT_PORT = 4242
 
 
 class Carried(NamedTuple):
-    """A packet that went over the network; a `ReceivedPacket`, or the bytes of a Ping."""
+    """A packet sent over the network: a `ReceivedPacket`, or the bytes of a Ping."""
 
     sender: str
     receiver: str
@@ -33,13 +33,13 @@ class Carried(NamedTuple):
 
 
 class HarnessNetwork:
-    """Harnesses that reach each other by name and address, all with the same clock.
+    """Harnesses that reach each other by name and address and share one clock.
 
     Attributes:
-        delay: milliseconds that packets travel.
+        delay: milliseconds that packets take.
         harnesses: by computer name.
         log: the packets sent, in order.
-        loses: decides by the sender's and the receiver's name whether a packet is lost.
+        loses: decides from the names of sender and receiver whether a packet is lost.
     """
 
     def __init__(self, *, delay: int = 0) -> None:
@@ -78,7 +78,7 @@ class HarnessNetwork:
             self.harnesses[other[0]].engine.disconnected(other[1])
 
     def run(self) -> None:
-        """Deliver until nothing is due at this time."""
+        """Deliver packets until nothing more is due now."""
         busy = True
         while busy:
             busy = False

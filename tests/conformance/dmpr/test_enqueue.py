@@ -132,8 +132,8 @@ def test_the_most_urgent_message_is_received_first(harness: EngineHarness, queue
     for body, priority in ((b"a", 3), (b"b", 7), (b"c", 3), (b"d", 0), (b"e", 7)):
         harness.enqueue(queue, body, priority=priority)
     opened = harness.open(queue)
-    got = b"".join(body_of(harness.core.messages.dequeue(opened)) for _ in range(5))
-    assert got == b"beacd"
+    received = b"".join(body_of(harness.core.messages.dequeue(opened)) for _ in range(5))
+    assert received == b"beacd"
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-08")

@@ -181,8 +181,8 @@ def test_a_locked_queue_waits_when_security_is_not_hardened_any_more() -> None:
     harness.core.changed()
     harness.run()
     harness.restart()
-    again = harness.core.queue_manager.queues[queue.number]
-    assert getattr(again, "state", None) is WAITING
+    restored = harness.core.queue_manager.queues[queue.number]
+    assert getattr(restored, "state", None) is WAITING
 
 
 @pytest.mark.requirement("DMPR-3.1.3-24", "DMPR-3.1.1.3-09")

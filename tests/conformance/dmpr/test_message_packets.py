@@ -251,9 +251,9 @@ def test_the_captured_message_comes_back() -> None:
     assert message.sender_identifier == SID
     assert serialization.to_packet(message) is data
     assert serialization.to_packet(message.copy(packet=None)) == data
-    again = serialization.deserialize(data)
-    assert again is not message
-    same(again, message)
+    second = serialization.deserialize(data)
+    assert second is not message
+    same(second, message)
 
 
 def test_classes_that_have_a_name_have_it() -> None:

@@ -103,10 +103,10 @@ OTHERS = (
     "kind", [QueueManager, Queue, OutgoingQueue, Enterprise, Site, RoutingLink, ConnectedNetwork, User]
 )
 def test_the_identifier_of_an_object_never_changes(kind: type[DirectoryObject]) -> None:
-    here, there = kind(UUID(int=1)), kind(UUID(int=2))
+    original, changed = kind(UUID(int=1)), kind(UUID(int=2))
     if kind is not OutgoingQueue:  # it is in no directory
-        update(here, there)
-    assert here.identifier == UUID(int=1)
+        update(original, changed)
+    assert original.identifier == UUID(int=1)
 
 
 @pytest.mark.requirement("DMPR-3.1.1-05")

@@ -299,10 +299,10 @@ def test_a_connection_does_not_survive(harness: EngineHarness, state: OutgoingQu
     harness.core.queues.changed(queue)
     harness.run()
     harness.restart()
-    again = harness.outgoing()
-    assert again.state is OutgoingQueueState.INACTIVE
-    assert again.next_hops == []
-    assert len(again.connection_history) == 0
+    restored = harness.outgoing()
+    assert restored.state is OutgoingQueueState.INACTIVE
+    assert restored.next_hops == []
+    assert len(restored.connection_history) == 0
 
 
 # -- messages -------------------------------------------------------------------------------------------

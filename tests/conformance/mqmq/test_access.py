@@ -231,15 +231,15 @@ ENTRIES = st.lists(
 @given(ENTRIES, st.integers(0, 0xFF))
 def test_each_right_is_decided_by_the_first_entry_that_names_it(entries: list[Entry], mask: int) -> None:
     descriptor, token = guarded(*entries), Token.of(ALICE)
-    mine = [(kind, rights) for kind, rights, sid in entries if sid != BOB]
+    entries_for_alice = [(kind, rights) for kind, rights, sid in entries if sid != BOB]
     firsts = [
-        next((kind for kind, rights in mine if rights & bit), DENY)
+        next((kind for kind, rights in entries_for_alice if rights & bit), DENY)
         for bit in (1 << shift for shift in range(8))
         if mask & bit
     ]
     assert access_allowed(descriptor, token, mask) is all(kind == ALLOW for kind in firsts)
-    most = granted_access(descriptor, token, MAXIMUM) or 0
-    assert most == 0 or access_allowed(descriptor, token, most)
+    granted = granted_access(descriptor, token, MAXIMUM) or 0
+    assert granted == 0 or access_allowed(descriptor, token, granted)
 
 
 # --- the objects and their rights ---

@@ -233,8 +233,8 @@ def test_the_number_of_a_private_queue(digits, number):
 def test_the_domain_of_a_distribution_list():
     assert parse_format_name(f"DL={TEXT}@" + "d" * 255).domain == "d" * 255
     assert refused(f"DL={TEXT}@" + "d" * 256) == 40 + 255
-    taken = [chr(code) for code in range(0x100) if is_name(f"DL={TEXT}@{chr(code)}")]
-    assert taken == [chr(code) for code in range(0x21, 0x7F)]
+    allowed = [chr(code) for code in range(0x100) if is_name(f"DL={TEXT}@{chr(code)}")]
+    assert allowed == [chr(code) for code in range(0x21, 0x7F)]
 
 
 @requirement("MQMQ-2.1.6-06")
@@ -266,9 +266,9 @@ def test_the_port_of_a_multicast_name():
 
 
 @requirement("MQMQ-2.1.6-09")
-@pytest.mark.parametrize("version, taken", [(1.0, False), (2.0, False), (3.0, True), (6.0, True)])
-def test_multicast_names_since_msmq_3(version, taken):
-    assert is_name("MULTICAST=234.1.1.1:80", version=version) is taken
+@pytest.mark.parametrize("version, allowed", [(1.0, False), (2.0, False), (3.0, True), (6.0, True)])
+def test_multicast_names_since_msmq_3(version, allowed):
+    assert is_name("MULTICAST=234.1.1.1:80", version=version) is allowed
 
 
 @requirement("MQMQ-2.1.7-01")

@@ -1,8 +1,8 @@
 """PROPVARIANT, the counted arrays, BLOB and ULARGE_INTEGER: [MS-MQMQ] 2.2.12 to 2.2.17, in NDR.
 
 The bytes are laid out by hand from the IDL and chapter 14 of C706. A PROPVARIANT has vt at 0, the reserved
-members at 2, 3 and 4, the discriminant of its union (vt again, 16 bits) at 8 and the member at 16, where a
-64-bit one would stand. What a pointer points to follows the structure, or the whole array it stands in.
+members at 2, 3 and 4, the discriminant of its union (vt again, 16 bits) at 8 and the member at 16, the
+offset for a 64-bit member. Pointees follow the structure, or the whole array that contains it.
 """
 
 from __future__ import annotations
@@ -507,12 +507,12 @@ REFUSED_COUNTS = [3, 0x100, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 @pytest.mark.parametrize("schema, data, elements", ARRAYS)
 def test_arrays(schema: Header, data: bytes, elements: Any) -> None:
     """cElems, a referent id, MaximumCount, the elements; the count is filled in."""
-    whole = u32(2, 0x20000, 2) + data
-    record = assert_same(schema, whole)
+    array_bytes = u32(2, 0x20000, 2) + data
+    record = assert_same(schema, array_bytes)
     assert (record.cElems, record.pElems, record.Elements.MaximumCount) == (2, 0x20000, 2)
     assert bare(nested(record.Elements.Elements)) == elements
     fields = {**bare(nested(record.Elements)), "Elements": elements}
-    assert schema.build({"Elements": fields}) == whole
+    assert schema.build({"Elements": fields}) == array_bytes
 
 
 @requirement("MQMQ-2.2.16.7-01")
@@ -528,8 +528,8 @@ def test_strings_of_an_array() -> None:
 @pytest.mark.parametrize("maximum", [0, 1, 3, 0xFFFFFFFF])
 def test_the_conformance_is_the_count(schema: Header, data: bytes, elements: Any, maximum: int) -> None:
     """[size_is(cElems)]: an array with a different element count is refused there."""
-    whole = u32(2, 0x20000, maximum) + data + bytes(32)
-    assert_refused(schema, whole, f"{schema.name}.Elements.MaximumCount", 8)
+    array_bytes = u32(2, 0x20000, maximum) + data + bytes(32)
+    assert_refused(schema, array_bytes, f"{schema.name}.Elements.MaximumCount", 8)
 
 
 @requirement("MQMQ-2.2.16-01")
@@ -537,12 +537,12 @@ def test_the_conformance_is_the_count(schema: Header, data: bytes, elements: Any
 @pytest.mark.parametrize("count", REFUSED_COUNTS)
 def test_counts_past_the_end_are_refused(schema: Header, data: bytes, elements: Any, count: int) -> None:
     """Refused at the count, before anything is allocated for so many elements."""
-    whole = u32(count, 0x20000, count) + data
+    array_bytes = u32(count, 0x20000, count) + data
     if schema in (CAPROPVARIANT, CALPWSTR) and count == 3:  # there is room for three; the third is truncated
         with pytest.raises(MalformedPacket):
-            schema.parse(whole)
+            schema.parse(array_bytes)
         return
-    assert_refused_at_once(schema, whole, f"{schema.name}.cElems", 0)
+    assert_refused_at_once(schema, array_bytes, f"{schema.name}.cElems", 0)
 
 
 def assert_refused_at_once(schema: Header, data: bytes, path: str, offset: int) -> None:
@@ -580,18 +580,18 @@ def test_empty_arrays(schema: Header) -> None:
 
 @pytest.mark.parametrize("schema, data, elements", ARRAYS)
 def test_cut_arrays(schema: Header, data: bytes, elements: Any) -> None:
-    whole = u32(2, 0x20000, 2) + data
+    array_bytes = u32(2, 0x20000, 2) + data
     names = ("cElems", "pElems", "Elements.MaximumCount")
     for cut in range(12):
-        assert_refused(schema, whole[:cut], f"{schema.name}.{names[cut // 4]}", cut)
-    for cut in range(12, len(whole)):
+        assert_refused(schema, array_bytes[:cut], f"{schema.name}.{names[cut // 4]}", cut)
+    for cut in range(12, len(array_bytes)):
         with pytest.raises(MalformedPacket) as caught:
-            schema.parse(whole[:cut])
+            schema.parse(array_bytes[:cut])
         blamed = (caught.value.path, caught.value.offset)
         assert blamed == (f"{schema.name}.cElems", 0) or (
             blamed[0].startswith(f"{schema.name}.Elements.") and 12 <= (blamed[1] or 0) <= cut
         )
-    assert_refused(schema, whole + b"\0", schema.name, len(whole))
+    assert_refused(schema, array_bytes + b"\0", schema.name, len(array_bytes))
 
 
 # -- BLOB and ULARGE_INTEGER -------------------------------------------------------------------------------

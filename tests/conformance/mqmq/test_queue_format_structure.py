@@ -1,7 +1,7 @@
 """QUEUE_FORMAT, DL_ID and MULTICAST_ID as bytes of a remote call: [MS-MQMQ] 2.2.6 to 2.2.11, in NDR.
 
 The bytes are laid out by hand from the IDL and chapter 14 of C706: the union of QUEUE_FORMAT repeats m_qft
-as one byte at 4, its member begins at 8, and what a pointer points to follows the whole structure.
+as one byte at 4, its member begins at 8, and pointees follow the whole structure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The example session of [MS-MQQB] 4.1, played by two queue managers with its identifiers and settings.
 
 Each packet is compared with the captured one field by field; where they differ, the test names the field and
-says why. What is not named is equal.
+says why. All other fields are equal.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ def captured(frame: int) -> bytes:
 
 def differences(ours: bytes, frame: int, layout: Mapping[str, tuple[int, int]]) -> dict[str, tuple[str, str]]:
     """The fields in which our packet and the captured one differ, both as hex."""
-    theirs = captured(frame)
-    assert len(ours) == len(theirs)
+    expected = captured(frame)
+    assert len(ours) == len(expected)
     places = sorted(layout.values())
     assert places[0][0] == 0
     assert all(end == start for (_, end), (start, _) in itertools.pairwise(places))
-    assert places[-1][1] == len(theirs)
+    assert places[-1][1] == len(expected)
     return {
-        name: (ours[start:end].hex(), theirs[start:end].hex())
+        name: (ours[start:end].hex(), expected[start:end].hex())
         for name, (start, end) in layout.items()
-        if ours[start:end] != theirs[start:end]
+        if ours[start:end] != expected[start:end]
     }
 
 

@@ -91,8 +91,8 @@ def test_the_history_keeps_the_latest_entries() -> None:
     for number in (1, 2, 3, 1, 4):
         peer.send(peer.message(message_id=number, recoverable=True))
     assert list(times(harness)) == [identifier(3), identifier(1), identifier(4)]
-    again = harness.restarted(remove_duplicate_size=3)
-    assert set(times(again)) == set(times(harness))
+    restarted = harness.restarted(remove_duplicate_size=3)
+    assert set(times(restarted)) == set(times(harness))
     assert Settings().remove_duplicate_size == 10_000
 
 
@@ -384,8 +384,8 @@ def test_at_the_start_sessions_are_made_for_waiting_messages_only() -> None:
     harness.send(recoverable=True)
     harness.send(to=r"DIRECT=TCP:10.0.0.5\private$\express")
     harness.open_to_send(r"DIRECT=TCP:10.0.0.6\private$\nothing")
-    again = harness.restarted(stop=True)
-    assert [question.host for question in again.effects_of(Resolve)] == [PEER_ADDRESS]
+    restarted = harness.restarted(stop=True)
+    assert [question.host for question in restarted.effects_of(Resolve)] == [PEER_ADDRESS]
 
 
 @pytest.mark.requirement("MQQB-3.1.4-01", "MQQB-3.1.4.2-01")

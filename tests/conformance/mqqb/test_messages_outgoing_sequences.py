@@ -76,13 +76,13 @@ def test_numbers_survive():
     harness, peer, _ = started(b"a", b"b", b"c")
     peer.acknowledge()
     peer.send_order_ack(FIRST, 1)
-    again = harness.restarted()
-    assert again.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2)]
-    again.send(b"d", transactional=True)
-    assert again.called[0].sequenced_bodies() == [(b"d", 1, 4, 3)]
-    assert [info.number for info in again.transfer().unacked_sequence] == [2, 3, 4]
-    third = again.restarted()
-    assert third.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
+    restarted = harness.restarted()
+    assert restarted.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2)]
+    restarted.send(b"d", transactional=True)
+    assert restarted.called[0].sequenced_bodies() == [(b"d", 1, 4, 3)]
+    assert [info.number for info in restarted.transfer().unacked_sequence] == [2, 3, 4]
+    restarted_again = restarted.restarted()
+    assert restarted_again.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-02", "MQQB-3.1.1.5-06", "MQQB-3.1.1.5-07", "MQQB-3.1.5.6-09")
@@ -98,8 +98,8 @@ def test_the_next_sequence_begins_when_all_is_acknowledged():
     assert transfer.table == {}
     harness.send(b"d", b"e", transactional=True)
     assert peer.sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
-    again = harness.restarted()
-    assert again.called[0].sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
+    restarted = harness.restarted()
+    assert restarted.called[0].sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-09", "MQQB-3.1.1.5-07")
@@ -120,11 +120,11 @@ def test_a_sequence_after_a_restart_is_later_than_all_before():
     harness, peer, _ = started(b"a")
     peer.acknowledge()
     peer.send_order_ack(FIRST, 1)
-    again = harness.restarted()
-    assert again.called == []
-    again.send(b"b", transactional=True)
-    assert again.called[0].sequenced_bodies() == [(b"b", 2, 1, 0)]
-    assert again.transfer().sequence_id == TxSequenceId(START_UTC, 2)
+    restarted = harness.restarted()
+    assert restarted.called == []
+    restarted.send(b"b", transactional=True)
+    assert restarted.called[0].sequenced_bodies() == [(b"b", 2, 1, 0)]
+    assert restarted.transfer().sequence_id == TxSequenceId(START_UTC, 2)
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-04", "MQQB-3.1.7.1.3-04")
@@ -225,10 +225,10 @@ def test_a_forwarded_transactional_message_is_done_with_its_session_acknowledgem
     assert list(harness.store.rows(Table.OUTGOING)) == []
     harness.advance(35_000)  # until it is acknowledged, no sequence timer resends it
     assert peer.sequenced_bodies() == []
-    again = harness.restarted()
-    assert again.called[0].sequenced_bodies() == [(b"m", 7, 4, 3)]
-    again.called[0].acknowledge()
-    assert bodies(again.outgoing(f"PRIVATE={PEER_ID}\\9")) == []
+    restarted = harness.restarted()
+    assert restarted.called[0].sequenced_bodies() == [(b"m", 7, 4, 3)]
+    restarted.called[0].acknowledge()
+    assert bodies(restarted.outgoing(f"PRIVATE={PEER_ID}\\9")) == []
 
 
 # --- order acknowledgements ---

@@ -269,7 +269,7 @@ def test_nothing_of_a_refused_packet_is_processed() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1-02")
-def test_packets_may_come_in_any_pieces() -> None:
+def test_packets_may_arrive_in_segments_of_any_size() -> None:
     harness, peer = opened()
     queue = harness.core.queues.lookup.path("here\\private$\\orders")
     assert queue is not None

@@ -43,8 +43,8 @@ class Enterprise:
         self.routing = Routing(self.manager, self.events, self.timers)
 
     def add(self, *objects: Any) -> None:
-        for each in objects:
-            assert self.directory.create_directory_object(each).status is Result.SUCCESS
+        for obj in objects:
+            assert self.directory.create_directory_object(obj).status is Result.SUCCESS
 
     def manager_of(self, number: int, *sites: UUID, **attributes: Any) -> UUID:
         name = f"m{number}"

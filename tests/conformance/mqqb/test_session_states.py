@@ -271,9 +271,9 @@ def test_messages_left_over_by_an_accepted_session_get_one_of_their_own() -> Non
     assert session.state is S.WAITING_RECONNECT
     harness.advance(5_000)
     harness.resolve(PEER_ADDRESS)
-    again = harness.connect()
-    again.answer_handshake()
-    assert again.kinds() == ["UserMessage"] * 3
+    reconnected = harness.connect()
+    reconnected.answer_handshake()
+    assert reconnected.kinds() == ["UserMessage"] * 3
 
 
 # -- 3.1.6.1: retrying -------------------------------------------------------------------------------------
@@ -341,9 +341,9 @@ def test_what_was_not_acknowledged_is_sent_again_in_order() -> None:
     peer.disconnect()
     harness.advance(5_000)
     harness.resolve(PEER_ADDRESS)
-    again = harness.connect()
-    again.answer_handshake()
-    second = again.take()
+    reconnected = harness.connect()
+    reconnected.answer_handshake()
+    second = reconnected.take()
     assert [packet[56:60] for packet in second] == [packet[56:60] for packet in first[1:]]
     assert not any(packet.base_flags & h.BASE_SH for packet in second)
 
