@@ -97,7 +97,7 @@ def test_the_key_is_a_blob(bits: int) -> None:
         ),
         pytest.param(struct.pack("<LLL", 0, 4, 1) + b"p\0q\0", "ulProviderLen", 4, id="no null"),
         pytest.param(
-            struct.pack("<LLL", 2, 2, 1) + b"p\0\0\0", "ulProviderLen", 4, id="null behind its length"
+            struct.pack("<LLL", 2, 2, 1) + b"p\0\0\0", "ulProviderLen", 4, id="null beyond its length"
         ),
         pytest.param(struct.pack("<LLL", 0, 5, 1) + b"p\0\0\0\0", "ulProviderLen", 4, id="odd"),
         pytest.param(struct.pack("<LLL", 4, 0, 1) + b"p\0\0\0", "ulProviderLen", 4, id="none"),
