@@ -1,4 +1,4 @@
-"""Directories that record what they are asked, and the directory events of a queue manager over one."""
+"""Directories that record their requests, and a queue manager's directory events over one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def public_queue(number: int = 100, pathname: str = "here\\orders", **attributes
 
 
 class DirectoryRecorder:
-    """A directory that records what it is asked, and answers as an embedded one.
+    """A directory that records its requests and answers like an embedded directory.
 
     Attributes:
         log: the name of each operation and its arguments.
-        directory: that answers.
-        status: that each operation ends with instead.
+        directory: the directory that answers.
+        status: if set, the result of every operation instead.
     """
 
     def __init__(self, log: list[tuple[Any, ...]] | None = None) -> None:
@@ -75,9 +75,9 @@ class RecordedDirectoryEvents:
     """The directory events of one queue manager over a recorder.
 
     Attributes:
-        log: the operations of the directory and the changes that were announced, in order.
+        log: the operations of the directory and the announced changes, in order.
         directory: the recorder; not used in workgroup mode.
-        manager, timers: of the queue manager.
+        manager, timers: the queue manager and its timers.
         events: the events.
     """
 
@@ -88,13 +88,13 @@ class RecordedDirectoryEvents:
         self.timers = Timers()
         self.events = DirectoryEvents(
             self.manager,
-            None if workgroup else self.directory,  # type: ignore[arg-type]  # it answers to all names
+            None if workgroup else self.directory,  # type: ignore[arg-type]  # it has every method
             self.timers,
             lambda operation, changed: self.log.append((operation, changed)),
         )
 
     def add(self, queue: Queue) -> Queue:
-        """Give the queue manager a queue."""
+        """Add a queue to the queue manager."""
         queue.number = len(self.manager.queues) + 1
         queue.queue_manager = self.manager
         self.manager.queues[queue.number] = queue

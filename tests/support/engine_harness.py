@@ -1,7 +1,7 @@
-"""A queue manager without I/O: the core over a store in memory, in a time that the test sets.
+"""A queue manager without I/O: the core over an in-memory store, with a clock set by the test.
 
-`EngineHarness` commits every change, records every effect and has short ways to use the queue manager: its
-queues and messages, its timers, its connections. The other ends of its connections are played by
+`EngineHarness` commits every change, records every effect and has shortcuts for the queue manager's queues,
+messages, timers and connections. The other ends of its connections are played by
 `HandwrittenPeer`s, or by other harnesses in a `HarnessNetwork`.
 """
 
@@ -41,7 +41,7 @@ OWN_ADDRESS, PEER_ADDRESS = "10.0.0.1", "10.0.0.2"
 START_UTC = 1_700_000_000
 """Seconds since 1970 at which a harness starts."""
 PEER_QUEUE = rf"DIRECT=TCP:{PEER_ADDRESS}\private$\orders"
-"""Where messages go unless the test says otherwise."""
+"""The default destination of messages."""
 RECEIVE, PEEK, SEND = (
     QueueAccessType.RECEIVE_ACCESS,
     QueueAccessType.PEEK_ACCESS,
@@ -54,14 +54,14 @@ class EngineHarness:
     """A queue manager named ``here``, its store and its clock.
 
     Attributes:
-        store: what has been committed.
+        store: the committed changes.
         now: milliseconds of the clock.
         utc_start: seconds since 1970 at which the clock started.
-        effect_log: every effect, with the time in milliseconds at which it came.
-        hosts: queue managers by the address where a `HandwrittenPeer` answers for them; None where the test
+        effect_log: every effect, with its time in milliseconds.
+        hosts: queue managers by the address where a `HandwrittenPeer` answers for them; None if the test
             resolves names and opens connections itself.
         names: addresses by host name, for `hosts`.
-        peers: hand-written peers by connection.
+        peers: handwritten peers by connection.
         called: the peers that the queue manager has connected to, in order.
     """
 
@@ -79,13 +79,13 @@ class EngineHarness:
         """Start a queue manager over a store.
 
         Args:
-            store: of a queue manager that ran before; empty by default.
+            store: that of an earlier queue manager; empty by default.
             now: milliseconds of the clock.
             utc: seconds since 1970 at that time.
-            hosts: of peers that answer.
-            names: of these hosts.
-            settings: of the administrator.
-            options: fields of `Settings` to change, and arguments of `Core`; both hold for restarts.
+            hosts: see `EngineHarness`.
+            names: see `EngineHarness`.
+            settings: the administrator's settings.
+            options: fields of `Settings` to change, and arguments of `Core`; both also apply to restarts.
         """
         self.store = MemoryStore() if store is None else store
         self.now = self._clock_start = now
@@ -117,13 +117,13 @@ class EngineHarness:
         self.run()
 
     def restart(self, **options: Any) -> None:
-        """Kill the process and start another over what has been committed."""
+        """Kill the process and start another over the committed changes."""
         self._start(options)
 
     def restarted(self, *, stop: bool = False, **options: Any) -> EngineHarness:
-        """Return what a new process makes of a copy of the store, a second later.
+        """Return a harness for a new process over a copy of the store, a second later.
 
-        The process was killed before, or stopped in good order.
+        The old process was killed, or stopped in an orderly way.
         """
         if stop:
             self.stop()
@@ -135,14 +135,14 @@ class EngineHarness:
         return twin
 
     def stop(self) -> None:
-        """Stop in good order."""
+        """Stop in an orderly way."""
         self.core.stop()
         self.run()
 
     def run(self) -> list[Effect]:
-        """Commit all changes and return the effects that came with them, after they were carried out.
+        """Commit all changes, carry out their effects and return these.
 
-        Effects are carried out in order, each once its changes are durable; answers may come at once.
+        Effects are carried out in order, each once its changes are durable; replies may arrive at once.
         """
         performed: list[Effect] = []
         if self._running:
@@ -182,12 +182,12 @@ class EngineHarness:
         return self.utc_start + (self.now - self._clock_start) // 1000
 
     def set_clock(self, now: int) -> None:
-        """Set the clock, to milliseconds; what is due expires."""
+        """Set the clock in milliseconds; due timers expire."""
         self.now = now
         self.core.at(now, self.utc)
 
     def advance(self, milliseconds: int) -> list[Effect]:
-        """Let time pass, each timer expiring at its own; return the effects."""
+        """Let time pass, with each timer expiring when due; return the effects."""
         end, effects = self.now + milliseconds, []
         while (deadline := self.core.deadline) is not None and deadline <= end:
             self.set_clock(max(self.now, deadline))
@@ -196,7 +196,7 @@ class EngineHarness:
         return effects + self.run()
 
     def time_left(self, timer: Timer, key: object = None) -> int | None:
-        """Milliseconds until a timer expires; None for one that does not run."""
+        """Milliseconds until a timer expires, or None if it is not running."""
         armed = self.core.context.timers._armed.get((timer, key))  # type: ignore[arg-type]
         return None if armed is None else armed.due - self.core.context.now
 
@@ -236,7 +236,7 @@ class EngineHarness:
         return f"{self.core.queue_manager.computer_name}\\{folder}{name}"
 
     def queue_template(self, name: str = "orders", *, public: bool = False, **attributes: Any) -> Queue:
-        """A queue as an argument of Create Queue, a private one unless `public`."""
+        """A queue to pass to Create Queue, private unless `public`."""
         queue = Queue(NULL_GUID)
         self.core.queues.set_defaults(queue)
         queue.pathname = self._pathname(name, public)
@@ -272,7 +272,7 @@ class EngineHarness:
         return descriptor
 
     def open_to_send(self, name: FormatName | str = PEER_QUEUE) -> OpenQueueDescriptor:
-        """Return an open queue to send to, opened already or now."""
+        """Return a queue open for sending, opening it if necessary."""
         name = format_name(name)
         for queue in self.core.queue_manager.queues.values():
             for descriptor in queue.descriptors.values():
@@ -281,7 +281,7 @@ class EngineHarness:
         return self.open(name, SEND)
 
     def outgoing(self, name: str = PEER_QUEUE) -> OutgoingQueue:
-        """Return the outgoing queue to a destination, opened unless it exists."""
+        """Return the outgoing queue to a destination, opening it if necessary."""
         queue = self.core.queues.lookup.outgoing(format_name(name)) or self.open(name, SEND).queue
         assert isinstance(queue, OutgoingQueue)
         return queue
@@ -305,9 +305,9 @@ class EngineHarness:
         transactional: bool = False,
         **attributes: Any,
     ) -> list[Message]:
-        """Send messages of an application, `count` numbered ones unless there are `bodies`.
+        """Send application messages with these `bodies`, or `count` numbered ones.
 
-        Transactional ones are sent in one transaction, which is committed.
+        Transactional messages are sent in a single transaction, which is committed.
         """
         descriptor = self.open_to_send(to) if isinstance(to, str) else to
         transaction = self.begin() if transactional else None
@@ -341,7 +341,7 @@ class EngineHarness:
         return message
 
     def receive(self, queue: Queue | str) -> bytes | None:
-        """Receive the next message of a queue; return its body, None from an empty queue."""
+        """Receive the next message of a queue; return its body, or None if the queue is empty."""
         descriptor = self.open(queue)
         read = self.core.messages.dequeue(descriptor, timeout=0)
         self.core.queues.close(descriptor)
@@ -349,7 +349,7 @@ class EngineHarness:
         return None if read.message is None else read.message.body
 
     def record_events(self) -> EventRecorder:
-        """Record from now on what happens to messages and queues."""
+        """Record message and queue events from now on."""
         recorder = EventRecorder()
         self.core.context.subscribers.append(recorder)
         return recorder
@@ -384,7 +384,7 @@ class EngineHarness:
     def request_session(
         self, *, to: str = PEER_QUEUE, addresses: Collection[str] = (PEER_ADDRESS,), **message: Any
     ) -> HandwrittenPeer:
-        """Send messages and go as far as the EstablishConnection request."""
+        """Send messages and proceed as far as the EstablishConnection request."""
         self.send(to=to, **message)
         self.resolve(*addresses)
         return self.connect()
@@ -428,7 +428,7 @@ def harness_with_peer(**options: Any) -> EngineHarness:
 
 
 def format_name(queue: Queue | FormatName | str) -> FormatName:
-    """The format name of a queue: a direct one for an element."""
+    """The format name of a queue; a direct one for a queue element."""
     if isinstance(queue, Queue):
         queue = f"DIRECT=OS:{queue.pathname}"
     return parse_format_name(queue) if isinstance(queue, str) else queue

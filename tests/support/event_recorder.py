@@ -1,4 +1,4 @@
-"""A protocol beside the core that records the events on messages and queues."""
+"""A subscriber that records the core's message and queue events."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class EventRecorder:
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         self.log.append(("send", position, protocol_data))
+
+    def available(self) -> list[tuple[Queue, MessagePosition]]:
+        """The queues and positions of messages that became available so far."""
+        return [(event[1], event[2]) for event in self.log if event[0] == "available"]
 
     def deleted(self) -> list[tuple[MessagePosition, int]]:
         """The positions deleted so far, each with the reason."""

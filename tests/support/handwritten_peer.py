@@ -1,7 +1,7 @@
 """The other end of a connection of a harness, written by hand: [MS-MQQB] 2.2 and 3.1.
 
-What the peer sends is written with `handmade` alone, and what it hears is read by offsets: nothing of the
-library's codec is asked.
+The peer builds its packets with `handmade` alone and reads received ones by offsets, without the library's
+codec.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class HandwrittenPeer(SessionCounts):
     """The other end of one connection.
 
     Attributes:
-        identifier: of the queue manager that it plays.
-        answers: whether it answers the packets that establish a session by itself.
-        packets: what it has heard and the test has not taken yet.
-        all_packets: everything that it has heard.
-        acks: the headers of all SessionAcks that it has heard.
+        identifier: that of the queue manager it plays.
+        answers: whether it answers the packets that establish a session automatically.
+        packets: the packets received that the test has not taken yet.
+        all_packets: all packets received.
+        acks: the headers of all SessionAcks received.
         closed: whether the connection has ended.
     """
 
@@ -65,10 +65,10 @@ class HandwrittenPeer(SessionCounts):
     def state(self) -> SessionState:
         return self.session.state
 
-    # -- what it hears
+    # -- receiving
 
     def hear(self, data: bytes) -> None:
-        """Take in what the queue manager sends."""
+        """Receive what the queue manager sends."""
         for packet in cut(data):
             self.packets.append(packet)
             self.all_packets.append(packet)
@@ -88,7 +88,7 @@ class HandwrittenPeer(SessionCounts):
                 self.send(self.parameters())
 
     def take(self, kind: str | None = None) -> list[ReceivedPacket]:
-        """Return what was heard since the last call: all, or the packets of a kind."""
+        """Return the packets received since the last call: all, or those of a kind."""
         packets, self.packets = self.packets, []
         return [packet for packet in packets if kind is None or packet.kind == kind]
 
@@ -101,13 +101,13 @@ class HandwrittenPeer(SessionCounts):
         return [packet.body for packet in self.take("UserMessage")]
 
     def sequenced_bodies(self) -> list[tuple[bytes, int, int, int]]:
-        """Take the packets; return body, Ordinal, number and previous number of transactional messages."""
+        """Take the packets; return body, ordinal, number and previous number of transactional messages."""
         return [(packet.body, *packet.tx[1:]) for packet in self.take("UserMessage")]
 
-    # -- what it sends
+    # -- sending
 
     def send(self, *packets: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         if not self.closed:
             self.harness.engine.received(self.connection, b"".join(packets))
             self.harness.run()
@@ -155,9 +155,9 @@ class HandwrittenPeer(SessionCounts):
     def answer_handshake(
         self, *, window: int = 64, after: int = 10, server: UUID | None = None, forget: bool = True
     ) -> None:
-        """Answer the EstablishConnection request after some milliseconds, and the ConnectionParameters.
+        """Answer the EstablishConnection request after some milliseconds, then ConnectionParameters.
 
-        The timeouts of the response are others than those of the request, which hold.
+        The timeouts in the response differ from those in the request, which apply.
         """
         request = self.packets[0]
         assert request.kind == "EstablishConnection"
@@ -199,14 +199,14 @@ class HandwrittenPeer(SessionCounts):
 
         Args:
             body: MessageBody.
-            queue: where to, unless `destination` has DQ and its name.
+            queue: the destination, unless `destination` has DQ and the name.
             message_id: a new one by default.
             recoverable: DM.
-            tx: number, previous number and perhaps ordinal (1) of a TransactionHeader.
-            transaction: a TransactionHeader of other fields.
+            tx: number, previous number and optionally ordinal (default 1) of a TransactionHeader.
+            transaction: a TransactionHeader with other fields.
             count: whether the message counts as sent.
             header: fields of a SessionHeader, see `header`.
-            session: whether there is a SessionHeader that acknowledges what was heard.
+            session: whether to add a SessionHeader that acknowledges everything received.
             priority, acks, admin, flags, address, source, sent_time, time_to_be_received, hops, label,
                 message_class, privacy: fields of the headers.
             trace: the queue of a DebugHeader.
@@ -253,7 +253,7 @@ class HandwrittenPeer(SessionCounts):
         return h.session_ack(self.header(**fields))
 
     def acknowledge(self, **fields: int) -> None:
-        """Send a SessionAck for all that was heard."""
+        """Send a SessionAck for everything received."""
         self.send(*self.session_acks(**fields))
 
     def send_order_ack(self, sequence: tuple[int, int], number: int) -> None:
@@ -264,7 +264,7 @@ class HandwrittenPeer(SessionCounts):
         self.send(h.order_ack(body, destination=direct("order_queue$")))
 
     def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000, **fields: int) -> None:
-        """Send a FinalAck for a message that was heard, with other `fields` of its body."""
+        """Send a FinalAck for a received message, with other `fields` of its body."""
         self.count_sent(recoverable=True)
         time_stamp, ordinal, number, previous = packet.tx
         body = {

@@ -1,4 +1,4 @@
-"""Queue managers joined without wires: what one harness sends, another receives."""
+"""Queue managers in a simulated network: what one harness sends, another receives."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.received_packets import ReceivedPacket, cut
 
 PING_PORT = 3527
 CLIENT_PORT = 4242
-"""Of requests for a ping."""
+"""The source port of ping requests."""
 
 
 class Carried(NamedTuple):
-    """A packet that went over the network; a `ReceivedPacket`, or the bytes of a Ping."""
+    """A packet sent over the network: a `ReceivedPacket`, or the bytes of a Ping."""
 
     sender: str
     receiver: str
@@ -33,13 +33,13 @@ class Carried(NamedTuple):
 
 
 class HarnessNetwork:
-    """Harnesses that reach each other by name and address, all with the same clock.
+    """Harnesses that reach each other by name and address and share one clock.
 
     Attributes:
-        delay: milliseconds that packets travel.
+        delay: milliseconds that packets take.
         harnesses: by computer name.
         log: the packets sent, in order.
-        loses: decides by the sender's and the receiver's name whether a packet is lost.
+        loses: decides from the names of sender and receiver whether a packet is lost.
     """
 
     def __init__(self, *, delay: int = 0) -> None:
@@ -78,7 +78,7 @@ class HarnessNetwork:
             self.harnesses[other[0]].engine.disconnected(other[1])
 
     def run(self) -> None:
-        """Deliver until nothing is due at this time."""
+        """Deliver packets until nothing more is due now."""
         busy = True
         while busy:
             busy = False
@@ -132,7 +132,7 @@ class HarnessNetwork:
         self._travelling.append((self.now + self.delay, deliver))
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, each timer expiring at its own."""
+        """Let time pass, with each timer expiring when due."""
         end = self.now + milliseconds
         self.run()
         while True:

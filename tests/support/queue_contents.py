@@ -1,4 +1,4 @@
-"""What is in the queues of a queue manager, and what reads of them gave."""
+"""The contents of a queue manager's queues and the results of reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue manager that most tests of [MS-MQDMPR] begin with."""
+"""The queue manager used by most tests of [MS-MQDMPR]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.engine_harness import EngineHarness
 
 @pytest.fixture
 def harness() -> EngineHarness:
-    """A queue manager of a workgroup."""
+    """A queue manager in a workgroup."""
     return EngineHarness()
 
 
@@ -23,7 +23,7 @@ def queue(harness: EngineHarness) -> Queue:
 
 @pytest.fixture
 def open_queue(harness: EngineHarness, queue: Queue) -> OpenQueueDescriptor:
-    """The queue, opened to receive from."""
+    """The queue, opened for receiving."""
     return harness.open(queue)
 
 

@@ -1,4 +1,4 @@
-"""Cursors, every arrow of their state diagram by table and by behaviour: [MS-MQDMPR] 3.2."""
+"""Cursors and every arrow of their state diagram, in the table and in practice: [MS-MQDMPR] 3.2."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALREADY_RECEIVED, ILLEGAL = CursorResult.ALREADY_RECEIVED, CursorResult.ILLEGAL_
 
 
 class Table:
-    """An open queue with messages and one cursor."""
+    """An open queue with messages and a cursor."""
 
     def __init__(self, messages: int = 0) -> None:
         self.harness = EngineHarness()
@@ -36,7 +36,7 @@ class Table:
         return self.harness.enqueue(self.queue, b"%d" % number)
 
     def receive(self) -> bytes:
-        """Another reader takes the first message."""
+        """Let another reader receive the first message."""
         return body_of(self.harness.core.messages.dequeue(self.descriptor, timeout=0))
 
 
@@ -67,7 +67,7 @@ MADE = {UNREAD: unread, READ: read, WAIT_PEEK: wait_peek, WAIT_RECEIVE: wait_rec
 
 
 def received() -> Table:
-    """The cursor has read a message that another reader has taken since."""
+    """The cursor has read a message that another reader has since received."""
     table = read()
     table.receive()
     return table
@@ -99,7 +99,7 @@ def expired(table: Table) -> None:
 
 NOT_FOUND = CursorResult.NOT_FOUND
 ARROWS = [
-    # row of the figure, state, name of the event in the table, how it comes about, event, result, next state
+    # row of the figure, state, event name in the table, setup, event, result, next state
     ("02", UNREAD, "Get Message For Peek: found", lambda: unread(1), peek, SUCCEEDED, READ),
     ("03", UNREAD, "Get Message For Peek: End", unread, peek, WAITING, WAIT_PEEK),
     ("04", UNREAD, "Get Next Message For Peek", lambda: unread(1), peek_next, ILLEGAL, UNREAD),
@@ -194,8 +194,8 @@ def test_handles_of_cursors_are_unique_in_the_queue_manager() -> None:
     harness = EngineHarness()
     first, second = harness.queue(), harness.queue("others")
     descriptors = [harness.open(first), harness.open(first), harness.open(second)]
-    made = [harness.core.queues.open_cursor(one) for one in descriptors for _ in range(3)]
-    assert len({cursor.handle for cursor in made if cursor is not None}) == 9
+    opened = [harness.core.queues.open_cursor(descriptor) for descriptor in descriptors for _ in range(3)]
+    assert len({cursor.handle for cursor in opened if cursor is not None}) == 9
 
 
 @pytest.mark.requirement("DMPR-3.2.1.2-04")
@@ -232,7 +232,7 @@ def test_a_peek_of_an_unread_cursor_moves_it_to_the_message() -> None:
 @pytest.mark.requirement("DMPR-3.2.7.2-01")
 def test_a_peek_of_an_unread_cursor_goes_on_behind_its_position() -> None:
     table = read(2)
-    assert dequeue(table) is SUCCEEDED  # Unread, still at the first
+    assert dequeue(table) is SUCCEEDED  # Unread, still at the first message
     assert cursors.get_message_for_peek(table.cursor) == (SUCCEEDED, table.messages[1])
 
 
@@ -293,7 +293,7 @@ def test_peek_next_is_illegal_for_every_unread_cursor(back: Callable[[], Table])
 @pytest.mark.requirement("DMPR-3.2.7.3-02")
 def test_peek_next_moves_a_read_cursor_to_the_next_message() -> None:
     table = read(3)
-    table.receive()  # the message that the cursor stands at
+    table.receive()  # the message at the cursor
     assert cursors.get_next_message_for_peek(table.cursor) == (SUCCEEDED, table.messages[1])
     assert table.cursor.position is table.messages[1]
     assert table.cursor.state is READ
@@ -311,8 +311,8 @@ def test_peek_next_at_end_waits_where_it_is() -> None:
 def test_dequeue_moves_an_unread_cursor_and_leaves_it_unread() -> None:
     table = unread(2)
     for position in table.messages:
-        found = cursors.get_next_message_for_dequeue(table.cursor, no_wait=False)
-        assert found == (SUCCEEDED, position)
+        result = cursors.get_next_message_for_dequeue(table.cursor, no_wait=False)
+        assert result == (SUCCEEDED, position)
         assert table.cursor.position is position
         assert table.cursor.state is UNREAD
 
@@ -343,8 +343,8 @@ def test_dequeue_at_end_that_waits() -> None:
 @pytest.mark.requirement("DMPR-3.2.7.4-04")
 def test_dequeue_takes_the_message_that_a_read_cursor_stands_at() -> None:
     table = read(2)
-    found = cursors.get_next_message_for_dequeue(table.cursor, no_wait=False)
-    assert found == (SUCCEEDED, table.messages[0])
+    result = cursors.get_next_message_for_dequeue(table.cursor, no_wait=False)
+    assert result == (SUCCEEDED, table.messages[0])
     assert table.cursor.state is UNREAD
     assert table.cursor.position is table.messages[0]
 
@@ -394,7 +394,10 @@ def test_a_cursor_keeps_its_place_when_the_message_there_goes() -> None:
     table = read(3)
     second = table.harness.core.queues.open_cursor(table.descriptor)
     assert second is not None
-    assert cursors.get_message_for_peek(second) == (SUCCEEDED, table.messages[0])  # two at one position
+    assert cursors.get_message_for_peek(second) == (
+        SUCCEEDED,
+        table.messages[0],
+    )  # two cursors at one position
     table.receive()
     table.receive()
     assert bodies(table.queue) == [b"3"]

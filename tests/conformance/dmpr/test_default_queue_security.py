@@ -1,4 +1,4 @@
-"""Create Default Queue Security Descriptor: [MS-MQDMPR] 3.1.7.1.3.1. The bytes are put together by hand."""
+"""Create Default Queue Security Descriptor: [MS-MQDMPR] 3.1.7.1.3.1. The expected bytes are handmade."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def owner_and_dacl(descriptor: bytes) -> tuple[bytes | None, bytes | None]:
 
 @requirement("DMPR-3.1.7.1.3.1-03", "DMPR-3.1.7.1.3.1-07", "DMPR-3.1.7.1.3.1-08", "DMPR-3.1.7.1.3.1-11")
 def test_the_whole_of_it_byte_by_byte() -> None:
-    """Self-relative: SR, DP, DACL and group by default; the owner at 20, no group or SACL, the DACL at 48."""
+    """Self-relative: SR, DP, default DACL and group; owner at 20, no group or SACL, DACL at 48."""
     dacl = acl(ace(LOOK, EVERYONE), ace(LOOK, COMPUTER), ace(ALL, ALICE))
     assert in_a_domain(ALICE) == pack("<BBHLLLL", 1, 0, 0x800E, 20, 0, 0, 48) + ALICE + dacl
 
@@ -76,12 +76,12 @@ def test_the_owner_is_the_one_supplied_else_the_user() -> None:
 @pytest.mark.parametrize("owner", [ALICE, GUEST, LOCAL])
 def test_lists_that_are_supplied_are_taken_over(owner: bytes) -> None:
     dacl, sacl = acl(ace(LOOK, BOB), ace(WRITE, EVERYONE, kind=1)), acl(ace(3, EVERYONE, kind=2))
-    for given_dacl, given_sacl, srmp in product((None, acl(), dacl), (None, sacl), (False, True)):
-        made = descriptor_parts(in_a_domain(BOB, parts_of(owner, given_dacl, given_sacl), srmp=srmp))
-        usual = descriptor_parts(in_a_domain(owner, srmp=srmp)).dacl
-        assert made.sacl == given_sacl
-        assert made.dacl == (usual if given_dacl is None else given_dacl)
-        assert bool(made.control & 0x0008) is (given_dacl is None)
+    for supplied_dacl, supplied_sacl, srmp in product((None, acl(), dacl), (None, sacl), (False, True)):
+        result = descriptor_parts(in_a_domain(BOB, parts_of(owner, supplied_dacl, supplied_sacl), srmp=srmp))
+        default = descriptor_parts(in_a_domain(owner, srmp=srmp)).dacl
+        assert result.sacl == supplied_sacl
+        assert result.dacl == (default if supplied_dacl is None else supplied_dacl)
+        assert bool(result.control & 0x0008) is (supplied_dacl is None)
 
 
 @requirement("DMPR-3.1.7.1.3.1-05")
@@ -96,14 +96,14 @@ def test_who_is_no_domain_user_is_anonymous_and_all_may_do_all(owner: bytes) -> 
     expected = ANONYMOUS, acl(ace(ALL, EVERYONE), ace(LOOK, COMPUTER))
     assert owner_and_dacl(in_a_domain(owner)) == expected
     assert owner_and_dacl(in_a_domain(ALICE, parts_of(owner))) == expected
-    kept = acl(ace(ALL, owner))
-    assert owner_and_dacl(in_a_domain(owner, parts_of(dacl=kept))) == (ANONYMOUS, kept)
+    dacl = acl(ace(ALL, owner))
+    assert owner_and_dacl(in_a_domain(owner, parts_of(dacl=dacl))) == (ANONYMOUS, dacl)
 
 
 @requirement("DMPR-3.1.7.1.3.1-06")
 def test_a_guest_of_the_domain_stays_the_owner_but_all_may_do_all() -> None:
     assert owner_and_dacl(in_a_domain(GUEST)) == (GUEST, acl(ace(ALL, EVERYONE), ace(LOOK, COMPUTER)))
-    longer = GUEST[:1] + b"\x06" + GUEST[2:-4] + pack("<LL", 4, 501)  # no RID of a domain
+    longer = GUEST[:1] + b"\x06" + GUEST[2:-4] + pack("<LL", 4, 501)  # not a domain RID
     assert owner_and_dacl(in_a_domain(longer))[0] == ANONYMOUS
     local = default_security(longer, machine_sid=COMPUTER)
     assert owner_and_dacl(local) == (longer, acl(ace(LOOK, EVERYONE), ace(LOOK, COMPUTER), ace(ALL, longer)))
@@ -112,29 +112,29 @@ def test_a_guest_of_the_domain_stays_the_owner_but_all_may_do_all() -> None:
 @requirement("DMPR-3.1.7.1.3.1-08", "DMPR-3.1.7.1.3.1-09", "DMPR-3.1.7.1.3.1-10")
 @pytest.mark.parametrize("srmp", [False, True])
 @pytest.mark.parametrize("machine", [None, COMPUTER])
-@pytest.mark.parametrize(("owner", "world", "own"), [(ALICE, LOOK, ALL), (GUEST, ALL, 0)])
+@pytest.mark.parametrize(("owner", "world_rights", "owner_rights"), [(ALICE, LOOK, ALL), (GUEST, ALL, 0)])
 def test_the_entries_and_their_order(
-    owner: bytes, world: int, own: int, machine: bytes | None, srmp: bool
+    owner: bytes, world_rights: int, owner_rights: int, machine: bytes | None, srmp: bool
 ) -> None:
-    expected = [ace(world | WRITE if srmp else world, EVERYONE)]
+    expected = [ace(world_rights | WRITE if srmp else world_rights, EVERYONE)]
     expected += [ace(WRITE, ANONYMOUS)] if srmp else []
     expected += [ace(LOOK, machine)] if machine else []
-    expected += [ace(own, owner)] if own else []
-    made = in_a_domain(owner, machine=machine, srmp=srmp)
-    assert owner_and_dacl(made) == (owner, acl(*expected))
+    expected += [ace(owner_rights, owner)] if owner_rights else []
+    descriptor = in_a_domain(owner, machine=machine, srmp=srmp)
+    assert owner_and_dacl(descriptor) == (owner, acl(*expected))
 
 
 @requirement("DMPR-3.1.7.1.3.1-11")
 @pytest.mark.parametrize("user", [ALICE, GUEST, LOCAL])
 def test_it_is_self_relative(user: bytes) -> None:
-    """Also where what was supplied has its parts in another order."""
+    """Even if the supplied descriptor has its parts in another order."""
     dacl = acl(ace(LOOK, BOB))
     supplied = pack("<BBHLLLL", 1, 0, 0x8004, 24 + len(dacl), 0, 0, 24) + b"room" + dacl + user
-    made = in_a_domain(BOB, supplied)
-    _, _, control, owner, group, sacl, start = unpack_from("<BBHLLLL", made)
+    descriptor = in_a_domain(BOB, supplied)
+    _, _, control, owner, group, sacl, start = unpack_from("<BBHLLLL", descriptor)
     assert (control, group, sacl) == (0x8006, 0, 0)
-    assert made[start:] == dacl
-    assert made[owner:start] == (user if of_the_domain(user) else ANONYMOUS)
+    assert descriptor[start:] == dacl
+    assert descriptor[owner:start] == (user if of_the_domain(user) else ANONYMOUS)
 
 
 # --- machines that know no domain ---
@@ -142,20 +142,20 @@ def test_it_is_self_relative(user: bytes) -> None:
 
 @pytest.mark.parametrize("owner", [LOCAL, SYSTEM, ALICE])
 def test_a_local_owner_may_do_everything_and_others_look(owner: bytes) -> None:
-    made = default_security(owner, local_owner=Settings().local_owner)
-    assert owner_and_dacl(made) == (owner, acl(ace(LOOK, EVERYONE), ace(ALL, owner)))
+    descriptor = default_security(owner, local_owner=Settings().local_owner)
+    assert owner_and_dacl(descriptor) == (owner, acl(ace(LOOK, EVERYONE), ace(ALL, owner)))
     stranger = Token.of(BOB)
-    assert access_allowed(made, Token.of(owner), ALL)
-    assert access_allowed(made, stranger, LOOK)
-    assert not any(access_allowed(made, stranger, 1 << bit) for bit in range(20) if not LOOK & 1 << bit)
-    assert not any(access_allowed(made, Token.of(ANONYMOUS), 1 << bit) for bit in range(20))
+    assert access_allowed(descriptor, Token.of(owner), ALL)
+    assert access_allowed(descriptor, stranger, LOOK)
+    assert not any(access_allowed(descriptor, stranger, 1 << bit) for bit in range(20) if not LOOK & 1 << bit)
+    assert not any(access_allowed(descriptor, Token.of(ANONYMOUS), 1 << bit) for bit in range(20))
 
 
 def test_strangers_may_send_what_comes_by_http() -> None:
-    made = default_security(LOCAL, reachable_by_srmp=True)
+    descriptor = default_security(LOCAL, reachable_by_srmp=True)
     for stranger in (BOB, EVERYONE, ANONYMOUS):
-        assert access_allowed(made, Token.of(stranger), WRITE)
-        assert not access_allowed(made, Token.of(stranger), 1)
+        assert access_allowed(descriptor, Token.of(stranger), WRITE)
+        assert not access_allowed(descriptor, Token.of(stranger), 1)
 
 
 @pytest.mark.parametrize("owner", [EVERYONE, ANONYMOUS, NULL])
@@ -179,8 +179,8 @@ def test_what_the_queue_manager_makes_is_its_own() -> None:
 
 
 def test_generic_rights_become_those_of_queues() -> None:
-    made = in_a_domain(ALICE, parts_of(dacl=acl(ace(0x10000000, BOB), ace(0x80000000, ALICE, kind=1))))
-    assert descriptor_parts(made).dacl == acl(ace(ALL, BOB), ace(0x0002002B, ALICE, kind=1))
+    descriptor = in_a_domain(ALICE, parts_of(dacl=acl(ace(0x10000000, BOB), ace(0x80000000, ALICE, kind=1))))
+    assert descriptor_parts(descriptor).dacl == acl(ace(ALL, BOB), ace(0x0002002B, ALICE, kind=1))
 
 
 @requirement("DMPR-3.1.1.2-16")

@@ -1,4 +1,4 @@
-"""Messages received: [MS-MQDMPR] 3.1.7.1.10 to 3.1.7.1.12."""
+"""Receiving messages: [MS-MQDMPR] 3.1.7.1.10 to 3.1.7.1.12."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 
 
 @pytest.fixture
-def watcher(harness: EngineHarness) -> EventRecorder:
+def events(harness: EngineHarness) -> EventRecorder:
     return harness.record_events()
 
 
@@ -63,14 +63,14 @@ def test_a_queue_that_is_gone_ends_no_read(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-09", "DMPR-3.1.7.1.10-14", "DMPR-3.1.7.1.10-15")
 def test_the_first_available_message_is_given_and_deleted(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     first, second = harness.enqueue(queue, b"1"), harness.enqueue(queue, b"2")
     message = first.message
-    found = harness.core.messages.dequeue(open_queue)
-    assert found.status == MQ_OK
-    assert found.message is message
-    assert watcher.deleted() == [(first, ACK_RECEIVE)]
+    read = harness.core.messages.dequeue(open_queue)
+    assert read.status == MQ_OK
+    assert read.message is message
+    assert events.deleted() == [(first, ACK_RECEIVE)]
     assert first.state is PositionState.DELETED
     assert list(queue.positions) == [second]
 
@@ -124,7 +124,7 @@ def test_a_cursor_whose_message_another_has_received(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-07")
 def test_a_cursor_that_waits_receives_what_comes(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     cursor = cursor_of(harness, open_queue)
     waiting = harness.core.messages.dequeue(open_queue, cursor=cursor, timeout=1_000, tag="mine")
@@ -132,7 +132,7 @@ def test_a_cursor_that_waits_receives_what_comes(
     assert (reader.destructive, reader.tag, reader.cursor) == (True, "mine", cursor)
     harness.enqueue_message(queue, b"new")
     assert completed_reads(harness.run()) == [(waiting.request, MQ_OK, b"new")]
-    ((position, reason),) = watcher.deleted()
+    ((position, reason),) = events.deleted()
     assert reason == ACK_RECEIVE
     assert cursor.position is position
     assert cursor.state is CursorState.UNREAD
@@ -185,7 +185,7 @@ def test_a_wait_without_a_limit_never_ends(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-11", "DMPR-3.1.1.13-04", "DMPR-3.1.1.11-03")
 def test_a_transaction_locks_what_it_receives(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     position = harness.enqueue(queue, b"1")
     transaction = harness.begin()
@@ -195,9 +195,9 @@ def test_a_transaction_locks_what_it_receives(
     assert operation.position is position
     assert operation.dequeue_reason == ACK_RECEIVE
     assert states(queue) == [LOCKED]
-    assert watcher.deleted() == []
+    assert events.deleted() == []
     assert harness.core.commit(transaction) == MQ_OK
-    assert watcher.deleted() == [(position, ACK_RECEIVE)]
+    assert events.deleted() == [(position, ACK_RECEIVE)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-11")
@@ -245,14 +245,14 @@ def test_a_transaction_without_an_identifier_is_none(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-13", "DMPR-3.1.7.1.11-02", "DMPR-3.1.7.1.10-02")
 def test_a_read_in_two_phases_locks_the_message(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     position = harness.enqueue(queue, b"1")
-    found = harness.core.messages.dequeue_begin(open_queue)
-    assert (found.status, found.position) == (MQ_OK, position)
-    assert found.message is position.message
+    read = harness.core.messages.dequeue_begin(open_queue)
+    assert (read.status, read.position) == (MQ_OK, position)
+    assert read.message is position.message
     assert states(queue) == [LOCKED]
-    assert watcher.deleted() == []
+    assert events.deleted() == []
 
 
 # -- Dequeue Message Begin ------------------------------------------------------------------------------
@@ -288,13 +288,13 @@ def test_begin_gives_the_status_of_dequeue(harness: EngineHarness, open_queue: O
 
 @pytest.mark.requirement("DMPR-3.1.7.1.12-02")
 def test_end_of_a_read_that_never_began(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     position = harness.enqueue(queue)
-    watcher.log.clear()
+    events.log.clear()
     assert harness.core.messages.dequeue_end(open_queue, position, delete=True) == 0xC00E0051
     assert states(queue) == [AVAILABLE]
-    assert watcher.log == []
+    assert events.log == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.12-03")
@@ -311,12 +311,12 @@ def test_end_leaves_the_message_to_its_transaction(
 
 @pytest.mark.requirement("DMPR-3.1.7.1.12-04")
 def test_end_deletes_the_message(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     position = harness.enqueue(queue, delivery_guarantee=RECOVERABLE)
     harness.core.messages.dequeue_begin(open_queue)
     assert harness.core.messages.dequeue_end(open_queue, position, delete=True) == MQ_OK
-    assert watcher.deleted() == [(position, ACK_RECEIVE)]
+    assert events.deleted() == [(position, ACK_RECEIVE)]
     harness.run()
     assert harness.rows(Table.MESSAGE) == {}
     assert harness.rows(Table.PACKET) == {}
@@ -328,7 +328,7 @@ def test_end_of_a_read_whose_queue_was_purged(
     harness: EngineHarness,
     queue: Queue,
     open_queue: OpenQueueDescriptor,
-    watcher: EventRecorder,
+    events: EventRecorder,
     delete: bool,
 ) -> None:
     position = harness.enqueue(queue)
@@ -336,20 +336,20 @@ def test_end_of_a_read_whose_queue_was_purged(
     harness.core.messages.purge(queue)
     assert states(queue) == [PositionState.PURGE_PENDING]
     assert harness.core.messages.dequeue_end(open_queue, position, delete=delete) == MQ_OK
-    assert watcher.deleted() == [(position, PURGED)]
+    assert events.deleted() == [(position, PURGED)]
     assert states(queue) == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.12-06")
 def test_end_gives_the_message_back(
-    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, watcher: EventRecorder
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
     position = harness.enqueue(queue, b"1")
     harness.enqueue(queue, b"2")
     harness.core.messages.dequeue_begin(open_queue)
-    watcher.log.clear()
+    events.log.clear()
     assert harness.core.messages.dequeue_end(open_queue, position, delete=False) == MQ_OK
-    assert watcher.log == [("available", queue, position)]
+    assert events.log == [("available", queue, position)]
     assert bodies(queue, AVAILABLE) == [b"1", b"2"]
     assert body_of(harness.core.messages.dequeue(open_queue)) == b"1"
 

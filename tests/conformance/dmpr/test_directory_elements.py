@@ -1,4 +1,4 @@
-"""What the directory knows: [MS-MQDMPR] 2.3, 3.1.1.5 to 3.1.1.9 and 3.1.1.15."""
+"""Directory objects and their attributes: [MS-MQDMPR] 2.3, 3.1.1.5 to 3.1.1.9 and 3.1.1.15."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def directory(tmp_path: Path) -> EmbeddedDirectory:
     return EmbeddedDirectory(tmp_path / "directory", utc=lambda: 1_700_000_000)
 
 
-def kept(directory: EmbeddedDirectory, made: DirectoryObject) -> Any:
-    """The object as the directory has it."""
-    status, identifier = directory.create_directory_object(made)
+def create_and_read(directory: EmbeddedDirectory, obj: DirectoryObject) -> Any:
+    """Create the object and return it as the directory stores it."""
+    status, identifier = directory.create_directory_object(obj)
     assert status is Result.SUCCESS
-    found = directory.read_directory(type(made).__name__, [("Identifier", "EQUALS", identifier)])
-    assert found.status is Result.SUCCESS
-    return found.found
+    result = directory.read_directory(type(obj).__name__, [("Identifier", "EQUALS", identifier)])
+    assert result.status is Result.SUCCESS
+    return result.found
 
 
 @pytest.mark.requirement("DMPR-2.3-01")
@@ -105,19 +105,19 @@ NEEDED: dict[type[DirectoryObject], dict[str, Any]] = {
         for id_, *case in ATTRIBUTE_CASES
     ],
 )
-def test_an_attribute_is_kept_and_found(
+def test_an_attribute_is_stored_and_searchable(
     directory: EmbeddedDirectory, kind: type[DirectoryObject], field: str, value: Any
 ) -> None:
-    made = kind(guid(1000), **NEEDED[kind] | {field: value})  # type: ignore[arg-type]
-    plain = kind(guid(1001), **NEEDED[kind])  # type: ignore[arg-type]
-    found = getattr(kept(directory, made), field)
-    assert found == value
-    assert type(found) is type(value)
-    name = next(name for name, each in ATTRIBUTES[kind.__name__].items() if each == field)
-    searched = value[0] if isinstance(value, list) else value
-    assert directory.read_directory(kind.__name__, [(name, "EQUALS", searched)]).found is not None
-    assert getattr(plain, field) != value
-    assert directory.read_directory(kind.__name__, [(name, "NOT-EQUALS", searched)]).found is None
+    obj = kind(guid(1000), **NEEDED[kind] | {field: value})  # type: ignore[arg-type]
+    default = kind(guid(1001), **NEEDED[kind])  # type: ignore[arg-type]
+    stored = getattr(create_and_read(directory, obj), field)
+    assert stored == value
+    assert type(stored) is type(value)
+    name = next(name for name, attribute in ATTRIBUTES[kind.__name__].items() if attribute == field)
+    search_value = value[0] if isinstance(value, list) else value
+    assert directory.read_directory(kind.__name__, [(name, "EQUALS", search_value)]).found is not None
+    assert getattr(default, field) != value
+    assert directory.read_directory(kind.__name__, [(name, "NOT-EQUALS", search_value)]).found is None
 
 
 @pytest.mark.requirement("DMPR-3.1.1.7-01")
@@ -132,7 +132,7 @@ def test_no_two_sites_have_one_name(directory: EmbeddedDirectory) -> None:
 
 
 @pytest.mark.parametrize(
-    "made, path",
+    "obj, path",
     [
         pytest.param(
             Site(guid(1), name="a, b"),
@@ -147,21 +147,23 @@ def test_no_two_sites_have_one_name(directory: EmbeddedDirectory) -> None:
     ],
 )
 def test_objects_are_found_by_their_distinguished_names(
-    directory: EmbeddedDirectory, made: DirectoryObject, path: str
+    directory: EmbeddedDirectory, obj: DirectoryObject, path: str
 ) -> None:
-    kind = type(made).__name__
-    assert kept(directory, made).full_path == path
-    found = directory.read_directory(kind, [("FullPath", "EQUALS", path)]).found
-    assert found is not None
-    assert found.identifier == made.identifier
+    kind = type(obj).__name__
+    assert create_and_read(directory, obj).full_path == path
+    stored = directory.read_directory(kind, [("FullPath", "EQUALS", path)]).found
+    assert stored is not None
+    assert stored.identifier == obj.identifier
     assert directory.read_directory(kind, [("FullPath", "EQUALS", "CN=x")]).found is None
 
 
 @pytest.mark.requirement("DMPR-3.1.1.7-06")
 def test_the_keys_of_a_site_controller(directory: EmbeddedDirectory) -> None:
     keys = MQDSPUBLICKEYS.build({"aPublicKeys": [{"sProviderName": "p", "aBuf": b"key"}]})
-    found = kept(directory, Site(guid(1), name="north", public_signing_key_list=keys)).public_signing_key_list
-    assert MQDSPUBLICKEYS.parse(found).aPublicKeys[0].aBuf == b"key"
+    stored_keys = create_and_read(
+        directory, Site(guid(1), name="north", public_signing_key_list=keys)
+    ).public_signing_key_list
+    assert MQDSPUBLICKEYS.parse(stored_keys).aPublicKeys[0].aBuf == b"key"
 
 
 @pytest.mark.requirement("DMPR-3.1.1.7-09")
@@ -169,67 +171,67 @@ def test_the_gates_of_a_site(directory: EmbeddedDirectory) -> None:
     north, south = guid(1), guid(2)
     for number, sites in ((10, [north]), (11, [south]), (12, [north, south]), (13, [north])):
         manager = QueueManager(guid(number), computer_name=f"m{number}", site_identifier_list=sites)
-        kept(directory, manager)
+        create_and_read(directory, manager)
     link = RoutingLink(guid(20), site1_identifier=north, site2_identifier=south)
     link.site_gate_identifier_list = [guid(12), guid(11), guid(10), guid(99)]
-    kept(directory, link)
+    create_and_read(directory, link)
     other = RoutingLink(guid(21), site1_identifier=south, site2_identifier=guid(3))
     other.site_gate_identifier_list = [guid(13)]
-    kept(directory, other)
-    gates = kept(directory, Site(north, name="north")).site_gates
+    create_and_read(directory, other)
+    gates = create_and_read(directory, Site(north, name="north")).site_gates
     assert [gate.identifier for gate in gates] == [guid(12), guid(10)]
     assert all(isinstance(gate, QueueManager) for gate in gates)
-    assert kept(directory, Site(guid(3), name="east")).site_gates == []
+    assert create_and_read(directory, Site(guid(3), name="east")).site_gates == []
     assert "SiteGateCollection" not in ATTRIBUTES["Site"]
 
 
 @pytest.mark.requirement("DMPR-3.1.1.8-02")
-@pytest.mark.parametrize("cost, good", [(0, False), (1, True), (999_999, True), (1_000_000, False)])
-def test_the_cost_of_a_link(directory: EmbeddedDirectory, cost: int, good: bool) -> None:
+@pytest.mark.parametrize("cost, valid", [(0, False), (1, True), (999_999, True), (1_000_000, False)])
+def test_the_cost_of_a_link(directory: EmbeddedDirectory, cost: int, valid: bool) -> None:
     link = RoutingLink(guid(1), site1_identifier=guid(2), site2_identifier=guid(3), actual_cost=cost)
     assert directory.create_directory_object(link).status is (
-        Result.SUCCESS if good else Result.GENERIC_ERROR
+        Result.SUCCESS if valid else Result.GENERIC_ERROR
     )
     link.actual_cost = 5
     directory.create_directory_object(link)
     link.actual_cost = cost
-    assert directory.write_directory(link) is (Result.SUCCESS if good else Result.GENERIC_ERROR)
+    assert directory.write_directory(link) is (Result.SUCCESS if valid else Result.GENERIC_ERROR)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.8-05", "DMPR-3.1.1.8-06")
 def test_what_a_link_refers_to(directory: EmbeddedDirectory) -> None:
     for number in (1, 2, 3):
-        kept(directory, Site(guid(number), name=f"s{number}"))
-        kept(directory, QueueManager(guid(10 + number), computer_name=f"m{number}"))
+        create_and_read(directory, Site(guid(number), name=f"s{number}"))
+        create_and_read(directory, QueueManager(guid(10 + number), computer_name=f"m{number}"))
     link = RoutingLink(guid(20), site1_identifier=guid(3), site2_identifier=guid(1))
     link.site_gate_identifier_list = [guid(12), guid(99), guid(11)]
-    found = kept(directory, link)
-    assert isinstance(found.site1, Site)
-    assert isinstance(found.site2, Site)
-    assert (found.site1.identifier, found.site2.identifier) == (guid(3), guid(1))
-    assert [gate.identifier for gate in found.site_gates] == [guid(12), guid(11)]
+    stored = create_and_read(directory, link)
+    assert isinstance(stored.site1, Site)
+    assert isinstance(stored.site2, Site)
+    assert (stored.site1.identifier, stored.site2.identifier) == (guid(3), guid(1))
+    assert [gate.identifier for gate in stored.site_gates] == [guid(12), guid(11)]
     assert not {"Site1Reference", "Site2Reference", "SiteGateCollection"} & set(ATTRIBUTES["RoutingLink"])
 
 
 @pytest.mark.requirement("DMPR-3.1.1.15-02")
-@pytest.mark.parametrize("size, good", [(15, False), (16, True), (17, False)])
-def test_digests_of_certificates(directory: EmbeddedDirectory, size: int, good: bool) -> None:
+@pytest.mark.parametrize("size, valid", [(15, False), (16, True), (17, False)])
+def test_digests_of_certificates(directory: EmbeddedDirectory, size: int, valid: bool) -> None:
     digests = [md5(b"one").digest(), bytes(size)]
     user = User(guid(1), security_identifier=b"s", certificate_digest_list=digests)
     status = directory.create_directory_object(user).status
-    assert status is (Result.SUCCESS if good else Result.GENERIC_ERROR)
-    if good:
-        found = directory.read_directory("User", [("CertificateDigestList", "EQUALS", digests[0])]).found
-        assert isinstance(found, User)
-        assert found.certificate_digest_list == digests
+    assert status is (Result.SUCCESS if valid else Result.GENERIC_ERROR)
+    if valid:
+        stored = directory.read_directory("User", [("CertificateDigestList", "EQUALS", digests[0])]).found
+        assert isinstance(stored, User)
+        assert stored.certificate_digest_list == digests
 
 
 @pytest.mark.requirement("DMPR-3.1.1.15-03")
 def test_certificates_of_a_user(directory: EmbeddedDirectory) -> None:
     packed = MQUSERSIGNCERTS.build({"Certificates": [{"Certificate": b"one"}, {"Certificate": b"two"}]})
     user = User(guid(1), security_identifier=b"s", certificates=packed)
-    found = MQUSERSIGNCERTS.parse(kept(directory, user).certificates)
-    assert [each.Certificate for each in found.Certificates] == [b"one", b"two"]
+    certificates = MQUSERSIGNCERTS.parse(create_and_read(directory, user).certificates)
+    assert [entry.Certificate for entry in certificates.Certificates] == [b"one", b"two"]
 
 
 @pytest.mark.requirement("DMPR-3.1.1.5-01")
@@ -242,7 +244,7 @@ def test_a_transfer_is_of_a_queue_and_not_published() -> None:
 
 
 def test_every_attribute_of_a_queue_manager_and_a_queue(directory: EmbeddedDirectory) -> None:
-    """Each with a value of its own, so that none is lost or taken for another."""
+    """Every attribute has a distinct value, so that none can be lost or mixed up with another."""
     manager = QueueManager(
         guid(1), "m", "v", "5.0", OperatingSystemType.WIN_ENT, "m.example", 1, 2, 3, 4, True, "", [guid(5)],
         [guid(6)], [guid(7)], [guid(8)], True, True, True, True, DirectoryServerType.PRIMARY_SITE_CONTROLLER,
@@ -253,8 +255,8 @@ def test_every_attribute_of_a_queue_manager_and_a_queue(directory: EmbeddedDirec
         "234.1.1.1:8001", b"d", 7,
     )  # fmt: skip
     queue.queue_type = QueueType.PUBLIC
-    set_there: dict[str, Any] = {"create_time": 1_700_000_000, "modify_time": 1_700_000_000}
-    for made, more in (
+    set_by_directory: dict[str, Any] = {"create_time": 1_700_000_000, "modify_time": 1_700_000_000}
+    for obj, paths in (
         (manager, {"full_path": "CN=msmq,CN=m,CN=Computers"}),
         (
             queue,
@@ -264,7 +266,7 @@ def test_every_attribute_of_a_queue_manager_and_a_queue(directory: EmbeddedDirec
             },
         ),
     ):
-        found = kept(directory, made)
-        for field in ATTRIBUTES[type(made).__name__].values():
-            assert getattr(found, field) == (set_there | more).get(field, getattr(made, field)), field
+        stored = create_and_read(directory, obj)
+        for field in ATTRIBUTES[type(obj).__name__].values():
+            assert getattr(stored, field) == (set_by_directory | paths).get(field, getattr(obj, field)), field
     assert NULL_GUID not in (manager.identifier, queue.identifier)

@@ -1,4 +1,4 @@
-"""Changes of the directory, being away and back: [MS-MQDMPR] 3.1.2, 3.1.6, 3.1.7.1.18 to 19, 24 and 25."""
+"""Directory changes, going offline and coming back: [MS-MQDMPR] 3.1.2, 3.1.6, 3.1.7.1.18 to 19, 24 and 25."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_a_public_queue_is_announced_before_the_directory_is_asked(recorded: Rec
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.18-01", "DMPR-3.1.7.1.19-01")
-@pytest.mark.parametrize("made", [QueueManager(PEER_ID, computer_name="there"), Site(guid(9), name="north")])
-def test_nothing_else_is_announced(recorded: RecordedDirectoryEvents, made: DirectoryObject) -> None:
-    assert recorded.events.create_directory_object(made).status is Result.SUCCESS
-    assert recorded.events.delete_directory_object(made) is Result.SUCCESS
+@pytest.mark.parametrize("obj", [QueueManager(PEER_ID, computer_name="there"), Site(guid(9), name="north")])
+def test_nothing_else_is_announced(recorded: RecordedDirectoryEvents, obj: DirectoryObject) -> None:
+    assert recorded.events.create_directory_object(obj).status is Result.SUCCESS
+    assert recorded.events.delete_directory_object(obj) is Result.SUCCESS
     assert recorded.directory.operations() == ["create_directory_object", "delete_directory_object"]
     assert len(recorded.log) == 2
 
@@ -66,9 +66,9 @@ def test_the_identifier_of_what_was_created_is_passed_on(recorded: RecordedDirec
     status, identifier = recorded.events.create_directory_object(Site(NULL_GUID, name="north"))
     assert status is Result.SUCCESS
     assert identifier not in (None, NULL_GUID)
-    found = recorded.events.read_directory("Site").found
-    assert found is not None
-    assert found.identifier == identifier
+    site = recorded.events.read_directory("Site").found
+    assert site is not None
+    assert site.identifier == identifier
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.19-01", "DMPR-3.1.7.1.19-03")
@@ -132,13 +132,13 @@ def test_a_write_is_announced_afterwards(recorded: RecordedDirectoryEvents) -> N
     queue.label, queue.quota = "new", 2
     assert recorded.events.write_directory(queue, ["Label"]) is Result.SUCCESS
     assert recorded.log == [("write_directory", queue, ["Label"]), (ChangeOperation.QUEUE_UPDATE, queue)]
-    found = recorded.directory.directory.read_directory("Queue").found
-    assert isinstance(found, Queue)
-    assert (found.label, found.quota) == ("new", 1)
+    published = recorded.directory.directory.read_directory("Queue").found
+    assert isinstance(published, Queue)
+    assert (published.label, published.quota) == ("new", 1)
     assert recorded.events.write_directory(queue) is Result.SUCCESS
-    found = recorded.directory.directory.read_directory("Queue").found
-    assert isinstance(found, Queue)
-    assert found.quota == 2
+    published = recorded.directory.directory.read_directory("Queue").found
+    assert isinstance(published, Queue)
+    assert published.quota == 2
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.24-04")
@@ -147,8 +147,8 @@ def test_a_written_queue_manager_is_announced_and_a_site_is_not(recorded: Record
     recorded.directory.publish(recorded.manager, site)
     assert recorded.events.write_directory(recorded.manager) is Result.SUCCESS
     assert recorded.events.write_directory(site) is Result.SUCCESS
-    told = [entry for entry in recorded.log if isinstance(entry[0], ChangeOperation)]
-    assert told == [(ChangeOperation.QUEUE_MANAGER_UPDATE, recorded.manager)]
+    announced = [entry for entry in recorded.log if isinstance(entry[0], ChangeOperation)]
+    assert announced == [(ChangeOperation.QUEUE_MANAGER_UPDATE, recorded.manager)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.24-03", "DMPR-3.1.7.1.24-04")
@@ -207,7 +207,7 @@ def test_back_online(recorded: RecordedDirectoryEvents) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.7.1.25-03")
 def test_public_queues_follow_the_directory(recorded: RecordedDirectoryEvents) -> None:
-    kept, lost = (
+    listed, lost = (
         recorded.add(public_queue(100, label="old")),
         recorded.add(public_queue(101, "here\\lost", label="old")),
     )
@@ -217,12 +217,12 @@ def test_public_queues_follow_the_directory(recorded: RecordedDirectoryEvents) -
     )
     recorded.manager.directory_offline = True
     recorded.events.check_directory_online()
-    assert (kept.label, kept.quota, kept.identifier) == ("new", 5, guid(100))
-    assert kept.queue_manager is recorded.manager
-    assert kept.number == 1
+    assert (listed.label, listed.quota, listed.identifier) == ("new", 5, guid(100))
+    assert listed.queue_manager is recorded.manager
+    assert listed.number == 1
     assert lost.label == "old"
     asked = [entry[2] for entry in recorded.log if entry[1] == "Queue"]
-    assert asked == [[("Identifier", "EQUALS", each.identifier)] for each in (kept, lost)]
+    assert asked == [[("Identifier", "EQUALS", queue.identifier)] for queue in (listed, lost)]
     assert private.identifier == guid(102)
 
 

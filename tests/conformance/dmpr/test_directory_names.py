@@ -1,4 +1,4 @@
-"""Names that the directory explains: [MS-MQDMPR] 3.1.7.1.26 and 3.1.7.3.8."""
+"""Names resolved by the directory: [MS-MQDMPR] 3.1.7.1.26 and 3.1.7.3.8."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ def test_lists_that_a_directory_gives_are_resolved_once(recorded: RecordedDirect
     circular = Circular()
     events = DirectoryEvents(recorded.manager, circular, recorded.timers)  # type: ignore[arg-type]
     assert events.expand_format_name(lists[0]) == MultipleElementName((A, B))
-    assert circular.asked == [each.guid for each in lists]
+    assert circular.asked == [name.guid for name in lists]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.8-03")
-@pytest.mark.parametrize("status", [each for each in Result if each is not Result.SUCCESS])
+@pytest.mark.parametrize("status", [result for result in Result if result is not Result.SUCCESS])
 def test_a_list_that_is_not_resolved_fails_the_expansion(
     recorded: RecordedDirectoryEvents, status: Result
 ) -> None:

@@ -1,4 +1,4 @@
-"""Reads of the directory: [MS-MQDMPR] 3.1.7.1.20 to 3.1.7.1.23."""
+"""Directory reads: [MS-MQDMPR] 3.1.7.1.20 to 3.1.7.1.23."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_the_six_operators(recorded: RecordedDirectoryEvents, operator: str, cos
         recorded.directory.publish(link)
     status, handle = recorded.events.read_directory_begin("RoutingLink", [("ActualCost", operator, 5)])
     assert status is Result.SUCCESS
-    found = []
+    found_costs = []
     while isinstance(link := recorded.events.read_directory_next(handle).found, RoutingLink):
-        found.append(link.actual_cost)
-    assert found == costs
+        found_costs.append(link.actual_cost)
+    assert found_costs == costs
     assert len(Operator) == 6
 
 
@@ -109,19 +109,19 @@ def test_offline_only_the_queue_manager_here_is_known(recorded: RecordedDirector
 def test_a_forced_read_asks_the_directory_all_the_same(recorded: RecordedDirectoryEvents) -> None:
     recorded.directory.publish(QueueManager(PEER_ID, computer_name="there"))
     recorded.manager.directory_offline = True
-    found = recorded.events.read_directory(
+    manager = recorded.events.read_directory(
         "QueueManager", [("Identifier", "EQUALS", PEER_ID)], force=True
     ).found
-    assert found is not None
-    assert found.identifier == PEER_ID
+    assert manager is not None
+    assert manager.identifier == PEER_ID
     assert recorded.directory.operations() == ["read_directory"]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-08")
 def test_a_forced_read_does_not_make_it_offline(recorded: RecordedDirectoryEvents) -> None:
     recorded.directory.directory.connected = False
-    found = recorded.events.read_directory("Site", force=True)
-    assert found == (Result.DIRECTORY_NOT_CONNECTED, None)
+    result = recorded.events.read_directory("Site", force=True)
+    assert result == (Result.DIRECTORY_NOT_CONNECTED, None)
     recorded.assert_online()
 
 

@@ -1,4 +1,4 @@
-"""Messages that wait to be sent: [MS-MQDMPR] 3.1.1.18, 3.1.7.1.28, 3.1.7.1.29, 3.1.7.1.34 and 3.1.7.3.9."""
+"""Messages waiting to be sent: [MS-MQDMPR] 3.1.1.18, 3.1.7.1.28, 3.1.7.1.29, 3.1.7.1.34 and 3.1.7.3.9."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.event_recorder import EventRecorder
 
 
 class Sender(EventRecorder):
-    """A protocol that does something while it sends."""
+    """A protocol with a callback while it sends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Sender(EventRecorder):
 
 
 class Table:
-    """Outgoing queues whose messages only this test sends."""
+    """Outgoing queues whose messages are sent only by the test."""
 
     def __init__(self) -> None:
         self.harness = EngineHarness()
@@ -51,7 +51,7 @@ class Table:
         return self.harness.enqueue(queue)
 
     def hold(self) -> None:
-        """What is added waits until all has been: one message is being sent."""
+        """Hold back sending until all messages are added: one message is in progress."""
         first = self.put(self.low)
         self.sender.meanwhile = lambda position: self.fill() if position is first else None
         self.dispatch.add(first, "first", 0)
@@ -77,23 +77,23 @@ def table() -> Table:
     "DMPR-3.1.7.1.28-01", "DMPR-3.1.1.18-01", "DMPR-3.1.1.18-02", "DMPR-3.1.1.18-04", "DMPR-3.1.1.1-50"
 )
 def test_an_entry_has_message_and_data(table: Table) -> None:
-    seen = []
+    recorded = []
 
-    def look(position: MessagePosition) -> None:
-        other = table.put(table.low)
-        table.dispatch.add(other, "other", 0)
-        entries = {one.position: one for one in table.dispatch._entries.values()}
-        seen.append((entries[position], entries[other]))
+    def record_entries(position: MessagePosition) -> None:
+        second_entry = table.put(table.low)
+        table.dispatch.add(second_entry, "other", 0)
+        entries = {entry.position: entry for entry in table.dispatch._entries.values()}
+        recorded.append((entries[position], entries[second_entry]))
         table.sender.meanwhile = lambda position: None
-        seen.append((entries[position].send_in_progress, entries[other].send_in_progress))
+        recorded.append((entries[position].send_in_progress, entries[second_entry].send_in_progress))
 
-    table.sender.meanwhile = look
+    table.sender.meanwhile = record_entries
     first = table.put(table.low)
     table.dispatch.add(first, "data", 4)
-    (mine, other), progress = seen
-    assert (mine.position, mine.protocol_data) == (first, "data")
+    (first_entry, second_entry), progress = recorded
+    assert (first_entry.position, first_entry.protocol_data) == (first, "data")
     assert progress == (True, False)
-    assert other.send_in_progress is False
+    assert second_entry.send_in_progress is False
 
 
 @pytest.mark.requirement(
@@ -162,7 +162,7 @@ def test_an_entry_that_is_removed_is_not_sent_and_the_next_one_is(table: Table) 
     table.sender.meanwhile = remove
     table.dispatch.add(table.put(table.low), "first", 0)
     assert table.sender.sent == ["first", "stays"]
-    table.dispatch.remove(gone)  # not there: nothing to send either
+    table.dispatch.remove(gone)  # not in the dispatch, so nothing to send
     assert table.sender.sent == ["first", "stays"]
 
 
@@ -173,7 +173,7 @@ def test_the_entries_of_a_queue_are_removed_together(table: Table) -> None:
         table.fill()
         before = list(table.sender.log)
         table.dispatch.remove_queue(table.low)
-        assert table.sender.log == before  # nothing is sent on account of it
+        assert table.sender.log == before  # this triggers no sending
 
     table.sender.meanwhile = fill
     table.dispatch.add(table.put(table.low), "first", 0)

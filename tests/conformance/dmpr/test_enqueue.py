@@ -1,4 +1,4 @@
-"""Messages put into queues, moved and purged: [MS-MQDMPR] 3.1.7.1.7, 3.1.7.1.9, 3.1.7.1.16 and 3.1.7.1.27."""
+"""Enqueueing, moving and purging messages: [MS-MQDMPR] 3.1.7.1.7, 3.1.7.1.9, 3.1.7.1.16 and 3.1.7.1.27."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_messages_of_open_transactions_count_for_the_quota(harness: EngineHarnes
 @pytest.mark.requirement("DMPR-3.1.1.2-11", "DMPR-3.1.1.12-22")
 def test_a_full_journal_gets_no_more_copies(harness: EngineHarness) -> None:
     queue = harness.queue(journaling=True, journal_quota=1)
-    room = 1024 // 2 - serialization.packet_size(Message())  # for two of them
+    room = 1024 // 2 - serialization.packet_size(Message())  # for two messages
     for body in (b"1", b"2", b"3"):
         harness.enqueue(queue, body * (room - 8))
         body_of(harness.core.messages.dequeue(harness.open(queue)))
@@ -106,9 +106,12 @@ def test_lookup_identifiers(priority: int, by_the_letter: bool) -> None:
     transactional = harness.enqueue(
         queue, priority=priority, transactional_message_sequence_identifier=sequence
     ).message
-    found = [(one.lookup_identifier >> 56, one.lookup_identifier & LOW) for one in (plain, transactional)]
+    identifiers = [
+        (message.lookup_identifier >> 56, message.lookup_identifier & LOW)
+        for message in (plain, transactional)
+    ]
     high = (0, 7 - priority) if by_the_letter else (7 - priority, 0)
-    assert found == [(high[0], last + 1), (high[1], last + 2)]
+    assert identifiers == [(high[0], last + 1), (high[1], last + 2)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-07", "DMPR-3.1.1.2-28", "DMPR-3.1.1.12-21")
@@ -129,8 +132,8 @@ def test_the_most_urgent_message_is_received_first(harness: EngineHarness, queue
     for body, priority in ((b"a", 3), (b"b", 7), (b"c", 3), (b"d", 0), (b"e", 7)):
         harness.enqueue(queue, body, priority=priority)
     opened = harness.open(queue)
-    got = b"".join(body_of(harness.core.messages.dequeue(opened)) for _ in range(5))
-    assert got == b"beacd"
+    received = b"".join(body_of(harness.core.messages.dequeue(opened)) for _ in range(5))
+    assert received == b"beacd"
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-08")
@@ -144,23 +147,23 @@ def test_the_time_to_be_received_runs(harness: EngineHarness, queue: Queue, in_t
 @pytest.mark.requirement("DMPR-3.1.7.1.9-09", "DMPR-3.1.1.13-01", "DMPR-3.1.1.13-02")
 def test_a_message_of_a_transaction_is_locked(harness: EngineHarness, queue: Queue) -> None:
     waiting = harness.core.messages.dequeue(harness.open(queue), timeout=1_000)
-    transaction, watcher = harness.begin(), harness.record_events()
+    transaction, events = harness.begin(), harness.record_events()
     position = harness.enqueue(queue, b"1", transaction)
     assert position.state is LOCKED
     (operation,) = transaction.operations
     assert (operation.operation_type, operation.position) == (OperationType.ENQUEUE, position)
     assert (operation.target, operation.dequeue_reason) == (None, None)
-    assert watcher.log == []
+    assert events.log == []
     assert completed_reads(harness.run()) == []
     assert waiting.request
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-10", "DMPR-3.1.1.12-05")
 def test_a_message_of_no_transaction_is_available(harness: EngineHarness, queue: Queue) -> None:
-    watcher = harness.record_events()
+    events = harness.record_events()
     harness.advance(3_000)
     position = harness.enqueue(queue, b"1")
-    assert watcher.log == [("available", queue, position)]
+    assert events.log == [("available", queue, position)]
     assert position.message.arrival_time == harness.utc
 
 
@@ -169,7 +172,9 @@ def test_a_message_knows_its_transaction(harness: EngineHarness, queue: Queue) -
     transaction = harness.begin()
     message = harness.enqueue(queue, b"", transaction, priority=5).message
     assert message.transaction_identifier == transaction.identifier
-    assert message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE  # nothing less can be undone
+    assert (
+        message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
+    )  # only recoverable messages can be rolled back
     assert harness.enqueue(queue).message.transaction_identifier is None
 
 
@@ -241,12 +246,12 @@ def test_a_message_is_moved(harness: EngineHarness, queue: Queue, later: Queue) 
     position = harness.enqueue(queue, b"1", priority=4)
     waiting = harness.core.messages.peek(harness.open("DIRECT=OS:here\\private$\\orders;later"), timeout=0)
     assert body_of(waiting) == b"less urgent"
-    message, watcher = position.message, harness.record_events()
+    message, events = position.message, harness.record_events()
     moved = harness.core.messages.move(position, later)
     assert moved is not None
     assert position.state is PositionState.DELETED
     assert (moved.message, moved.state, moved.queue) == (message, AVAILABLE, later)
-    assert watcher.log == [("available", later, moved)]
+    assert events.log == [("available", later, moved)]
     assert bodies(later) == [b"1", b"less urgent"]
     assert bodies(queue) == []
     assert (queue.total_bytes, later.total_bytes > 0) == (0, True)
@@ -258,25 +263,25 @@ def test_a_move_releases_who_waits(harness: EngineHarness, queue: Queue, later: 
         harness.open("DIRECT=OS:here\\private$\\orders;later"), timeout=1_000
     )
     harness.core.messages.move(harness.enqueue(queue, b"1"), later)
-    assert [one[0] for one in completed_reads(harness.run())] == [waiting.request]
+    assert [request for request, *_ in completed_reads(harness.run())] == [waiting.request]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.16-01", "DMPR-3.1.7.1.16-03")
 def test_a_move_to_a_queue_of_the_system_is_not_told(harness: EngineHarness, queue: Queue) -> None:
     deadletters = harness.core.queue_manager.system_deadletter_queue
     assert deadletters is not None
-    position, watcher = harness.enqueue(queue, b"1"), harness.record_events()
+    position, events = harness.enqueue(queue, b"1"), harness.record_events()
     moved = harness.core.messages.move(position, deadletters)
     assert moved is not None
     assert moved.state is AVAILABLE
-    assert watcher.log == []
+    assert events.log == []
     assert bodies(deadletters) == [b"1"]
     assert deadletters.total_bytes == moved.size
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.16-04", "DMPR-3.1.1.13-03")
 def test_a_move_in_a_transaction(harness: EngineHarness, queue: Queue, later: Queue) -> None:
-    position, transaction, watcher = harness.enqueue(queue, b"1"), harness.begin(), harness.record_events()
+    position, transaction, events = harness.enqueue(queue, b"1"), harness.begin(), harness.record_events()
     assert harness.core.messages.move(position, later, transaction) is None
     assert position.state is LOCKED
     (operation,) = transaction.operations
@@ -286,7 +291,7 @@ def test_a_move_in_a_transaction(harness: EngineHarness, queue: Queue, later: Qu
         later,
     )
     assert bodies(later) == []
-    assert watcher.log == []
+    assert events.log == []
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.16-05")
@@ -305,7 +310,7 @@ def test_a_moved_message_survives_where_it_is(
     harness.restart()
     assert bodies(harness.find_queue("orders;later")) == [b"1"]
     assert bodies(harness.find_queue()) == []
-    harness.advance(60_000)  # its time goes on
+    harness.advance(60_000)  # its timer keeps running
     assert bodies(harness.find_queue("orders;later")) == []
 
 
@@ -318,7 +323,7 @@ def test_a_message_goes_from_subqueue_to_subqueue_and_back(
         moved = harness.core.messages.move(position, target)
         assert moved is not None
         position = moved
-        assert [len(one.positions) for one in (queue, later, never)].count(1) == 1
+        assert [len(each_queue.positions) for each_queue in (queue, later, never)].count(1) == 1
         assert bodies(target) == [b"1"]
         harness.run()
         assert len(harness.rows(Table.MESSAGE)) == 1
@@ -332,14 +337,14 @@ def test_a_purge(harness: EngineHarness, queue: Queue) -> None:
     opened, positions = harness.open(queue), [harness.enqueue(queue, b"%d" % number) for number in range(4)]
     harness.core.messages.dequeue_begin(opened)
     harness.core.messages.dequeue(opened, transaction=harness.begin())
-    watcher = harness.record_events()
+    events = harness.record_events()
     harness.core.messages.purge(queue)
-    assert watcher.deleted() == [(position, PURGED) for position in positions[2:]]
+    assert events.deleted() == [(position, PURGED) for position in positions[2:]]
     assert [position.state for position in positions] == [PositionState.PURGE_PENDING] * 2 + [
         PositionState.DELETED
     ] * 2
     harness.core.messages.purge(queue)
-    assert len(watcher.deleted()) == 2
+    assert len(events.deleted()) == 2
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.7-01")

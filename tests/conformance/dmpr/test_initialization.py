@@ -1,4 +1,4 @@
-"""How a queue manager starts, stops and goes offline: [MS-MQDMPR] 3.1.3, 3.1.4.1, 3.1.4.2, 3.1.4.12 to 15."""
+"""Starting, stopping and going offline: [MS-MQDMPR] 3.1.3, 3.1.4.1, 3.1.4.2, 3.1.4.12 to 15."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_queue_manager_takes_over_what_the_directory_has(recorder: Directory
         manager = harness.core.queue_manager
         assert (manager.routing_server, manager.queue_manager_quota) == (True, 5_000_000)
         assert manager.identifier == OWN_ID
-        harness.restart()  # at every start
+        harness.restart()  # on every start
 
 
 @pytest.mark.requirement("DMPR-3.1.3-16", "DMPR-3.1.1.1-42", "DMPR-3.1.1.1-14")
@@ -67,8 +67,8 @@ def test_the_sites_of_the_queue_manager_are_looked_up(recorder: DirectoryRecorde
     )
     manager = started(recorder).core.queue_manager
     assert [(site.identifier, site.name) for site in manager.site_collection] == [(ONE, "one"), (TWO, "two")]
-    asked = [entry[2] for entry in recorder.log if entry[:2] == ("read_directory", "Site")]
-    assert asked[:3] == [[("Identifier", "EQUALS", one)] for one in (ONE, UNKNOWN, TWO)]
+    filters = [entry[2] for entry in recorder.log if entry[:2] == ("read_directory", "Site")]
+    assert filters[:3] == [[("Identifier", "EQUALS", identifier)] for identifier in (ONE, UNKNOWN, TWO)]
 
 
 @pytest.mark.requirement("DMPR-3.1.3-17")
@@ -150,7 +150,7 @@ def test_the_queues_of_the_system() -> None:
             harness.find_queue("order_queue$"),
             harness.find_queue("notify_queue$"),
         ]
-        assert set(manager.queues.values()) == set(system)  # none is made twice
+        assert set(manager.queues.values()) == set(system)  # none is created twice
         assert len(set(system)) == 5
         assert [queue is not None and queue.queue_type for queue in system] == [QueueType.SYSTEM] * 5
         assert [queue is not None and queue.transactional for queue in system][:3] == [False, True, False]
@@ -181,8 +181,8 @@ def test_a_locked_queue_waits_when_security_is_not_hardened_any_more() -> None:
     harness.core.changed()
     harness.run()
     harness.restart()
-    again = harness.core.queue_manager.queues[queue.number]
-    assert getattr(again, "state", None) is WAITING
+    restored = harness.core.queue_manager.queues[queue.number]
+    assert getattr(restored, "state", None) is WAITING
 
 
 @pytest.mark.requirement("DMPR-3.1.3-24", "DMPR-3.1.1.3-09")
@@ -202,7 +202,7 @@ def test_outgoing_queues_are_locked_when_security_is_hardened() -> None:
 
 
 class Watched(MemoryStore):
-    """A store that looks at its queue manager when it is read, or can't be read at all."""
+    """A store that records its queue manager's state when read, or that cannot be read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -235,10 +235,10 @@ def test_the_states_of_a_queue_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(store.seen) == {QueueManagerState.INITIALIZING}
     assert core.queue_manager.state is QueueManagerState.READY
     assert core.queue_manager.queues != {}
-    seen = []
-    monkeypatch.setattr(core.binary, "stop", lambda: seen.append(core.queue_manager.state))
+    states = []
+    monkeypatch.setattr(core.binary, "stop", lambda: states.append(core.queue_manager.state))
     core.stop()
-    assert seen == [QueueManagerState.STOPPING]  # the protocols do what they have to
+    assert states == [QueueManagerState.STOPPING]  # the protocols finish their work
     assert core.queue_manager.state is QueueManagerState.STOPPED
 
 
@@ -264,7 +264,7 @@ def test_offline_and_online() -> None:
     assert manager.connection_active is False
     number = engine.next_connection()
     engine.accepted(number, "10.0.0.9")
-    assert Disconnect(number) in harness.run()  # nothing is received
+    assert Disconnect(number) in harness.run()  # nothing more is received
     harness.core.queues.bring_online()
     assert manager.connection_active is True
     number = engine.next_connection()
@@ -277,9 +277,9 @@ def test_a_paused_queue_keeps_its_messages_until_it_is_resumed() -> None:
     queue = harness.outgoing(BY_NAME)
     harness.core.queues.pause(queue)
     harness.enqueue(queue, b"1")
-    assert not [one for one in harness.advance(100_000) if isinstance(one, Resolve | Connect)]
+    assert not [effect for effect in harness.advance(100_000) if isinstance(effect, Resolve | Connect)]
     harness.core.queues.resume(queue)
-    assert [one.host for one in harness.run() if isinstance(one, Resolve)] == ["there"]
+    assert [effect.host for effect in harness.run() if isinstance(effect, Resolve)] == ["there"]
     assert len(queue.positions) == 1
 
 

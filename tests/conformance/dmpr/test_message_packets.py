@@ -1,6 +1,6 @@
 """Messages written into packets and read from them: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32.
 
-The other side of each comparison is made by `tests.support.handmade`, which shares nothing with the library.
+The expected bytes come from `tests.support.handmade`, which shares no code with the library.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ requirement = pytest.mark.requirement
 
 
 def message(**attributes: Any) -> Message:
-    """The message that `handmade.user_message()` is the packet of, with some attributes changed."""
+    """The message whose packet is `handmade.user_message()`, with some attributes changed."""
     return Message(
         **{
             "source_machine_identifier": CLIENT,
@@ -65,7 +65,7 @@ def message(**attributes: Any) -> Message:
 
 
 def transactional(**attributes: Any) -> Message:
-    """The same with `handmade.transaction_header()`."""
+    """The same message with `handmade.transaction_header()`."""
     return message(
         **{
             "transactional_message_sequence_identifier": SEQUENCE,
@@ -98,11 +98,11 @@ def security_packet(**fields: Any) -> bytes:
     return handmade.user_message(security=handmade.security_header(**fields), properties=properties)
 
 
-def same(found: Message, expected: Message) -> None:
-    """Every attribute but the packet is the same."""
+def same(actual: Message, expected: Message) -> None:
+    """Compare every attribute except the packet."""
     for name in Message.__slots__:
         if name != "packet":
-            assert getattr(found, name) == getattr(expected, name), name
+            assert getattr(actual, name) == getattr(expected, name), name
 
 
 # -- attributes and fields, one by one: 3.1.7.1.31 and 3.1.7.1.32 ----------------------------------------
@@ -125,7 +125,7 @@ PROVIDER_ATTRIBUTES = {
     "authentication_provider_name": "Other Provider",
 }
 
-# rows of 3.1.7.1.31, rows of 3.1.7.1.32, message, packet, attributes that the rows are about
+# rows of 3.1.7.1.31, rows of 3.1.7.1.32, message, packet, attributes concerned
 FIELDS: list[tuple[str, str, Message, bytes, str]] = [
     ("04", "03", message(priority=6), handmade.user_message(flags=6), "priority"),
     ("06", "16", message(time_to_reach_queue=17), handmade.user_message(time_to_reach_queue=17),
@@ -215,13 +215,13 @@ def rows(section: str, numbers: str) -> list[str]:
 
 
 def cases(section: str) -> list[Any]:
-    found = []
+    params = []
     for reading, writing, attributes, packet, names in FIELDS:
         numbers = reading if section == "31" else writing
-        given = "-".join(f"{name}-{getattr(attributes, name)!s:.24}" for name in names.split())
+        values = "-".join(f"{name}-{getattr(attributes, name)!s:.24}" for name in names.split())
         marks = requirement(*rows(section, numbers))
-        found.append(pytest.param(attributes, packet, names.split(), marks=marks, id=f"{numbers}-{given}"))
-    return found
+        params.append(pytest.param(attributes, packet, names.split(), marks=marks, id=f"{numbers}-{values}"))
+    return params
 
 
 @pytest.mark.parametrize(("expected", "packet", "names"), cases("31"))
@@ -233,36 +233,36 @@ def test_an_attribute_is_read_from_its_field(expected: Message, packet: bytes, n
     same(serialization.deserialize(parse(packet), packet), expected)
 
 
-@pytest.mark.parametrize(("given", "packet", "names"), cases("32"))
-def test_a_field_is_written_from_its_attribute(given: Message, packet: bytes, names: list[str]) -> None:
-    record = serialization.construct(given)
-    serialization.serialize(given, record)
+@pytest.mark.parametrize(("original", "packet", "names"), cases("32"))
+def test_a_field_is_written_from_its_attribute(original: Message, packet: bytes, names: list[str]) -> None:
+    record = serialization.construct(original)
+    serialization.serialize(original, record)
     assert record.to_bytes() == packet
-    assert serialization.to_packet(given) == packet
-    assert serialization.packet_size(given) == len(packet)
+    assert serialization.to_packet(original) == packet
+    assert serialization.packet_size(original) == len(packet)
 
 
 @requirement("DMPR-3.1.7.1.32-01", "DMPR-3.1.7.1.31-01", "MQQB-3.1.7.10-01", "MQQB-3.1.7.11-01")
 def test_the_captured_message_comes_back() -> None:
     data = bytes.fromhex(VECTOR.read_text())
-    found = serialization.deserialize(data)
-    assert (found.label, found.body_type, len(found.body)) == ("mqsender label", 8, 2000)
-    assert found.destination == DIRECT
-    assert found.sender_identifier == SID
-    assert serialization.to_packet(found) is data
-    assert serialization.to_packet(found.copy(packet=None)) == data
-    again = serialization.deserialize(data)
-    assert again is not found
-    same(again, found)
+    message = serialization.deserialize(data)
+    assert (message.label, message.body_type, len(message.body)) == ("mqsender label", 8, 2000)
+    assert message.destination == DIRECT
+    assert message.sender_identifier == SID
+    assert serialization.to_packet(message) is data
+    assert serialization.to_packet(message.copy(packet=None)) == data
+    second = serialization.deserialize(data)
+    assert second is not message
+    same(second, message)
 
 
 def test_classes_that_have_a_name_have_it() -> None:
-    found = serialization.deserialize(properties_packet(message_class=0x8001)).message_class
-    assert found is MessageClass.MQMSG_CLASS_NACK_DELETED
+    message_class = serialization.deserialize(properties_packet(message_class=0x8001)).message_class
+    assert message_class is MessageClass.MQMSG_CLASS_NACK_DELETED
 
 
 def test_all_at_once() -> None:
-    given = transactional(
+    original = transactional(
         **MULTI_ATTRIBUTES,
         **PROVIDER_ATTRIBUTES,
         label="all",
@@ -311,9 +311,9 @@ def test_all_at_once() -> None:
         multi_queue=MULTI,
         flags=handmade.TR,
     )
-    assert serialization.to_packet(given) == packet
-    assert serialization.packet_size(given) == len(packet)
-    same(serialization.deserialize(packet), given)
+    assert serialization.to_packet(original) == packet
+    assert serialization.packet_size(original) == len(packet)
+    same(serialization.deserialize(packet), original)
 
 
 # -- which headers: 3.1.7.1.30 ---------------------------------------------------------------------------
@@ -355,8 +355,8 @@ def test_a_header_is_there_if_an_attribute_wants_it(header: str, flag: str, attr
 
 @requirement("DMPR-3.1.7.1.30-05")
 def test_a_debug_header_is_there_for_a_trace_queue() -> None:
-    given = message(tracing_queue_identifier=OTHER)
-    record = serialization.construct(given)
+    original = message(tracing_queue_identifier=OTHER)
+    record = serialization.construct(original)
     assert record.BaseHeader.Flags.DH
     assert record.DebugHeader is not None
     record = serialization.construct(message())
@@ -389,20 +389,20 @@ def test_properties_are_always_there(attributes: Any) -> None:
 
 @requirement("DMPR-3.1.7.1.30-01")
 def test_what_is_built_is_a_user_message() -> None:
-    given = message(destination=DIRECT)
-    record = serialization.construct(given)
-    serialization.serialize(given, record)
-    again = parse(record.to_bytes())
-    assert again.schema.name == "UserMessage"
-    assert again == record
+    original = message(destination=DIRECT)
+    record = serialization.construct(original)
+    serialization.serialize(original, record)
+    reparsed = parse(record.to_bytes())
+    assert reparsed.schema.name == "UserMessage"
+    assert reparsed == record
 
 
-# -- what the rows say beside the tables -----------------------------------------------------------------
+# -- what the rows say in addition to the tables ---------------------------------------------------------
 
 
 @requirement("DMPR-3.1.7.1.31-02")
 def test_attributes_of_absent_headers_keep_their_defaults() -> None:
-    found, default = serialization.deserialize(handmade.user_message()), Message()
+    parsed, default = serialization.deserialize(handmade.user_message()), Message()
     for name in (
         "authentication_level", "sender_identifier", "sender_identifier_type", "sender_certificate",
         "signature", "symmetric_key", "authentication_provider_type", "authentication_provider_name",
@@ -411,21 +411,21 @@ def test_attributes_of_absent_headers_keep_their_defaults() -> None:
         "last_in_transaction", "connector_queue_manager_identifier", "tracing_queue_identifier",
         "destinations", "administrations", "responses", "multiple_destination_signature",
     ):  # fmt: skip
-        assert getattr(found, name) == getattr(default, name), name
+        assert getattr(parsed, name) == getattr(default, name), name
 
 
 @requirement("DMPR-3.1.7.1.31-03")
 @pytest.mark.parametrize("level", [0x0, 0x1, 0x3, 0x5])
 def test_the_authentication_level_is_that_of_the_store_and_of_no_peer(level: int) -> None:
     packet = security_packet(flags=1, security_id=SID)
-    found = serialization.deserialize(packet)
-    found.authentication_level = AuthenticationLevel(level)
-    stored = serialization.to_stored(found)
+    received = serialization.deserialize(packet)
+    received.authentication_level = AuthenticationLevel(level)
+    stored = serialization.to_stored(received)
     assert level == parse(stored).SecurityHeader.Flags.AS
     assert (level != 0) == parse(stored).SecurityHeader.Flags.AU
-    again = serialization.from_stored(stored, SERVER)
-    assert again.authentication_level is AuthenticationLevel(level)
-    assert again.packet == packet  # these bits are 0 on the wire
+    restored = serialization.from_stored(stored, SERVER)
+    assert restored.authentication_level is AuthenticationLevel(level)
+    assert restored.packet == packet  # these bits are 0 on the wire
     hostile = serialization.deserialize(stored)
     assert hostile.authentication_level is AuthenticationLevel.NONE
     assert hostile.packet == packet
@@ -443,8 +443,8 @@ def test_the_packet_size_is_that_of_the_whole_packet(size: int) -> None:
 
 @requirement("DMPR-3.1.7.1.32-04")
 def test_a_transactional_message_has_priority_0_and_is_recoverable() -> None:
-    given = transactional(priority=5, delivery_guarantee=DeliveryGuarantee.EXPRESS)
-    assert serialization.to_packet(given) == transaction_packet()
+    original = transactional(priority=5, delivery_guarantee=DeliveryGuarantee.EXPRESS)
+    assert serialization.to_packet(original) == transaction_packet()
 
 
 @requirement("DMPR-3.1.7.1.32-05")
@@ -456,12 +456,12 @@ def test_the_priority_of_a_transactional_message_is_ignored() -> None:
 @requirement("DMPR-3.1.7.1.32-06")
 @pytest.mark.parametrize("queue", [NULL, OTHER])
 def test_tr_and_dh_tell_that_tracing_is_requested(queue: UUID) -> None:
-    flags = parse(serialization.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue)))
-    assert flags.BaseHeader.Flags.TR
-    assert flags.BaseHeader.Flags.DH
-    flags = parse(serialization.to_packet(message()))
-    assert not flags.BaseHeader.Flags.TR
-    assert not flags.BaseHeader.Flags.DH
+    packet = parse(serialization.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue)))
+    assert packet.BaseHeader.Flags.TR
+    assert packet.BaseHeader.Flags.DH
+    packet = parse(serialization.to_packet(message()))
+    assert not packet.BaseHeader.Flags.TR
+    assert not packet.BaseHeader.Flags.DH
 
 
 @requirement("DMPR-3.1.7.1.32-53")
@@ -493,13 +493,13 @@ def test_a_label_has_at_most_249_characters() -> None:
 @requirement("DMPR-3.1.7.1.32-10", "DMPR-3.1.7.1.32-11")
 @pytest.mark.parametrize("level", AuthenticationLevel)
 def test_au_and_as_are_zero_on_the_wire(level: AuthenticationLevel) -> None:
-    given = message(authentication_level=level, signature=b"s")
-    flags = parse(serialization.to_packet(given)).SecurityHeader.Flags
+    original = message(authentication_level=level, signature=b"s")
+    flags = parse(serialization.to_packet(original)).SecurityHeader.Flags
     assert not flags.AU
     assert flags.AS == 0
-    found = serialization.deserialize(serialization.to_packet(given))
-    found.authentication_level = level
-    assert serialization.to_packet(found) == serialization.to_packet(given)
+    received = serialization.deserialize(serialization.to_packet(original))
+    received.authentication_level = level
+    assert serialization.to_packet(received) == serialization.to_packet(original)
 
 
 @requirement("DMPR-3.1.7.1.32-12")
@@ -511,7 +511,7 @@ def test_eb_tells_that_the_body_is_encrypted(level: PrivacyLevel) -> None:
 
 @requirement("DMPR-3.1.7.1.32-15")
 @pytest.mark.parametrize(
-    ("attributes", "told"),
+    ("attributes", "expected"),
     [
         ({"signature": b"s"}, True),
         ({"signature": b"s", "authentication_provider_name": ENHANCED}, True),
@@ -521,9 +521,9 @@ def test_eb_tells_that_the_body_is_encrypted(level: PrivacyLevel) -> None:
     ],
     ids=str,
 )
-def test_de_tells_that_the_system_signed(attributes: Any, told: bool) -> None:
+def test_de_tells_that_the_system_signed(attributes: Any, expected: bool) -> None:
     header = parse(serialization.to_packet(message(**attributes))).SecurityHeader
-    assert told == header.Flags.DE
+    assert expected == header.Flags.DE
     assert (header.SecurityData.ProviderInfo is None) == ("Other" not in str(attributes))
 
 
@@ -562,42 +562,42 @@ PLACES: list[tuple[str, str, FormatName, int, bytes]] = [
     ],
 )  # fmt: skip
 def test_the_type_of_a_queue(attribute: str, name: FormatName, kind: int, data: bytes) -> None:
-    given = message(
+    original = message(
         **{"destination": PublicName(SERVER), "destination_queue_manager_identifier": SERVER, attribute: name}
     )
     field = {"destination": "destination", "administration": "admin", "response": "response"}[attribute]
     packet = user_packet(
         **{"address": handmade.SERVER, "destination": (5, handmade.SERVER), field: (kind, data)}
     )
-    assert serialization.to_packet(given) == packet
-    found = serialization.deserialize(packet)
-    same(found, given)
-    assert getattr(found, f"{attribute}_queue_type") is QueueFormatType(kind)
+    assert serialization.to_packet(original) == packet
+    parsed = serialization.deserialize(packet)
+    same(parsed, original)
+    assert getattr(parsed, f"{attribute}_queue_type") is QueueFormatType(kind)
 
 
 @requirement("DMPR-3.1.7.1.31-49", "DMPR-3.1.7.1.32-61", "DMPR-3.1.1.12-55", "DMPR-3.1.1.12-56")
 def test_a_response_queue_that_is_the_administration_queue() -> None:
-    given = message(administration=DIRECT, response=parse_format_name(DIRECT.canonical))
+    original = message(administration=DIRECT, response=parse_format_name(DIRECT.canonical))
     packet = user_packet(admin=(7, direct_name("OS:a04bm02\\q")), response=(1, b""))
-    assert serialization.to_packet(given) == packet
-    found = serialization.deserialize(packet)
-    assert found.response_queue_type is QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE
-    assert found.response == found.administration == DIRECT
+    assert serialization.to_packet(original) == packet
+    parsed = serialization.deserialize(packet)
+    assert parsed.response_queue_type is QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE
+    assert parsed.response == parsed.administration == DIRECT
 
 
 @requirement("DMPR-3.1.7.1.31-49", "DMPR-3.1.7.1.32-61", "DMPR-3.1.1.12-55")
 def test_a_response_queue_where_the_administration_queue_is() -> None:
-    given = message(administration=PrivateName(OTHER, 5), response=PrivateName(OTHER, 6))
+    original = message(administration=PrivateName(OTHER, 5), response=PrivateName(OTHER, 6))
     packet = user_packet(admin=(6, private_name(OTHER.bytes_le, 5)), response=(4, private_id(6)))
-    assert serialization.to_packet(given) == packet
-    found = serialization.deserialize(packet)
-    same(found, given)
-    assert found.response_queue_type is QueueFormatType.PRIVATE_QUEUE_ON_ADMIN
+    assert serialization.to_packet(original) == packet
+    parsed = serialization.deserialize(packet)
+    same(parsed, original)
+    assert parsed.response_queue_type is QueueFormatType.PRIVATE_QUEUE_ON_ADMIN
 
 
 def test_a_private_destination_tells_its_host() -> None:
-    found = parse(serialization.to_packet(message(destination=PrivateName(SERVER, 9)))).UserHeader
-    assert found.QueueManagerAddress == SERVER
+    user_header = parse(serialization.to_packet(message(destination=PrivateName(SERVER, 9)))).UserHeader
+    assert user_header.QueueManagerAddress == SERVER
 
 
 @requirement("DMPR-3.1.1.12-29")
@@ -673,8 +673,8 @@ def test_a_default(attribute: str, default: Any) -> None:
 )
 def test_values_are_carried_unchanged(attribute: str, values: Any) -> None:
     for value in values:
-        found = serialization.deserialize(serialization.to_packet(message(**{attribute: value})))
-        assert getattr(found, attribute) == value
+        parsed = serialization.deserialize(serialization.to_packet(message(**{attribute: value})))
+        assert getattr(parsed, attribute) == value
 
 
 @requirement("DMPR-3.1.1.12-15")
@@ -687,7 +687,7 @@ def test_sender_identifier_types() -> None:
     assert [kind.name for kind in SenderIdentifierType] == ["NONE", "SID", "QUEUE_MANAGER_IDENTIFIER"]
 
 
-# -- what can't be ---------------------------------------------------------------------------------------
+# -- invalid values and packets --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -726,21 +726,25 @@ def test_what_can_not_be_is_malformed(packet: bytes, path: str) -> None:
     assert caught.value.path == path
 
 
-def test_a_label_that_is_no_text_is_held_as_far_as_it_goes() -> None:
-    lone = b"a\0\x00\xd8\0\0"
-    found = serialization.deserialize(properties_packet(label_length=3, extension=lone, extension_size=0))
-    assert found.label == "a\ud800"
-    assert serialization.to_packet(found.copy(packet=None)) == properties_packet(
-        label_length=3, extension=lone, extension_size=0
+def test_a_malformed_label_is_read_as_far_as_possible() -> None:
+    lone_surrogate = b"a\0\x00\xd8\0\0"
+    parsed = serialization.deserialize(
+        properties_packet(label_length=3, extension=lone_surrogate, extension_size=0)
     )
-    cut = b"a\0\0\0b\0\0\0"
+    assert parsed.label == "a\ud800"
+    assert serialization.to_packet(parsed.copy(packet=None)) == properties_packet(
+        label_length=3, extension=lone_surrogate, extension_size=0
+    )
+    cut_by_null = b"a\0\0\0b\0\0\0"
     assert (
-        serialization.deserialize(properties_packet(label_length=4, extension=cut, extension_size=0)).label
+        serialization.deserialize(
+            properties_packet(label_length=4, extension=cut_by_null, extension_size=0)
+        ).label
         == "a"
     )
 
 
-# -- packets on their way --------------------------------------------------------------------------------
+# -- packets in transit ----------------------------------------------------------------------------------
 
 HEADER = (1, 2, 3, 4, 5, 64)
 SESSION = handmade.session_header(
@@ -756,81 +760,81 @@ ODD = handmade.user_message(
 
 
 def test_a_packet_is_sent_with_a_session_header() -> None:
-    given = message(body=b"body")
-    assert serialization.session_packet(given) == properties_packet(body=b"body")
+    original = message(body=b"body")
+    assert serialization.session_packet(original) == properties_packet(body=b"body")
     properties = handmade.properties_header(body=b"body")
-    assert serialization.session_packet(given, HEADER) == handmade.user_message(
+    assert serialization.session_packet(original, HEADER) == handmade.user_message(
         properties=properties, session=SESSION
     )
 
 
-def test_a_kept_packet_has_no_session_header() -> None:
-    found = serialization.deserialize(handmade.user_message(session=SESSION))
-    assert found.packet == handmade.user_message()
-    assert serialization.deserialize(parse(handmade.user_message(session=SESSION))).packet == found.packet
+def test_a_stored_packet_has_no_session_header() -> None:
+    received = serialization.deserialize(handmade.user_message(session=SESSION))
+    assert received.packet == handmade.user_message()
+    assert serialization.deserialize(parse(handmade.user_message(session=SESSION))).packet == received.packet
     assert serialization.deserialize(handmade.user_message(), keep=False).packet is None
 
 
 def test_a_forwarded_packet_is_as_it_came_but_for_its_hop_count() -> None:
-    found = serialization.deserialize(ODD)
-    assert serialization.to_packet(found) is ODD
-    found.hop_count += 1
-    raised = bytearray(ODD)
-    raised[60] += 1  # the lowest byte of UserHeader.Flags
-    assert serialization.to_packet(found) == raised
-    assert serialization.packet_size(found) == len(ODD)
-    found.hop_count = 32
+    received = serialization.deserialize(ODD)
+    assert serialization.to_packet(received) is ODD
+    received.hop_count += 1
+    expected = bytearray(ODD)
+    expected[60] += 1  # the lowest byte of UserHeader.Flags
+    assert serialization.to_packet(received) == expected
+    assert serialization.packet_size(received) == len(ODD)
+    received.hop_count = 32
     with pytest.raises(InvalidValue):
-        serialization.to_packet(found)
+        serialization.to_packet(received)
 
 
-def test_a_kept_packet_gets_its_numbers() -> None:
+def test_a_stored_packet_gets_its_numbers() -> None:
     user = handmade.user_header(destination=(7, direct_name("OS:a04bm02\\q")))
     header = handmade.transaction_header()
-    found = serialization.deserialize(handmade.user_message(user=user, transaction=header, flags=0))
-    found.identifier = ObjectId(CLIENT, 99)
-    found.sent_time = 7
-    found.transactional_message_sequence_identifier = TxSequenceId(5, 6)
-    found.transaction_sequence_number, found.transaction_previous_sequence_number = 9, 8
+    received = serialization.deserialize(handmade.user_message(user=user, transaction=header, flags=0))
+    received.identifier = ObjectId(CLIENT, 99)
+    received.sent_time = 7
+    received.transactional_message_sequence_identifier = TxSequenceId(5, 6)
+    received.transaction_sequence_number, received.transaction_previous_sequence_number = 9, 8
     user = handmade.user_header(destination=(7, direct_name("OS:a04bm02\\q")), message_id=99, sent_time=7)
     header = handmade.transaction_header(ordinal=6, time_stamp=5, number=9, previous=8)
-    assert serialization.to_packet(found) == handmade.user_message(user=user, transaction=header, flags=0)
-    found.identifier = ObjectId(CLIENT, 1 << 32)
+    assert serialization.to_packet(received) == handmade.user_message(user=user, transaction=header, flags=0)
+    received.identifier = ObjectId(CLIENT, 1 << 32)
     with pytest.raises(InvalidValue):
-        serialization.to_packet(found)
+        serialization.to_packet(received)
 
 
 def test_a_copy_with_other_attributes_is_built_anew() -> None:
-    found = serialization.deserialize(ODD)
-    assert found.copy(arrival_time=5).packet is ODD
-    assert found.copy(body=b"other").packet is None
-    assert serialization.deserialize(serialization.to_packet(found.copy(body=b"other"))).body == b"other"
+    received = serialization.deserialize(ODD)
+    assert received.copy(arrival_time=5).packet is ODD
+    assert received.copy(body=b"other").packet is None
+    assert serialization.deserialize(serialization.to_packet(received.copy(body=b"other"))).body == b"other"
 
 
 def test_own_messages_of_the_store_are_built_anew() -> None:
     stored = serialization.to_stored(message(body=b"body"))
-    own, foreign = serialization.from_stored(stored, CLIENT), serialization.from_stored(stored, SERVER)
-    assert (own.packet, foreign.packet) == (None, stored)
-    same(own, foreign)
+    sent, received = serialization.from_stored(stored, CLIENT), serialization.from_stored(stored, SERVER)
+    assert (sent.packet, received.packet) == (None, stored)
+    same(sent, received)
 
 
 def test_a_level_that_was_verified_survives_in_the_store() -> None:
-    given = message(authentication_level=AuthenticationLevel.SIG20, signature=b"s")
-    same(serialization.from_stored(serialization.to_stored(given), CLIENT), given)
+    original = message(authentication_level=AuthenticationLevel.SIG20, signature=b"s")
+    same(serialization.from_stored(serialization.to_stored(original), CLIENT), original)
 
 
 def test_a_message_that_came_over_http_survives_in_the_store() -> None:
-    given = message(
+    original = message(
         body=b"body", soap_envelope="<e/>", soap_compound_message=b"POST body", soap_header="h", soap_body="b"
     )
-    stored = parse(serialization.to_stored(given))
+    stored = parse(serialization.to_stored(original))
     compound = stored.CompoundMessageHeader
     assert stored.UserHeader.Flags.AH
     assert (compound.MsgBodySize, compound.MsgBodyOffset) == (4, 5)
-    found = serialization.from_stored(stored.to_bytes(), SERVER)
-    same(found, given)
-    assert found.packet is None  # what goes over the wire has no such headers: MQMQ-2.2.19.2-39
-    assert not parse(serialization.to_packet(found)).UserHeader.Flags.AH
+    restored = serialization.from_stored(stored.to_bytes(), SERVER)
+    same(restored, original)
+    assert restored.packet is None  # these headers never go over the wire: MQMQ-2.2.19.2-39
+    assert not parse(serialization.to_packet(restored)).UserHeader.Flags.AH
 
 
 # -- order and final acknowledgements --------------------------------------------------------------------

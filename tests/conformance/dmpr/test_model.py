@@ -1,4 +1,4 @@
-"""The elements of the data model, how they hang together, their first values: [MS-MQDMPR] 1.8, 2, 3.1.1."""
+"""The elements of the data model, their relations and initial values: [MS-MQDMPR] 1.8, 2, 3.1.1."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def kinds_of(base: type) -> set[type]:
 
 @pytest.mark.requirement("DMPR-3.1.1-06")
 def test_the_objects_of_a_directory() -> None:
-    # A class with slots is made twice; the first one is never used.
+    # A dataclass with slots is created twice; the first class is never used.
     assert {kind.__name__ for kind in kinds_of(DirectoryObject)} == {
         kind.__name__
         for kind in (
@@ -103,10 +103,10 @@ OTHERS = (
     "kind", [QueueManager, Queue, OutgoingQueue, Enterprise, Site, RoutingLink, ConnectedNetwork, User]
 )
 def test_the_identifier_of_an_object_never_changes(kind: type[DirectoryObject]) -> None:
-    here, there = kind(UUID(int=1)), kind(UUID(int=2))
-    if kind is not OutgoingQueue:  # which no directory has
-        update(here, there)
-    assert here.identifier == UUID(int=1)
+    original, changed = kind(UUID(int=1)), kind(UUID(int=2))
+    if kind is not OutgoingQueue:  # it is in no directory
+        update(original, changed)
+    assert original.identifier == UUID(int=1)
 
 
 @pytest.mark.requirement("DMPR-3.1.1-05")
@@ -121,7 +121,7 @@ def test_every_queue_has_an_identifier_of_its_own_that_survives(harness: EngineH
     assert {n: queue.identifier for n, queue in harness.core.queue_manager.queues.items()} == before
 
 
-# -- how elements hang together -------------------------------------------------------------------------
+# -- relations between elements -------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DMPR-3.1.1-07")
@@ -158,21 +158,21 @@ def test_a_message_is_at_one_position_and_one_operation_has_it(harness: EngineHa
     position = harness.enqueue(queue, b"1")
     message = position.message
     harness.core.messages.move(position, later)
-    everywhere = [
-        one
-        for each in harness.core.queue_manager.queues.values()
-        for one in each.positions
-        if one.message is message
+    positions = [
+        candidate
+        for each_queue in harness.core.queue_manager.queues.values()
+        for candidate in each_queue.positions
+        if candidate.message is message
     ]
-    assert everywhere == list(later.positions)
+    assert positions == list(later.positions)
     opened = harness.open("DIRECT=OS:here\\private$\\orders;later")
     messages, (first, second) = harness.core.messages, (harness.begin(), harness.begin())
     assert body_of(messages.dequeue(opened, transaction=first)) == b"1"
     for action in (MessageSeekAction.SEEK_CURRENT, MessageSeekAction.SEEK_FIRST):
-        found = messages.read_by_lookup_identifier(
+        read = messages.read_by_lookup_identifier(
             opened, message.lookup_identifier, action, peek=False, transaction=second
         )
-        assert found.message is None
+        assert read.message is None
     assert messages.dequeue(opened, transaction=second, timeout=0).message is None
     assert (len(first.operations), len(second.operations)) == (1, 0)
 
@@ -180,27 +180,27 @@ def test_a_message_is_at_one_position_and_one_operation_has_it(harness: EngineHa
 @pytest.mark.requirement("DMPR-3.1.1-11")
 def test_sites_links_gates_and_networks() -> None:
     directory = EmbeddedDirectory()
-    one, two, link, gate, network = (UUID(int=number) for number in range(1, 6))
+    north, south, link, gate, network = (UUID(int=number) for number in range(1, 6))
     manager = QueueManager(
         gate,
         computer_name="gate",
-        site_identifier_list=[one, two],
+        site_identifier_list=[north, south],
         connected_network_identifier_list=[network],
     )
-    for each in (
-        Site(one, "one"), Site(two, "two"), ConnectedNetwork(network, "net"), manager,
-        RoutingLink(link, site1_identifier=one, site2_identifier=two, site_gate_identifier_list=[gate]),
+    for obj in (
+        Site(north, "north"), Site(south, "south"), ConnectedNetwork(network, "net"), manager,
+        RoutingLink(link, site1_identifier=north, site2_identifier=south, site_gate_identifier_list=[gate]),
     ):  # fmt: skip
-        directory.create_directory_object(each, None)
-    found = directory.read_directory("RoutingLink", None, None).found
-    assert isinstance(found, RoutingLink)
-    assert found.site1 is not None
-    assert found.site2 is not None
-    assert [found.site1.identifier, found.site2.identifier] == [one, two]
-    assert [each.identifier for each in found.site_gates] == [gate]
-    assert [each.identifier for each in found.site1.site_gates] == [gate]
-    member = found.site_gates[0]
-    assert member.site_identifier_list == [one, two]
+        directory.create_directory_object(obj, None)
+    stored_link = directory.read_directory("RoutingLink", None, None).found
+    assert isinstance(stored_link, RoutingLink)
+    assert stored_link.site1 is not None
+    assert stored_link.site2 is not None
+    assert [stored_link.site1.identifier, stored_link.site2.identifier] == [north, south]
+    assert [manager.identifier for manager in stored_link.site_gates] == [gate]
+    assert [manager.identifier for manager in stored_link.site1.site_gates] == [gate]
+    member = stored_link.site_gates[0]
+    assert member.site_identifier_list == [north, south]
     assert member.connected_network_identifier_list == [network]
 
 
@@ -251,7 +251,7 @@ ENUMERATIONS: list[tuple[str, type[Enum], str]] = [
     ],
 )
 def test_an_enumeration_has_its_values_and_no_others(kind: type[Enum], names: str) -> None:
-    assert [each.value for each in kind] == names.split(", ")
+    assert [member.value for member in kind] == names.split(", ")
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-01")
@@ -314,16 +314,16 @@ def test_names_and_time_of_a_new_queue_manager(harness: EngineHarness) -> None:
     "DMPR-3.1.1.11-08", "DMPR-3.1.1.11-09",
 )  # fmt: skip
 def test_the_list_of_positions(harness: EngineHarness, queue: Queue) -> None:
-    listed = queue.positions
-    assert listed.head is listed.end
-    assert listed.tail is listed.start
-    made = [harness.enqueue(queue, b"%d" % number) for number in range(3)]
-    assert (listed.head, listed.tail) == (made[0], made[2])
-    assert [one.next for one in made] == [made[1], made[2], listed.end]
-    assert [one.previous for one in made] == [listed.start, made[0], made[1]]
-    assert all(one.queue is queue for one in made)
-    assert listed.start not in made
-    assert listed.start not in list(listed)
+    positions = queue.positions
+    assert positions.head is positions.end
+    assert positions.tail is positions.start
+    added = [harness.enqueue(queue, b"%d" % number) for number in range(3)]
+    assert (positions.head, positions.tail) == (added[0], added[2])
+    assert [position.next for position in added] == [added[1], added[2], positions.end]
+    assert [position.previous for position in added] == [positions.start, added[0], added[1]]
+    assert all(position.queue is queue for position in added)
+    assert positions.start not in added
+    assert positions.start not in list(positions)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-10")
@@ -333,14 +333,14 @@ def test_a_position_stays_as_long_as_something_refers_to_it(harness: EngineHarne
     opened, transaction = harness.open(queue), harness.begin()
     messages = harness.core.messages
     messages.dequeue(opened, transaction=transaction)
-    assert bodies(queue) == [b"1", b"2"]  # an operation refers to it
+    assert bodies(queue) == [b"1", b"2"]  # a transaction refers to the first one
     cursor = harness.core.queues.open_cursor(opened)
     assert cursor is not None
     assert body_of(messages.peek(opened, cursor=cursor)) == b"2"
-    place = cursor.position
+    deleted = cursor.position
     assert body_of(messages.dequeue(opened)) == b"2"
-    assert place.next is queue.positions.end  # a cursor stands there
-    assert place.previous is queue.positions.head
+    assert deleted.next is queue.positions.end  # a cursor is on it
+    assert deleted.previous is queue.positions.head
     harness.core.queues.close_cursor(cursor)
     assert queue.positions.head.next is queue.positions.end
 
@@ -354,7 +354,7 @@ def test_an_internal_certificate() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-05")
-def test_the_type_of_a_queue_is_kept_and_not_looked_at(harness: EngineHarness) -> None:
+def test_the_type_of_a_queue_is_stored_and_not_interpreted(harness: EngineHarness) -> None:
     for number, kind in enumerate((NULL_GUID, UUID(int=(1 << 128) - 1), OWN_ID)):
         queue = harness.queue(f"q{number}", type=kind)
         assert queue.type == kind

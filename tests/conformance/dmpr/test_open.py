@@ -1,4 +1,4 @@
-"""Queues and cursors opened and closed: [MS-MQDMPR] 3.1.7.1.1, 3.1.7.1.2, 3.1.7.1.5 and 3.1.7.1.6."""
+"""Opening and closing queues and cursors: [MS-MQDMPR] 3.1.7.1.1, 3.1.7.1.2, 3.1.7.1.5 and 3.1.7.1.6."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ MOVE = QueueAccessType.MOVE_ACCESS
 THERE, ORDERS = UUID(int=0xB2), UUID(int=0x0D)
 CANCELLED = HResult.MQ_ERROR_OPERATION_CANCELLED
 SEVERAL = "DIRECT=OS:there\\private$\\a,DIRECT=OS:here\\private$\\orders"
+NOT_TO_SEND = [access_type for access_type in QueueAccessType if access_type is not SEND]
 
 
 @pytest.fixture
@@ -41,19 +42,19 @@ def harness() -> EngineHarness:
 
 @pytest.fixture
 def integrated() -> EngineHarness:
-    """A queue manager with a directory that has a public queue elsewhere."""
+    """A queue manager whose directory has a public queue on another machine."""
     recorder = DirectoryRecorder()
-    there = QueueManager(THERE, computer_name="there")
+    remote = QueueManager(THERE, computer_name="there")
     public = Queue(ORDERS, pathname="there\\orders", base_priority=9)
     public.queue_type = QueueType.PUBLIC
-    recorder.publish(there, public)
+    recorder.publish(remote, public)
     return EngineHarness(directory=recorder)
 
 
 def outcome(
     harness: EngineHarness, name: str, access_type: QueueAccessType, share: QueueShareMode = NONE
 ) -> int:
-    """The status of an open that fails, and that leaves nothing behind."""
+    """The status of an open that fails and leaves no trace."""
     manager = harness.core.queue_manager
     before = dict(manager.queues), [dict(queue.descriptors) for queue in manager.queues.values()]
     status, descriptor = harness.core.queues.open(format_name(name), access_type, share)
@@ -102,13 +103,14 @@ def test_an_open_queue(
 @pytest.mark.requirement("DMPR-3.1.1.16-01", "DMPR-3.1.1.16-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.7.1.5-05")
 def test_handles_are_unique(harness: EngineHarness, queue: Queue) -> None:
     other = harness.queue("others")
-    made = [harness.open(one) for one in (queue, other, queue)] + [harness.open(SEVERAL, SEND)]
-    made += made[-1].children
-    assert len({one.handle for one in made}) == len({one.context_value for one in made}) == 6
+    descriptors = [harness.open(target) for target in (queue, other, queue)] + [harness.open(SEVERAL, SEND)]
+    descriptors += descriptors[-1].children
+    assert len({descriptor.handle for descriptor in descriptors}) == 6
+    assert len({descriptor.context_value for descriptor in descriptors}) == 6
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-03")
-@pytest.mark.parametrize("access_type", [one for one in QueueAccessType if one is not SEND])
+@pytest.mark.parametrize("access_type", NOT_TO_SEND)
 def test_several_queues_are_opened_only_to_send(
     harness: EngineHarness, queue: Queue, access_type: QueueAccessType
 ) -> None:
@@ -141,17 +143,16 @@ def test_several_queues_are_opened_each_for_itself(harness: EngineHarness, queue
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-07")
 def test_several_queues_one_of_which_is_not_there(harness: EngineHarness, queue: Queue) -> None:
-    there = harness.outgoing("DIRECT=OS:aaa\\private$\\a")
-    before = len(there.descriptors)
+    outgoing = harness.outgoing("DIRECT=OS:aaa\\private$\\a")
+    before = len(outgoing.descriptors)
     name = "DIRECT=OS:aaa\\private$\\a,DIRECT=OS:here\\private$\\orders,DIRECT=OS:here\\private$\\z"
     status, descriptor = harness.core.queues.open(format_name(name), SEND)
     assert (status, descriptor) == (NOT_FOUND, None)
-    assert len(there.descriptors) == before
+    assert len(outgoing.descriptors) == before
     assert queue.descriptors == {}
 
 
 HTTP = "DIRECT=HTTP://there/msmq/private$/orders"
-NOT_TO_SEND = [one for one in QueueAccessType if one is not SEND]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ NOT_TO_SEND = [one for one in QueueAccessType if one is not SEND]
 def test_what_cannot_be_done_with_a_name(
     harness: EngineHarness, name: str, access_types: list[QueueAccessType]
 ) -> None:
-    assert {outcome(harness, name, one) for one in access_types} == {UNSUPPORTED_NAME}
+    assert {outcome(harness, name, access_type) for access_type in access_types} == {UNSUPPORTED_NAME}
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-11")
@@ -235,8 +236,10 @@ def test_an_outgoing_queue_is_made_once(harness: EngineHarness, name: str) -> No
     assert queue.multicast is False
     assert queue in harness.core.queue_manager.queues.values()
     assert harness.open(name, SEND).queue is queue
-    others = {one.identifier for one in harness.core.queue_manager.queues.values() if one is not queue}
-    assert queue.identifier not in others
+    other_identifiers = {
+        other.identifier for other in harness.core.queue_manager.queues.values() if other is not queue
+    }
+    assert queue.identifier not in other_identifiers
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-18", "DMPR-3.1.1.3-09", "DMPR-3.1.1.1-36")
@@ -255,7 +258,7 @@ def test_an_outgoing_queue_to_a_multicast_address(harness: EngineHarness) -> Non
 # -- Open Queue: sharing --------------------------------------------------------------------------------
 
 SHARED = [
-    # row, share and access of the one that is open, share and access of the new one, whether it is refused
+    # row, share mode and access type of the open descriptor, then of the new one, whether that is refused
     *(("20", DENY, RECEIVE, DENY, new, True) for new in (RECEIVE, PEEK, SEND, MOVE)),
     ("21", DENY, RECEIVE, NONE, RECEIVE, True),
     *(("21", DENY, RECEIVE, NONE, new, False) for new in (PEEK, SEND, MOVE)),
@@ -290,7 +293,7 @@ def test_who_may_open_an_open_queue(
     assert len(queue.descriptors) == (1 if refused else 2)
 
 
-# -- who may ---------------------------------------------------------------------------------------------
+# -- Open Queue: access rights ---------------------------------------------------------------------------
 
 STRANGER = access.Token.of(access.sid_bytes("S-1-5-21-9-9-9-1001"))
 
@@ -302,9 +305,9 @@ def test_a_stranger_may_only_send_to_a_new_queue(
     harness: EngineHarness, access_type: QueueAccessType, allowed: bool
 ) -> None:
     owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
-    wanted = harness.queue_template()
-    harness.core.queues.set_defaults(wanted, owner)
-    queue = harness.queue(security=wanted.security)
+    template = harness.queue_template()
+    harness.core.queues.set_defaults(template, owner)
+    queue = harness.queue(security=template.security)
     status, _ = harness.core.queues.open(format_name(queue), access_type, user=STRANGER)
     assert status == (MQ_OK if allowed else HResult.MQ_ERROR_ACCESS_DENIED)
     assert harness.core.queues.open(format_name(queue), access_type, user=access.Token.of(owner))[0] == MQ_OK
@@ -316,11 +319,11 @@ def test_a_stranger_may_only_send_to_a_new_queue(
 def test_queues_of_the_system_are_not_for_applications(
     harness: EngineHarness, name: str, access_type: QueueAccessType
 ) -> None:
-    found = harness.find_queue(name)
-    assert found.queue_type is QueueType.SYSTEM
+    queue = harness.find_queue(name)
+    assert queue.queue_type is QueueType.SYSTEM
     denied = HResult.MQ_ERROR_ACCESS_DENIED
     assert outcome(harness, f"DIRECT=OS:here\\private$\\{name}", access_type) == denied
-    assert outcome(harness, f"PRIVATE={OWN_ID}\\{found.private_queue_number}", access_type) == denied
+    assert outcome(harness, f"PRIVATE={OWN_ID}\\{queue.private_queue_number}", access_type) == denied
 
 
 # -- Close Queue, Open Cursor, Close Cursor -------------------------------------------------------------
@@ -338,11 +341,11 @@ def test_a_descriptor_of_no_queue_is_closed_without_effect(harness: EngineHarnes
 @pytest.mark.requirement("DMPR-3.1.7.1.6-01", "DMPR-3.1.7.1.6-02")
 def test_several_queues_are_closed_together(harness: EngineHarness, queue: Queue) -> None:
     parent = harness.open(SEVERAL, SEND)
-    opened = [child.queue for child in parent.children if child.queue is not None]
+    queues = [child.queue for child in parent.children if child.queue is not None]
     other = harness.open(queue, SEND)
     harness.core.queues.close(parent)
-    assert len(opened) == 2
-    assert [handle for one in opened for handle in one.descriptors] == [other.handle]
+    assert len(queues) == 2
+    assert [handle for opened in queues for handle in opened.descriptors] == [other.handle]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-03")
@@ -352,8 +355,8 @@ def test_reads_that_wait_are_cancelled_by_a_close(harness: EngineHarness, queue:
     plain = harness.core.messages.dequeue(descriptor)
     harness.core.messages.dequeue(other, tag="theirs")
     harness.core.queues.close(descriptor)
-    ended = [(request, CANCELLED, None) for request in (tagged.request, plain.request)]
-    assert completed_reads(harness.run()) == ended
+    cancelled = [(request, CANCELLED, None) for request in (tagged.request, plain.request)]
+    assert completed_reads(harness.run()) == cancelled
     assert descriptor.waiting == {}
     assert len(other.waiting) == 1
 
@@ -384,13 +387,13 @@ def test_a_cursor_belongs_to_its_descriptor(harness: EngineHarness, queue: Queue
 def test_a_closed_cursor_takes_its_reads_along_and_no_others(harness: EngineHarness, queue: Queue) -> None:
     descriptor = harness.open(queue)
     queues, messages = harness.core.queues, harness.core.messages
-    first, second = (made for _ in range(2) if (made := queues.open_cursor(descriptor)) is not None)
-    gone = messages.peek(descriptor, cursor=first)
-    left: list[Any] = [messages.peek(descriptor, cursor=second), messages.dequeue(descriptor)]
+    first, second = (cursor for _ in range(2) if (cursor := queues.open_cursor(descriptor)) is not None)
+    cancelled = messages.peek(descriptor, cursor=first)
+    remaining: list[Any] = [messages.peek(descriptor, cursor=second), messages.dequeue(descriptor)]
     queues.close_cursor(first)
-    assert list(descriptor.waiting) == [one.request for one in left]
+    assert list(descriptor.waiting) == [read.request for read in remaining]
     assert descriptor.cursors == {second.handle: second}
-    assert completed_reads(harness.run()) == [(gone.request, CANCELLED, None)]
+    assert completed_reads(harness.run()) == [(cancelled.request, CANCELLED, None)]
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-21")

@@ -1,4 +1,4 @@
-"""The states of outgoing queues and what is remembered of their connections: [MS-MQDMPR] 3.1.1.3."""
+"""Outgoing queue states and connection history: [MS-MQDMPR] 3.1.1.3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[HarnessNetwork, EngineHarness, EngineHarness]
 
 @pytest.fixture
 def pair() -> Pair:
-    """Two queue managers, whose unused sessions end after 30 seconds."""
+    """Two queue managers whose idle sessions end after 30 seconds."""
     network, alpha, beta = joined_pair(session_cleanup_ms=30_000)
     beta.queue()
     return network, alpha, beta
@@ -25,7 +25,7 @@ def pair() -> Pair:
 
 @pytest.fixture
 def harness() -> EngineHarness:
-    """A queue manager with a message for another one, whose name it has asked for."""
+    """A queue manager with a message for another, whose name it is resolving."""
     harness = EngineHarness()
     harness.send(b"1", to=TARGET)
     (resolve,) = harness.effects_of(Resolve)
@@ -34,7 +34,7 @@ def harness() -> EngineHarness:
 
 
 def connecting(harness: EngineHarness) -> int:
-    """Resolve the name; return the number of the connection that is asked for."""
+    """Resolve the name; return the number of the requested connection."""
     harness.resolve("10.0.0.2")
     (connect,) = harness.effects_of(Connect)
     return int(connect.connection)

@@ -1,4 +1,4 @@
-"""Messages looked at, and read by their identifiers: [MS-MQDMPR] 3.1.7.1.13 to 15, 3.1.7.3.2, 3.1.7.3.3."""
+"""Peeks and reads by lookup identifier: [MS-MQDMPR] 3.1.7.1.13 to 15, 3.1.7.3.2, 3.1.7.3.3."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ BACKWARD = SeekDirection.BACKWARD
 
 @pytest.fixture
 def cursor(harness: EngineHarness, open_queue: OpenQueueDescriptor) -> Cursor:
-    found = harness.core.queues.open_cursor(open_queue)
-    assert found is not None
-    return found
+    new_cursor = harness.core.queues.open_cursor(open_queue)
+    assert new_cursor is not None
+    return new_cursor
 
 
 @pytest.fixture
 def five(harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor) -> list[MessagePosition]:
-    """1 free, 2 locked, 3 free, 4 locked but to be peeked at, 5 purged while it was locked."""
+    """1 and 3 available, 2 locked, 4 locked but open to peeks, 5 purged while locked."""
     positions = [
         harness.enqueue(queue, b"%d" % number, allow_peek_when_locked=number == 4) for number in range(1, 6)
     ]
@@ -133,12 +133,12 @@ def test_a_peek_with_a_cursor_waits_for_a_message_and_lets_the_next_reader_have_
         (waiting.request, MQ_OK, b"new"),
         (next_reader.request, MQ_OK, b"new"),
     ]
-    for one in (cursor, second):
-        assert (one.state, one.position) == (CursorState.READ, position)
+    for read_cursor in (cursor, second):
+        assert (read_cursor.state, read_cursor.position) == (CursorState.READ, position)
 
 
 @pytest.mark.parametrize(
-    "waits, stands",
+    "waits, current",
     [
         pytest.param(waits_to_peek_next, b"0", marks=pytest.mark.requirement("DMPR-3.1.7.1.14-05")),
         pytest.param(waits_to_peek, None, marks=pytest.mark.requirement("DMPR-3.1.7.1.15-05")),
@@ -150,12 +150,12 @@ def test_a_peek_with_a_cursor_that_waits_too_long(
     open_queue: OpenQueueDescriptor,
     cursor: Cursor,
     waits: Callable[..., Read],
-    stands: bytes | None,
+    current: bytes | None,
 ) -> None:
     waiting = waits(harness, queue, open_queue, cursor)
     assert completed_reads(harness.advance(1_000)) == [(waiting.request, TIMEOUT, None)]
     assert cursor.state is CursorState.UNREAD
-    assert cursor.position is (queue.positions.head if stands else queue.positions.start)
+    assert cursor.position is (queue.positions.head if current else queue.positions.start)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.14-02", "DMPR-3.1.7.1.15-02")
@@ -180,8 +180,8 @@ def test_a_peek_without_a_cursor_shows_the_first_message(
     hidden.state = shown.state = LOCKED
     harness.enqueue(queue, b"3")
     for _ in range(2):
-        found = harness.core.messages.peek(open_queue)
-        assert (found.status, found.message) == (MQ_OK, shown.message)
+        read = harness.core.messages.peek(open_queue)
+        assert (read.status, read.message) == (MQ_OK, shown.message)
     assert states(queue) == [LOCKED, LOCKED, AVAILABLE]
 
 
@@ -192,7 +192,9 @@ def test_a_peek_without_a_cursor_waits_and_lets_the_next_reader_have_the_message
     messages = harness.core.messages
     peeks = [messages.peek(open_queue, timeout=1_000) for _ in range(2)]
     readers = list(open_queue.waiting.values())
-    assert [(one.destructive, one.tag, one.cursor) for one in readers] == [(False, None, None)] * 2
+    assert [(reader.destructive, reader.tag, reader.cursor) for reader in readers] == [
+        (False, None, None)
+    ] * 2
     receives = messages.dequeue(open_queue, timeout=1_000)
     harness.enqueue_message(queue, b"new")
     assert completed_reads(harness.run()) == [
@@ -245,12 +247,12 @@ def test_a_read_by_identifier_never_waits(
 def test_a_message_is_received_by_identifier(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    watcher = harness.record_events()
+    events = harness.record_events()
     harness.enqueue(queue, b"1")
     position = harness.enqueue(queue, b"2")
     read = harness.core.messages.read_by_lookup_identifier
     assert body_of(read(open_queue, position.lookup_identifier, CURRENT, peek=False)) == b"2"
-    assert watcher.deleted() == [(position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)]
+    assert events.deleted() == [(position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)]
     assert bodies(queue) == [b"1"]
 
 
@@ -260,8 +262,8 @@ def test_a_message_is_received_by_identifier_in_a_transaction(
 ) -> None:
     position, transaction = harness.enqueue(queue, b"1"), harness.begin()
     read = harness.core.messages.read_by_lookup_identifier
-    found = read(open_queue, position.lookup_identifier, CURRENT, peek=False, transaction=transaction)
-    assert body_of(found) == b"1"
+    result = read(open_queue, position.lookup_identifier, CURRENT, peek=False, transaction=transaction)
+    assert body_of(result) == b"1"
     (operation,) = transaction.operations
     assert operation.operation_type is OperationType.DEQUEUE
     assert (operation.position, operation.dequeue_reason) == (
@@ -298,8 +300,8 @@ def test_identifiers_go_on_over_a_restart(harness: EngineHarness, queue: Queue, 
     assert harness.core.queue_manager.sequential_id >= last
     assert harness.enqueue(queue, b"3").lookup_identifier > express
     read = harness.core.messages.read_by_lookup_identifier
-    found = read(harness.open(queue), recoverable, NEXT, peek=True)
-    assert body_of(found) == b"3"
+    result = read(harness.open(queue), recoverable, NEXT, peek=True)
+    assert body_of(result) == b"3"
 
 
 # -- Seek Available Message Position --------------------------------------------------------------------
@@ -309,12 +311,12 @@ def test_identifiers_go_on_over_a_restart(harness: EngineHarness, queue: Queue, 
 def test_a_search_goes_forward_unless_told_otherwise_and_begins_behind_its_start(
     queue: Queue, five: list[MessagePosition]
 ) -> None:
-    one, two, three, *_ = five
+    first, second, third, *_ = five
     start = queue.positions.start
-    assert seek_available(queue, start) is one  # Head, though nothing but Start was passed
-    assert seek_available(queue, one) is three
-    assert seek_available(queue, two) is three
-    assert seek_available(queue, three) is None
+    assert seek_available(queue, start) is first  # Head, although only Start was passed
+    assert seek_available(queue, first) is third
+    assert seek_available(queue, second) is third
+    assert seek_available(queue, third) is None
     assert seek_available(queue, queue.positions.end) is None
 
 
@@ -322,28 +324,28 @@ def test_a_search_goes_forward_unless_told_otherwise_and_begins_behind_its_start
 def test_a_search_backward_begins_before_its_start_and_stops_at_the_front(
     queue: Queue, five: list[MessagePosition]
 ) -> None:
-    one, _, three, four, _ = five
-    assert seek_available(queue, queue.positions.end, direction=BACKWARD) is three
-    assert seek_available(queue, four, direction=BACKWARD) is three
-    assert seek_available(queue, three, direction=BACKWARD) is one
-    assert seek_available(queue, one, direction=BACKWARD) is None
+    first, _, third, fourth, _ = five
+    assert seek_available(queue, queue.positions.end, direction=BACKWARD) is third
+    assert seek_available(queue, fourth, direction=BACKWARD) is third
+    assert seek_available(queue, third, direction=BACKWARD) is first
+    assert seek_available(queue, first, direction=BACKWARD) is None
     assert seek_available(queue, queue.positions.start, direction=BACKWARD) is None
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.2-04", "DMPR-3.1.7.3.2-05")
-@pytest.mark.parametrize("peek, found", [(False, [b"1", b"3"]), (True, [b"1", b"3", b"4"])])
+@pytest.mark.parametrize("peek, expected", [(False, [b"1", b"3"]), (True, [b"1", b"3", b"4"])])
 @pytest.mark.parametrize("direction", list(SeekDirection))
 def test_what_cannot_be_read_is_passed_over(
-    queue: Queue, five: list[MessagePosition], peek: bool, found: list[bytes], direction: SeekDirection
+    queue: Queue, five: list[MessagePosition], peek: bool, expected: list[bytes], direction: SeekDirection
 ) -> None:
     backward = direction is BACKWARD
-    at: MessagePosition | None = queue.positions.end if backward else queue.positions.start
-    seen = []
-    while at is not None:
-        at = seek_available(queue, at, direction=direction, peek=peek)
-        if at is not None:
-            seen.append(at.message.body)
-    assert seen == (found[::-1] if backward else found)
+    position: MessagePosition | None = queue.positions.end if backward else queue.positions.start
+    found_bodies = []
+    while position is not None:
+        position = seek_available(queue, position, direction=direction, peek=peek)
+        if position is not None:
+            found_bodies.append(position.message.body)
+    assert found_bodies == (expected[::-1] if backward else expected)
 
 
 # -- Seek Available Message Position With Id ------------------------------------------------------------
@@ -413,8 +415,8 @@ def test_the_message_with_an_identifier(
 ) -> None:
     position = harness.enqueue(queue, allow_peek_when_locked=shown)
     position.state = state
-    found = position if status == MQ_OK else None
-    assert seek_with_id(queue, position.lookup_identifier, CURRENT, peek=peek) == (status, found)
+    expected = position if status == MQ_OK else None
+    assert seek_with_id(queue, position.lookup_identifier, CURRENT, peek=peek) == (status, expected)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.13-04")

@@ -1,4 +1,4 @@
-"""Messages in queues, and the readers that wait for them: [MS-MQDMPR] 3.1.7.1.17, 3.1.7.2, 3.1.7.3."""
+"""Messages in queues and the readers waiting for them: [MS-MQDMPR] 3.1.7.1.17, 3.1.7.2, 3.1.7.3."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_message_counts_once_as_long_as_it_is_in_the_queue(
     transaction, other = harness.begin(), harness.begin()
     position = harness.enqueue(queue, b"x" * 100, transaction)
     size = position.size
-    assert queue.total_bytes == size  # it takes its place already
+    assert queue.total_bytes == size  # it already takes up space
     harness.core.commit(transaction)
     assert queue.total_bytes == size
     harness.core.messages.dequeue(open_queue, transaction=other)
@@ -70,11 +70,11 @@ def test_a_message_counts_once_as_long_as_it_is_in_the_queue(
 def test_the_other_protocols_are_told_with_the_reason(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    watcher = harness.record_events()
+    events = harness.record_events()
     first, second = harness.enqueue(queue, b"1"), harness.enqueue(queue, b"2")
     harness.core.messages.dequeue(open_queue)
     harness.core.messages.purge(queue)
-    assert watcher.log == [
+    assert events.log == [
         ("available", queue, first),
         ("available", queue, second),
         ("deleted", queue, first, ACK_RECEIVE),
@@ -92,11 +92,11 @@ def test_readers_are_served_one_by_one_in_their_order(
         messages.dequeue(open_queue, timeout=1_000).request,
         messages.dequeue(second, timeout=1_000).request,
     ]
-    found = []
+    completed = []
     for number in (1, 2, 3):
         harness.enqueue_message(queue, b"%d" % number)
-        found.append(completed_reads(harness.run()))
-    assert found == [[(requests[number], MQ_OK, b"%d" % (number + 1))] for number in range(3)]
+        completed.append(completed_reads(harness.run()))
+    assert completed == [[(requests[number], MQ_OK, b"%d" % (number + 1))] for number in range(3)]
     assert bodies(queue) == []
 
 
@@ -140,21 +140,21 @@ def test_a_receiver_that_only_locks_stops_the_others_too(
 @pytest.mark.requirement("DMPR-3.1.7.2.3-01", "DMPR-3.1.4.14-01")
 @pytest.mark.parametrize("state", list(OutgoingQueueState))
 def test_a_paused_queue_is_on_hold(harness: EngineHarness, state: OutgoingQueueState) -> None:
-    outgoing, watcher = harness.outgoing(), harness.record_events()
+    outgoing, events = harness.outgoing(), harness.record_events()
     outgoing.state = state
     harness.core.queues.pause(outgoing)
     assert outgoing.state is OutgoingQueueState.ON_HOLD
-    assert watcher.log == [("paused", outgoing)]
+    assert events.log == [("paused", outgoing)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2.4-01", "DMPR-3.1.4.15-01")
 @pytest.mark.parametrize("state", list(OutgoingQueueState))
 def test_a_resumed_queue_is_inactive(harness: EngineHarness, state: OutgoingQueueState) -> None:
-    outgoing, watcher = harness.outgoing(), harness.record_events()
+    outgoing, events = harness.outgoing(), harness.record_events()
     outgoing.state = state
     harness.core.queues.resume(outgoing)
     assert outgoing.state is OutgoingQueueState.INACTIVE
-    assert watcher.log == [("resumed", outgoing)]
+    assert events.log == [("resumed", outgoing)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2.4-01")
@@ -183,13 +183,13 @@ def test_flow_control(harness: EngineHarness, queue: Queue) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.2.4-01", "DMPR-3.1.2.4-03", "DMPR-3.1.7.2.7-01")
 def test_a_message_that_nobody_receives_in_time_is_deleted(harness: EngineHarness, queue: Queue) -> None:
-    watcher = harness.record_events()
+    events = harness.record_events()
     position = harness.enqueue(queue, time_to_be_received=10)
     forever = harness.enqueue(queue, time_to_be_received=INFINITE)
     harness.advance(9_999)
     assert list(queue.positions) == [position, forever]
     harness.advance(1)
-    assert watcher.deleted() == [(position, TIMED_OUT)]
+    assert events.deleted() == [(position, TIMED_OUT)]
     harness.advance(10**12)
     assert list(queue.positions) == [forever]
 
@@ -211,17 +211,17 @@ def test_only_where_messages_are_received_their_time_runs(harness: EngineHarness
     position = harness.enqueue(outgoing, time_to_be_received=1)
     journal = harness.core.queue_manager.system_journal_queue
     assert journal is not None
-    kept = harness.enqueue(journal, time_to_be_received=1)
+    journaled = harness.enqueue(journal, time_to_be_received=1)
     harness.advance(10_000)
-    assert (list(outgoing.positions), list(journal.positions)) == ([position], [kept])
+    assert (list(outgoing.positions), list(journal.positions)) == ([position], [journaled])
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-02")
 def test_time_zero_is_over_at_once(harness: EngineHarness, queue: Queue) -> None:
-    watcher = harness.record_events()
+    events = harness.record_events()
     position = harness.enqueue(queue, time_to_be_received=0)
     harness.advance(0)
-    assert watcher.deleted() == [(position, TIMED_OUT)]
+    assert events.deleted() == [(position, TIMED_OUT)]
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-03")
@@ -229,17 +229,17 @@ def test_a_message_that_is_gone_does_not_expire(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
     position = harness.enqueue(queue, time_to_be_received=10)
-    watcher = harness.record_events()
+    events = harness.record_events()
     harness.core.messages.dequeue(open_queue)
     harness.advance(20_000)
-    assert watcher.deleted() == [(position, ACK_RECEIVE)]
+    assert events.deleted() == [(position, ACK_RECEIVE)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2.7-02", "DMPR-3.1.7.1.9-08")
 def test_an_uncommitted_message_that_expires_goes_at_commit(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
-    watcher, transaction = harness.record_events(), harness.begin()
+    events, transaction = harness.record_events(), harness.begin()
     waiting = harness.core.messages.dequeue(open_queue, timeout=100_000)
     position = harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
     harness.advance(10_000)
@@ -248,57 +248,57 @@ def test_an_uncommitted_message_that_expires_goes_at_commit(
     assert operation.operation_type is OperationType.DEQUEUE
     assert (operation.position, operation.dequeue_reason) == (position, TIMED_OUT)
     harness.core.commit(transaction)
-    assert watcher.log == [("deleted", queue, position, TIMED_OUT)]
+    assert events.log == [("deleted", queue, position, TIMED_OUT)]
     assert completed_reads(harness.run()) == []
     assert waiting.request in open_queue.waiting
 
 
 def test_an_uncommitted_message_that_expires_goes_at_abort(harness: EngineHarness, queue: Queue) -> None:
-    watcher, transaction = harness.record_events(), harness.begin()
+    events, transaction = harness.record_events(), harness.begin()
     harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
     harness.advance(10_000)
     harness.core.transactions.abort(transaction.identifier)
     assert states(queue) == []
-    assert watcher.log == []
+    assert events.log == []
 
 
 def test_a_message_that_is_purged_and_expires_before_its_commit(harness: EngineHarness, queue: Queue) -> None:
-    watcher, transaction = harness.record_events(), harness.begin()
+    events, transaction = harness.record_events(), harness.begin()
     position = harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
     harness.core.messages.purge(queue)
     harness.advance(10_000)
     harness.core.commit(transaction)
-    assert watcher.log == [("deleted", queue, position, PURGED)]
+    assert events.log == [("deleted", queue, position, PURGED)]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2.7-02")
 def test_a_committed_message_expires_as_any_other(harness: EngineHarness, queue: Queue) -> None:
-    watcher, transaction = harness.record_events(), harness.begin()
+    events, transaction = harness.record_events(), harness.begin()
     position = harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
     harness.core.commit(transaction)
     assert position.message.transaction_identifier == transaction.identifier
     harness.advance(10_000)
-    assert watcher.deleted() == [(position, TIMED_OUT)]
+    assert events.deleted() == [(position, TIMED_OUT)]
 
 
 @pytest.mark.parametrize("deleted", [True, False])
 def test_a_message_that_expires_while_it_is_read_is_not_given_back(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, deleted: bool
 ) -> None:
-    watcher = harness.record_events()
+    events = harness.record_events()
     position = harness.enqueue(queue, b"1", time_to_be_received=10)
     assert body_of(harness.core.messages.dequeue_begin(open_queue)) == b"1"
     harness.advance(10_000)
-    assert states(queue) == [LOCKED]  # its reader has it: no acknowledgement may tell otherwise
+    assert states(queue) == [LOCKED]  # its reader has it, so no acknowledgement may say otherwise
     harness.core.messages.dequeue_end(open_queue, position, delete=deleted)
-    assert watcher.deleted() == [(position, ACK_RECEIVE if deleted else TIMED_OUT)]
+    assert events.deleted() == [(position, ACK_RECEIVE if deleted else TIMED_OUT)]
 
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_message_that_expires_while_a_transaction_has_it(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, commits: bool
 ) -> None:
-    watcher, transaction = harness.record_events(), harness.begin()
+    events, transaction = harness.record_events(), harness.begin()
     position = harness.enqueue(queue, b"1", time_to_be_received=10)
     harness.core.messages.dequeue(open_queue, transaction=transaction)
     harness.advance(10_000)
@@ -307,7 +307,7 @@ def test_a_message_that_expires_while_a_transaction_has_it(
         harness.core.commit(transaction)
     else:
         harness.core.transactions.abort(transaction.identifier)
-    assert watcher.deleted() == [(position, ACK_RECEIVE if commits else TIMED_OUT)]
+    assert events.deleted() == [(position, ACK_RECEIVE if commits else TIMED_OUT)]
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-01")
@@ -343,11 +343,11 @@ def test_a_read_that_waits_has_a_timer(
     first = messages.dequeue(open_queue, timeout=700, tag="a", cursor=cursor)
     second = messages.peek(open_queue, timeout=500)
     readers = list(open_queue.waiting.values())
-    assert [(one.request, one.destructive, one.tag, one.cursor) for one in readers] == [
+    assert [(reader.request, reader.destructive, reader.tag, reader.cursor) for reader in readers] == [
         (first.request, True, "a", cursor),
         (second.request, False, None, None),
     ]
-    assert all(timers.active(Timer.WAITING_MESSAGE_READ, one.request) for one in readers)
+    assert all(timers.active(Timer.WAITING_MESSAGE_READ, reader.request) for reader in readers)
     assert completed_reads(harness.advance(499)) == []
     assert completed_reads(harness.advance(1)) == [(second.request, IO_TIMEOUT, None)]
     assert completed_reads(harness.advance(200)) == [(first.request, IO_TIMEOUT, None)]
@@ -395,10 +395,10 @@ def test_a_read_is_cancelled_by_its_tag(
     messages, second = harness.core.messages, harness.open(queue)
     messages.dequeue(open_queue, timeout=1_000)
     messages.dequeue(open_queue, timeout=1_000, tag=1)
-    wanted = messages.dequeue(second, timeout=1_000, tag=2)
+    cancelled = messages.dequeue(second, timeout=1_000, tag=2)
     later = messages.dequeue(second, timeout=1_000, tag=2)
     assert messages.waiting_reads.cancel(queue, 2, CANCELLED) == MQ_OK
-    assert completed_reads(harness.run()) == [(wanted.request, CANCELLED, None)]
+    assert completed_reads(harness.run()) == [(cancelled.request, CANCELLED, None)]
     assert len(open_queue.waiting) == 2
     assert list(second.waiting) == [later.request]
 

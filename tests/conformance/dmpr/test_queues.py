@@ -1,4 +1,4 @@
-"""Queues made and deleted: [MS-MQDMPR] 3.1.7.1.3, 3.1.7.1.4 and 3.1.7.1.33."""
+"""Creating and deleting queues: [MS-MQDMPR] 3.1.7.1.3, 3.1.7.1.4 and 3.1.7.1.33."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def test_new_queues_have_the_default_descriptor(harness: EngineHarness) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.7.1.33-12", "DMPR-3.1.7.1.3-01", "DMPR-3.1.7.1.3-04")
 def test_what_is_set_after_the_defaults_is_taken_over(harness: EngineHarness) -> None:
-    wanted = harness.queue_template(**OTHER_THAN_DEFAULT)
-    wanted.full_path, wanted.private_queue_number, wanted.create_time = "CN=x", 99, 1
-    status, queue = harness.core.queues.create(wanted)
+    template = harness.queue_template(**OTHER_THAN_DEFAULT)
+    template.full_path, template.private_queue_number, template.create_time = "CN=x", 99, 1
+    status, queue = harness.core.queues.create(template)
     assert status == MQ_OK
     assert queue is not None
     assert {name: getattr(queue, name) for name in OTHER_THAN_DEFAULT} == OTHER_THAN_DEFAULT
-    assert (queue.pathname, queue.security) == (wanted.pathname, wanted.security)
-    assert (queue.full_path, queue.create_time) == ("", harness.utc)  # not from the wanted one
+    assert (queue.pathname, queue.security) == (template.pathname, template.security)
+    assert (queue.full_path, queue.create_time) == ("", harness.utc)  # not taken from the template
     assert queue.private_queue_number != 99
 
 
@@ -105,9 +105,9 @@ def test_what_is_set_after_the_defaults_is_taken_over(harness: EngineHarness) ->
 @pytest.mark.parametrize("pathname", ["", "here", "here\\", "here\\private$\\", "a\\b\\c", "here\\a;b;c"])
 def test_a_path_name_must_be_one(harness: EngineHarness, pathname: str) -> None:
     before = dict(harness.core.queue_manager.queues)
-    wanted = harness.queue_template()
-    wanted.pathname = pathname
-    status, queue = harness.core.queues.create(wanted)
+    template = harness.queue_template()
+    template.pathname = pathname
+    status, queue = harness.core.queues.create(template)
     assert queue is None
     assert isinstance(status, int)
     assert status >= 0xC00E0000
@@ -149,12 +149,12 @@ def test_a_new_queue_is_empty_and_unused(harness: EngineHarness) -> None:
 def test_times_of_a_queue(harness: EngineHarness) -> None:
     harness.advance(5_000)
     queue = harness.queue()
-    made = harness.utc
-    assert (queue.create_time, queue.modify_time) == (made, made)
+    created_at = harness.utc
+    assert (queue.create_time, queue.modify_time) == (created_at, created_at)
     harness.advance(7_000)
     queue.label = "new"
     harness.core.queues.changed(queue)
-    assert (queue.create_time, queue.modify_time) == (made, made + 7)
+    assert (queue.create_time, queue.modify_time) == (created_at, created_at + 7)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-07", "DMPR-3.1.1.2-24")
@@ -189,9 +189,9 @@ def test_names_and_scope_of_a_new_queue(harness: EngineHarness) -> None:
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-09", "DMPR-3.1.1.2-08")
 def test_numbers_of_private_queues_are_unique(harness: EngineHarness) -> None:
-    made = [harness.queue(f"q{number}") for number in range(5)]
-    harness.core.queues.delete(made[1])
-    made[1] = harness.queue("again")
+    queues = [harness.queue(f"q{number}") for number in range(5)]
+    harness.core.queues.delete(queues[1])
+    queues[1] = harness.queue("again")
     harness.run()
     harness.restart()
     harness.queue("later")
@@ -200,8 +200,8 @@ def test_numbers_of_private_queues_are_unique(harness: EngineHarness) -> None:
         for queue in harness.core.queue_manager.queues.values()
         if queue.private_queue_number
     ]
-    assert len(private) == len(set(private)) == 8  # six, and two of the system
-    for queue in made:
+    assert len(private) == len(set(private)) == 8  # six of ours and two system queues
+    for queue in queues:
         name = f"PRIVATE={harness.core.queue_manager.identifier}\\{queue.private_queue_number:x}"
         opened = harness.open(name).queue
         assert opened is not None
@@ -219,12 +219,12 @@ def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Direct
         [("Identifier", "EQUALS", queue.identifier)],
         ["FullPath", "DirectoryPath"],
     )
-    there = recorder.directory.read_directory(
+    stored = recorder.directory.read_directory(
         "Queue", [("Identifier", "EQUALS", queue.identifier)], None
     ).found
-    assert isinstance(there, Queue)
-    assert (queue.full_path, queue.directory_path) == (there.full_path, there.directory_path)
-    assert there.label == "Orders"
+    assert isinstance(stored, Queue)
+    assert (queue.full_path, queue.directory_path) == (stored.full_path, stored.directory_path)
+    assert stored.label == "Orders"
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-11")
@@ -235,7 +235,7 @@ def test_a_public_queue_that_the_directory_does_not_take(
     assert integrated.core.queues.create(integrated.queue_template("orders", public=True)) == (OFFLINE, None)
     assert integrated.core.queues.lookup.path("here\\orders") is None
     assert not [
-        one for one in integrated.core.queue_manager.queues.values() if one.pathname == "here\\orders"
+        queue for queue in integrated.core.queue_manager.queues.values() if queue.pathname == "here\\orders"
     ]
 
 
@@ -267,8 +267,8 @@ def test_a_queue_that_is_there_already(harness: EngineHarness, again: str) -> No
 
 
 def test_a_subqueue_of_no_queue(harness: EngineHarness) -> None:
-    wanted = harness.queue_template("none;later")
-    assert harness.core.queues.create(wanted) == (HResult.MQ_ERROR_QUEUE_NOT_FOUND, None)
+    template = harness.queue_template("none;later")
+    assert harness.core.queues.create(template) == (HResult.MQ_ERROR_QUEUE_NOT_FOUND, None)
 
 
 # -- Delete Queue ---------------------------------------------------------------------------------------
@@ -284,9 +284,9 @@ def test_the_messages_of_a_deleted_queue_go_whatever_their_state(harness: Engine
     harness.core.messages.dequeue_begin(opened)
     harness.core.messages.dequeue(opened, transaction=harness.begin())
     positions.insert(0, harness.enqueue(queue, b"3", harness.begin()))  # transactional ones come first
-    watcher = harness.record_events()
+    events = harness.record_events()
     assert harness.core.queues.delete(queue) is DirectoryOperationResult.SUCCESS
-    assert watcher.deleted() == [(position, QUEUE_DELETED) for position in positions]
+    assert events.deleted() == [(position, QUEUE_DELETED) for position in positions]
     assert all(position.state is PositionState.DELETED for position in positions)
     harness.run()
     assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
@@ -311,16 +311,16 @@ def test_a_queue_is_gone_before_the_directory_is_asked(
     integrated: EngineHarness, recorder: DirectoryRecorder
 ) -> None:
     queue = integrated.queue("orders", public=True)
-    there: list[bool] = []
-    behind = recorder.directory.delete_directory_object
+    still_listed: list[bool] = []
+    delete = recorder.directory.delete_directory_object
 
-    def look(deleted: Queue) -> DirectoryOperationResult:
-        there.append(deleted in integrated.core.queue_manager.queues.values())
-        return behind(deleted)
+    def check_and_delete(deleted: Queue) -> DirectoryOperationResult:
+        still_listed.append(deleted in integrated.core.queue_manager.queues.values())
+        return delete(deleted)
 
-    recorder.directory.delete_directory_object = look  # type: ignore[method-assign]
+    recorder.directory.delete_directory_object = check_and_delete  # type: ignore[method-assign]
     assert integrated.core.queues.delete(queue) is DirectoryOperationResult.SUCCESS
-    assert there == [False]
+    assert still_listed == [False]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-05", "DMPR-3.1.7.1.4-01")
@@ -357,8 +357,8 @@ def test_journal_and_subqueues_go_with_their_queue(harness: EngineHarness) -> No
     harness.enqueue(queue.journal, b"2", delivery_guarantee=RECOVERABLE)
     harness.core.queues.delete(queue)
     harness.run()
-    left = harness.core.queue_manager.queues.values()
-    assert not {queue, subqueue, queue.journal} & set(left)
+    remaining = harness.core.queue_manager.queues.values()
+    assert not {queue, subqueue, queue.journal} & set(remaining)
     harness.restart()
     assert harness.core.queues.lookup.path("here\\private$\\orders") is None
     assert harness.rows(Table.MESSAGE) == {}

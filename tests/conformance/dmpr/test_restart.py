@@ -1,4 +1,4 @@
-"""What survives a restart, and what must not: [MS-MQDMPR] 3.1.1."""
+"""What survives a restart and what does not: [MS-MQDMPR] 3.1.1."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_attribute_of_the_queue_manager_survives(
 
 @pytest.mark.parametrize(
     "attribute, value",
-    # FullPath and the times are the directory's to set
+    # the directory sets FullPath and the times
     parameters([case for case in DIRECTORY_ATTRIBUTES if case[0] not in ("08", "09", "13")], "DMPR-3.1.1-03"),
 )
 def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: object) -> None:
@@ -107,21 +107,23 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
     directory.create_directory_object(manager, None)
     harness = EngineHarness(directory=directory, quota=None)
     assert getattr(harness.core.queue_manager, attribute) == value
-    found = harness.core.directory.read_directory("QueueManager", [("Identifier", "EQUALS", OWN_ID)]).found
-    assert found is not None
-    assert getattr(found, attribute) == value
+    published = harness.core.directory.read_directory(
+        "QueueManager", [("Identifier", "EQUALS", OWN_ID)]
+    ).found
+    assert published is not None
+    assert getattr(published, attribute) == value
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-08", "DMPR-3.1.1.1-09", "DMPR-3.1.1.1-13")
 def test_the_directory_says_where_the_queue_manager_is_and_since_when() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(QueueManager(OWN_ID, computer_name="here"), None)
-    there = directory.read_directory("QueueManager", None, None).found
-    assert isinstance(there, QueueManager)
+    published = directory.read_directory("QueueManager", None, None).found
+    assert isinstance(published, QueueManager)
     harness = EngineHarness(directory=directory)
     manager = harness.core.queue_manager
-    assert manager.full_path == there.full_path
-    assert (manager.create_time, manager.modify_time) == (there.create_time, there.modify_time)
+    assert manager.full_path == published.full_path
+    assert (manager.create_time, manager.modify_time) == (published.create_time, published.modify_time)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-30", "DMPR-3.1.1-12")
@@ -155,7 +157,7 @@ def test_what_is_volatile_begins_anew(harness: EngineHarness) -> None:
     assert manager.directory_offline is False
     assert manager.machine_domain_id != ONE
     assert manager.state is QueueManagerState.READY
-    assert all(not one.descriptors for one in manager.queues.values())
+    assert all(not each_queue.descriptors for each_queue in manager.queues.values())
     assert queue.active is False
     assert harness.advance(10**9) == []
 
@@ -218,9 +220,9 @@ def test_an_attribute_of_a_private_queue_survives(
 def test_an_attribute_of_a_public_queue_is_published_and_survives(attribute: str, value: object) -> None:
     harness = EngineHarness(directory=EmbeddedDirectory())
     identifier = harness.queue("orders", public=True, **{attribute: value}).identifier
-    found = harness.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).found
-    assert found is not None
-    assert getattr(found, attribute) == value
+    published = harness.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).found
+    assert published is not None
+    assert getattr(published, attribute) == value
     harness.restart()
     assert getattr(harness.find_queue("orders", public=True), attribute) == value
     assert harness.find_queue("orders", public=True).identifier == identifier
@@ -233,16 +235,16 @@ def test_types_names_and_numbers_of_queues_survive() -> None:
     harness.queue("orders", public=True)
     harness.queue("orders;later")
 
-    def seen() -> dict[int, tuple[object, ...]]:
+    def queue_properties() -> dict[int, tuple[object, ...]]:
         return {
             number: (queue.queue_type, queue.pathname, queue.private_queue_number)
             for number, queue in harness.core.queue_manager.queues.items()
         }
 
-    before = seen()
+    before = queue_properties()
     assert {kind for kind, *_ in before.values()} == {QueueType.PRIVATE, QueueType.PUBLIC, QueueType.SYSTEM}
     harness.restart()
-    assert seen() == before
+    assert queue_properties() == before
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-41", "DMPR-3.1.1.2-25", "DMPR-3.1.1.2-26", "DMPR-3.1.1.2-23")
@@ -254,7 +256,8 @@ def test_journals_and_subqueues_belong_to_their_queue_after_a_restart(harness: E
     queue = harness.find_queue()
     assert set(harness.core.queue_manager.queues) == before
     assert all(
-        one.queue_manager is harness.core.queue_manager for one in harness.core.queue_manager.queues.values()
+        each_queue.queue_manager is harness.core.queue_manager
+        for each_queue in harness.core.queue_manager.queues.values()
     )
     assert queue.journal is not None
     assert queue.journal.owner_queue is queue
@@ -296,10 +299,10 @@ def test_a_connection_does_not_survive(harness: EngineHarness, state: OutgoingQu
     harness.core.queues.changed(queue)
     harness.run()
     harness.restart()
-    again = harness.outgoing()
-    assert again.state is OutgoingQueueState.INACTIVE
-    assert again.next_hops == []
-    assert len(again.connection_history) == 0
+    restored = harness.outgoing()
+    assert restored.state is OutgoingQueueState.INACTIVE
+    assert restored.next_hops == []
+    assert len(restored.connection_history) == 0
 
 
 # -- messages -------------------------------------------------------------------------------------------
@@ -312,13 +315,13 @@ def test_recoverable_messages_survive_in_their_places(harness: EngineHarness) ->
         harness.enqueue(queue, b"r%d" % number, priority=priority, delivery_guarantee=RECOVERABLE)
         harness.enqueue(queue, b"e%d" % number, priority=priority)
     total = sum(position.size for position in queue.positions if position.recoverable)
-    places = [one.lookup_identifier for one in queue.positions if one.recoverable]
+    lookup_identifiers = [position.lookup_identifier for position in queue.positions if position.recoverable]
     harness.run()
     harness.restart()
     queue = harness.find_queue()
     assert bodies(queue) == [b"r3", b"r1", b"r0", b"r2"]
     assert states(queue) == [PositionState.AVAILABLE] * 4
-    assert [one.lookup_identifier for one in queue.positions] == places
+    assert [position.lookup_identifier for position in queue.positions] == lookup_identifiers
     assert queue.total_bytes == harness.core.queue_manager.total_bytes == total
 
 

@@ -1,4 +1,4 @@
-"""Transactions, internal ones and those of a coordinator: [MS-MQDMPR] 3.1.4.3 to 3.1.4.11 and 3.1.7.1.8."""
+"""Internal and coordinated transactions: [MS-MQDMPR] 3.1.4.3 to 3.1.4.11 and 3.1.7.1.8."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ STRANGE = UUID(int=0xBAD)
 
 
 def replies(harness: EngineHarness) -> list[tuple[UUID, str]]:
-    return [(one.transaction, one.tag) for one in harness.run() if isinstance(one, TransactionReply)]
+    return [
+        (effect.transaction, effect.tag) for effect in harness.run() if isinstance(effect, TransactionReply)
+    ]
 
 
 def received(harness: EngineHarness, queue: Queue, transaction: Transaction) -> bytes:
@@ -78,11 +80,11 @@ def test_a_transaction_is_internal_unless_told_otherwise(harness: EngineHarness)
     ],
 )
 def test_an_unknown_transaction_changes_nothing(harness: EngineHarness, queue: Queue, event: str) -> None:
-    transaction, watcher = harness.begin(), harness.record_events()
+    transaction, events = harness.begin(), harness.record_events()
     harness.enqueue(queue, b"1", transaction)
     assert getattr(harness.core.transactions, event)(STRANGE) == UNKNOWN
     assert states(queue) == [LOCKED]
-    assert watcher.log == []
+    assert events.log == []
     assert list(harness.core.queue_manager.transactions) == [transaction.identifier]
 
 
@@ -110,10 +112,10 @@ def test_commit_carries_out_the_operations_in_their_order(harness: EngineHarness
     assert received(harness, queue, transaction) == b"old"
     harness.core.messages.move(moving, target, transaction)
     second = harness.enqueue(other, b"2", transaction)
-    watcher = harness.record_events()
+    events = harness.record_events()
     assert harness.core.commit(transaction) == MQ_OK
     (moved,) = target.positions
-    assert watcher.log == [
+    assert events.log == [
         ("available", other, first),
         ("deleted", queue, old, ACK_RECEIVE),
         ("available", target, moved),
@@ -136,11 +138,11 @@ def test_commit_releases_the_readers_that_wait(harness: EngineHarness, queue: Qu
 
 @pytest.mark.requirement("DMPR-3.1.4.4-03")
 def test_commit_deletes_with_the_reason_of_the_operation(harness: EngineHarness, queue: Queue) -> None:
-    position, transaction, watcher = harness.enqueue(queue, b"1"), harness.begin(), harness.record_events()
+    position, transaction, events = harness.enqueue(queue, b"1"), harness.begin(), harness.record_events()
     rejected = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
     harness.core.messages.lock(position, transaction, rejected)
     harness.core.commit(transaction)
-    assert watcher.log == [("deleted", queue, position, rejected)]
+    assert events.log == [("deleted", queue, position, rejected)]
 
 
 @pytest.mark.requirement("DMPR-3.1.4.4-04", "DMPR-3.1.1.13-03")
@@ -167,9 +169,9 @@ def test_what_is_moved_into_a_queue_that_was_deleted_meanwhile_goes_with_it(
     position, transaction = harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE), harness.begin()
     harness.core.messages.move(position, target, transaction)
     harness.core.queues.delete(target)
-    watcher = harness.record_events()
+    events = harness.record_events()
     assert harness.core.commit(transaction) == MQ_OK
-    assert watcher.log == [("deleted", queue, position, QUEUE_DELETED)]
+    assert events.log == [("deleted", queue, position, QUEUE_DELETED)]
     harness.run()
     harness.restart()
     assert bodies(harness.find_queue()) == []
@@ -186,9 +188,9 @@ def test_abort_undoes_the_operations(harness: EngineHarness, queue: Queue) -> No
     assert received(harness, queue, transaction) == b"1"
     harness.core.messages.move(second, target, transaction)
     new = harness.enqueue(queue, b"3", transaction)
-    watcher = harness.record_events()
+    events = harness.record_events()
     assert harness.core.transactions.abort(transaction.identifier) == MQ_OK
-    assert watcher.log == [("available", queue, first), ("available", queue, second)]
+    assert events.log == [("available", queue, first), ("available", queue, second)]
     assert list(queue.positions) == [first, second]
     assert states(queue) == [AVAILABLE, AVAILABLE]
     assert bodies(target) == []
@@ -223,9 +225,9 @@ def test_abort_deletes_what_a_purge_waits_for(
     else:
         received(harness, queue, transaction)
     harness.core.messages.purge(queue)
-    watcher = harness.record_events()
+    events = harness.record_events()
     harness.core.transactions.abort(transaction.identifier)
-    assert watcher.log == [("deleted", queue, position, reason)]
+    assert events.log == [("deleted", queue, position, reason)]
     assert bodies(queue) == bodies(target) == []
 
 
@@ -235,9 +237,9 @@ def test_a_purge_waits_for_the_commit_of_a_new_message(harness: EngineHarness, q
     position = harness.enqueue(queue, b"1", transaction)
     harness.core.messages.purge(queue)
     assert states(queue) == [PositionState.PURGE_PENDING]
-    watcher = harness.record_events()
+    events = harness.record_events()
     harness.core.commit(transaction)
-    assert watcher.log == [("deleted", queue, position, PURGED)]
+    assert events.log == [("deleted", queue, position, PURGED)]
 
 
 # -- a coordinator's requests ---------------------------------------------------------------------------
@@ -282,7 +284,9 @@ def test_a_coordinator_commits(harness: EngineHarness, queue: Queue) -> None:
     harness.core.transactions.dtc_commit(transaction.identifier)
     assert replies(harness) == [(transaction.identifier, COMMITREQDONE)]
     assert states(queue) == [AVAILABLE]
-    harness.core.transactions.dtc_commit(transaction.identifier)  # asked again: the answer was lost
+    harness.core.transactions.dtc_commit(
+        transaction.identifier
+    )  # the coordinator asks again: the reply was lost
     assert replies(harness) == [(transaction.identifier, COMMITREQDONE)]
 
 
@@ -300,7 +304,7 @@ def test_a_coordinator_aborts(harness: EngineHarness, queue: Queue) -> None:
 
 
 def prepared_then_crashed(harness: EngineHarness, queue: Queue) -> UUID:
-    """A transaction that receives ``old``, moves ``moving`` and sends ``new``, in doubt after a crash."""
+    """A transaction, in doubt after a crash, that receives ``old``, moves ``moving`` and sends ``new``."""
     target = harness.queue("orders;done")
     harness.enqueue(queue, b"old", delivery_guarantee=RECOVERABLE)
     moving = harness.enqueue(queue, b"moving", delivery_guarantee=RECOVERABLE)
@@ -326,14 +330,19 @@ def test_a_prepared_transaction_survives(harness: EngineHarness, queue: Queue) -
     queue = harness.find_queue()
     assert states(queue) == [LOCKED] * 3
     assert [
-        (one.operation_type, one.position.message.body, one.target, one.dequeue_reason)
-        for one in transaction.operations
+        (
+            operation.operation_type,
+            operation.position.message.body,
+            operation.target,
+            operation.dequeue_reason,
+        )
+        for operation in transaction.operations
     ] == [
         (OperationType.DEQUEUE, b"old", None, ACK_RECEIVE),
         (OperationType.MOVE, b"moving", queue.subqueues["done"], None),
         (OperationType.ENQUEUE, b"new", None, None),
     ]
-    assert all(one.position.queue is queue for one in transaction.operations)
+    assert all(operation.position.queue is queue for operation in transaction.operations)
     assert harness.core.messages.dequeue(harness.open(queue), timeout=0).message is None
     assert harness.core.messages.peek(harness.open(queue), timeout=0).message is None
 
@@ -368,7 +377,7 @@ def test_a_coordinator_that_does_not_answer_is_reported(harness: EngineHarness, 
     harness.core.transactions.dtc_reenlistment_timeout()
     (report,) = harness.run()
     assert isinstance(report, ErrorReport)
-    assert states(harness.find_queue()) == [LOCKED] * 3  # nothing is decided
+    assert states(harness.find_queue()) == [LOCKED] * 3  # still undecided
 
 
 @pytest.mark.requirement("DMPR-3.1.3-26", "DMPR-3.1.1.11-11", "DMPR-3.1.4.5-02")
@@ -411,29 +420,29 @@ def test_a_purge_that_waits_for_a_transaction_survives(
     assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
 
 
-@pytest.mark.parametrize("end", ["commit", "abort", "moved"])
+@pytest.mark.parametrize("outcome", ["commit", "abort", "moved"])
 def test_an_express_message_of_a_prepared_transaction_leaves_no_row_behind(
-    harness: EngineHarness, queue: Queue, end: str
+    harness: EngineHarness, queue: Queue, outcome: str
 ) -> None:
     position = harness.enqueue(queue, b"old")
     transaction = harness.begin()
-    if end == "moved":
+    if outcome == "moved":
         harness.core.messages.move(position, harness.queue("orders;done"), transaction)
     else:
         assert received(harness, queue, transaction) == b"old"
     harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
     harness.run()
-    assert len(harness.rows(Table.MESSAGE)) == 1  # it has to survive until the coordinator decides
-    if end == "abort":
+    assert len(harness.rows(Table.MESSAGE)) == 1  # it must survive until the coordinator decides
+    if outcome == "abort":
         harness.core.transactions.dtc_abort(transaction.identifier)
         harness.run()
         assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
         assert (bodies(queue), states(queue)) == ([b"old"], [AVAILABLE])
     else:
         harness.core.transactions.dtc_commit(transaction.identifier)
-    place = queue.subqueues["done"] if end == "moved" else queue
-    if end != "commit":
-        harness.core.messages.dequeue(harness.open(place), timeout=0)
+    queue_after = queue.subqueues["done"] if outcome == "moved" else queue
+    if outcome != "commit":
+        harness.core.messages.dequeue(harness.open(queue_after), timeout=0)
     harness.run()
     assert harness.rows(Table.MESSAGE) == harness.rows(Table.PACKET) == {}
     harness.restart()

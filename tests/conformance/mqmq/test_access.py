@@ -1,4 +1,4 @@
-"""The access check of [MS-DTYP] 2.5.3.2, and the rights of [MS-MQMQ] 2.2.23 to 2.2.27 on their objects."""
+"""The access check of [MS-DTYP] 2.5.3.2 and the access rights of [MS-MQMQ] 2.2.23 to 2.2.27."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def guarded(*entries: Entry, owner: bytes | None = None, inherit_only: bool = Fa
 
 
 def masks(descriptor: bytes) -> list[int]:
-    found = descriptor_parts(descriptor).dacl
-    assert found is not None
-    return [entry[0] for ace in ACL.parse(found).Aces if (entry := access_entry(ace))]
+    dacl = descriptor_parts(descriptor).dacl
+    assert dacl is not None
+    return [entry[0] for ace in ACL.parse(dacl).Aces if (entry := access_entry(ace))]
 
 
 # --- the algorithm ---
@@ -169,7 +169,7 @@ def test_owner_rights_stand_for_what_the_owner_may() -> None:
 
 @pytest.mark.parametrize("name", ["OWNER_RIGHTS", "PRINCIPAL_SELF", "CREATOR_OWNER", "CREATOR_GROUP"])
 def test_nobody_is_a_placeholder(name: str) -> None:
-    """Not even a sender whose packet says so."""
+    """Not even if the packet claims such a sender."""
     sid = getattr(access, name)
     descriptor = guarded((ALLOW, 1, sid), owner=BOB)
     assert not access_allowed(descriptor, Token.of(sid), 1)
@@ -231,15 +231,15 @@ ENTRIES = st.lists(
 @given(ENTRIES, st.integers(0, 0xFF))
 def test_each_right_is_decided_by_the_first_entry_that_names_it(entries: list[Entry], mask: int) -> None:
     descriptor, token = guarded(*entries), Token.of(ALICE)
-    mine = [(kind, rights) for kind, rights, sid in entries if sid != BOB]
+    entries_for_alice = [(kind, rights) for kind, rights, sid in entries if sid != BOB]
     firsts = [
-        next((kind for kind, rights in mine if rights & bit), DENY)
+        next((kind for kind, rights in entries_for_alice if rights & bit), DENY)
         for bit in (1 << shift for shift in range(8))
         if mask & bit
     ]
     assert access_allowed(descriptor, token, mask) is all(kind == ALLOW for kind in firsts)
-    most = granted_access(descriptor, token, MAXIMUM) or 0
-    assert most == 0 or access_allowed(descriptor, token, most)
+    granted = granted_access(descriptor, token, MAXIMUM) or 0
+    assert granted == 0 or access_allowed(descriptor, token, granted)
 
 
 # --- the objects and their rights ---
@@ -328,12 +328,12 @@ def test_generic_rights_that_mean_nothing_are_refused() -> None:
             set_security(element, guarded((ALLOW, generic, ALICE)))
 
 
-def test_what_is_no_plain_entry_is_kept() -> None:
-    other = ACE.make(AceType=ALLOW_OBJECT, Body=b"\xff" * 8)
-    kept = ACL.make(AclRevision=4, Aces=[other], Unused=b"room").to_bytes()
+def test_object_entries_are_preserved() -> None:
+    object_entry = ACE.make(AceType=ALLOW_OBJECT, Body=b"\xff" * 8)
+    stored = ACL.make(AclRevision=4, Aces=[object_entry], Unused=b"room").to_bytes()
     queue, sacl = Queue(ID), dacl((AUDIT, SYSTEM_SECURITY, EVERYONE))
-    set_security(queue, build_descriptor(DescriptorParts(ALICE, CLERKS, sacl, kept, 0x1000)))
-    assert descriptor_parts(queue.security) == DescriptorParts(ALICE, CLERKS, sacl, kept, 0x1000)
+    set_security(queue, build_descriptor(DescriptorParts(ALICE, CLERKS, sacl, stored, 0x1000)))
+    assert descriptor_parts(queue.security) == DescriptorParts(ALICE, CLERKS, sacl, stored, 0x1000)
     set_security(queue, build_descriptor(DescriptorParts(ALICE)))
     assert descriptor_parts(queue.security) == DescriptorParts(ALICE)
 
@@ -394,7 +394,7 @@ def test_what_opening_a_system_queue_needs() -> None:
     manager.system_deadletter_queue, manager.system_transactional_deadletter_queue = queues[:2]
     manager.system_journal_queue = queues[2]
     for queue in queues:
-        set_security(queue, guarded((ALLOW, 0x000F003F, ALICE)))  # not asked
+        set_security(queue, guarded((ALLOW, 0x000F003F, ALICE)))  # without permission
         delete, peek = (0x40, 0x80) if queue is queues[2] else (0x01, 0x02)
         assert openable(queue, manager, delete) == set()
         assert openable(queue, manager, peek) == {PEEK}
@@ -403,7 +403,7 @@ def test_what_opening_a_system_queue_needs() -> None:
 
 
 def test_outgoing_queues() -> None:
-    """Sending is judged where the queue is; the rest is for the queue manager's owner and who is let in."""
+    """Sending is checked where the queue is; the rest is for the owner and those granted access."""
     queue = OutgoingQueue(ID, destination=parse_format_name("DIRECT=TCP:10.0.0.1\\q"))
     token = Token.of(ALICE)
     assert {kind for kind in ACCESSES if may_open(queue, token, kind)} == {SEND}

@@ -36,7 +36,7 @@ PARTS = {"OrderAck": {"OrderAckBody": {}}, "FinalAck": {"FinalAckBody": {}}}
 
 
 def built(kind: str, fields: dict[str, object] | None = None) -> bytes:
-    """A packet of which only the kind is given."""
+    """A packet with defaults for everything but its kind."""
     return msmqwire.build({"packet": kind, "fields": {**PARTS.get(kind, {}), **(fields or {})}})
 
 
@@ -77,9 +77,9 @@ def test_packet_size_stands_at_8() -> None:
     assert assert_same(USER_MESSAGE, data).BaseHeader.PacketSize == len(data) == 336
     properties = {"Label": "abc", "MessageBody": bytes(200) + b"x"}
     user = {"DestinationQueue": {"PrivateQueueIdentifier": 9}}
-    made = built("UserMessage", {"MessagePropertiesHeader": properties, "UserHeader": user})
-    assert made[8:12] == (336).to_bytes(4, "little")
-    assert len(made) == 336
+    rebuilt = built("UserMessage", {"MessagePropertiesHeader": properties, "UserHeader": user})
+    assert rebuilt[8:12] == (336).to_bytes(4, "little")
+    assert len(rebuilt) == 336
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_priorities(priority: int) -> None:
 
 @requirement("MQMQ-2.2.19.1-05", "MQMQ-2.2.19.1-02", "MQMQ-2.2.19.1-18", "MQMQ-2.2.19.1-16")
 def test_what_is_left_out() -> None:
-    """Version 0x10, priority 3, the signature, no limit, and no reserved bit."""
+    """Version 0x10, priority 3, the signature, no time limit, no reserved bits."""
     assert BASE_HEADER.build({"PacketSize": 16}) == bytes.fromhex(
         "10 00 03 00 4C 49 4F 52 10 00 00 00 FF FF FF FF"
     )
@@ -116,7 +116,7 @@ def test_what_is_left_out() -> None:
 @requirement("MQMQ-2.2.19.1-17")
 @pytest.mark.parametrize("kind", PACKETS)
 def test_reserved_bits_are_ignored(kind: str) -> None:
-    """OrderAck and FinalAck are told by Flags of 0, so these two are read by USER_MESSAGE."""
+    """OrderAck and FinalAck require Flags of 0, so these are parsed with USER_MESSAGE."""
     data = PACKETS[kind]
     flags = int.from_bytes(data[2:4], "little") | 0xFEC0
     poked = data[:2] + flags.to_bytes(2, "little") + data[4:]
@@ -160,15 +160,15 @@ def test_session_header_bit() -> None:
     packet = assert_same(USER_MESSAGE, data)
     assert packet.BaseHeader.Flags.SH is True
     assert packet.SessionHeader.AckSequenceNumber == 7
-    without = msmqwire.parse(data[:2] + b"\x03\x00" + data[4:-16])
-    assert without.SessionHeader is None
-    assert "SessionHeader" not in without.to_json()["fields"]
+    without_header = msmqwire.parse(data[:2] + b"\x03\x00" + data[4:-16])
+    assert without_header.SessionHeader is None
+    assert "SessionHeader" not in without_header.to_json()["fields"]
     # the bit is filled in
-    made = USER_MESSAGE.build({"SessionHeader": {"AckSequenceNumber": 7}})
-    assert made[2:4] == b"\x13\x00"
-    assert made[-16:] == handmade.session_header(ack=7)
+    rebuilt = USER_MESSAGE.build({"SessionHeader": {"AckSequenceNumber": 7}})
+    assert rebuilt[2:4] == b"\x13\x00"
+    assert rebuilt[-16:] == handmade.session_header(ack=7)
     assert USER_MESSAGE.build({})[2:4] == b"\x03\x00"
-    # and a header that is announced must be there
+    # and an announced header must be present
     assert_refused(msmqwire.parse, data[:-16], "SessionHeader.AckSequenceNumber", len(data) - 16)
 
 
@@ -182,9 +182,9 @@ def test_debug_header_bit() -> None:
     plain = handmade.user_message()
     assert msmqwire.parse(plain).DebugHeader is None
     assert msmqwire.parse(plain).BaseHeader.Flags.DH is False
-    made = USER_MESSAGE.build({"DebugHeader": {}})
-    assert made[2:4] == b"\x23\x00"
-    assert made[-4:] == bytes(4)
+    rebuilt = USER_MESSAGE.build({"DebugHeader": {}})
+    assert rebuilt[2:4] == b"\x23\x00"
+    assert rebuilt[-4:] == bytes(4)
     # the bit without the header, and the header without the bit
     assert_refused(msmqwire.parse, plain[:2] + b"\x23\x00" + plain[4:], "DebugHeader.Flags", len(plain))
     unmarked = data[:2] + b"\x03\x00" + data[4:]
@@ -201,7 +201,7 @@ def test_packet_size_leaves_the_session_header_of_a_message_out() -> None:
     assert packet.SessionHeader.WindowSize == 7
     del packet.BaseHeader.PacketSize
     assert msmqwire.build(packet) == data
-    # counted after all: 16 bytes too many
+    # counted nevertheless: 16 bytes too many
     counted = handmade.user_message(session=handmade.session_header(), size=len(data))
     assert_refused(msmqwire.parse, counted, "BaseHeader.PacketSize", 8)
 
@@ -217,7 +217,7 @@ def test_packet_size_of_a_session_ack_counts_it() -> None:
 
 @requirement("MQMQ-2.2.19.1-21")
 def test_the_largest_packet() -> None:
-    """4 MiB are read; one more byte is refused by the 16 bytes that say so, whatever follows or does not."""
+    """4 MiB are accepted; one byte more is refused on the first 16 bytes, whatever follows."""
     room = 0x400000 - 16 - 52 - 56
     data = handmade.user_message(properties=handmade.properties_header(body=bytes(room)))
     assert data[8:12] == bytes.fromhex("00004000")

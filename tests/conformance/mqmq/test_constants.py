@@ -1,4 +1,4 @@
-"""The numbers of [MS-MQMQ] 2.2 to 2.4, typed off the specification a second time."""
+"""The numbers of [MS-MQMQ] 2.2 to 2.4, copied independently from the specification."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from msmqwire.constants import (
 
 
 def proving(table, name=lambda row: row[1]):
-    """The rows of a table as cases, each marked with the requirement in its first column."""
+    """The rows of a table as parameters, each marked with the requirement in its first column."""
     return [pytest.param(*row[1:], marks=pytest.mark.requirement(row[0]), id=str(name(row))) for row in table]
 
 

@@ -31,7 +31,7 @@ def is_name(text, **options):
 @pytest.mark.parametrize("word", ["DEADLETTER", "DEADXACT", "XACTONLY"])
 def test_journal_is_the_only_suffix_of_a_queue(word):
     assert refused(rf"DIRECT=OS:host\q;{word}", version=3.0) == 16
-    # From MSMQ 4.0 on the same text names a subqueue, which is no dead-letter queue.
+    # From MSMQ 4.0 the same text names a subqueue, not a dead-letter queue.
     name = parse_format_name(rf"DIRECT=OS:host\q;{word}", version=4.0)
     assert (name.subqueue, name.system, name.is_read_only) == (word, None, False)
 
@@ -54,7 +54,7 @@ def test_the_five_protocols():
 
 @requirement("MQMQ-2.1.2-07")
 @pytest.mark.parametrize(
-    "address, taken",
+    "address, allowed",
     [
         ("10.0.0.5", True),
         ("255.255.255.255", True),
@@ -72,9 +72,9 @@ def test_the_five_protocols():
         ("", False),
     ],
 )
-def test_tcp_takes_an_ip_address(address, taken):
+def test_tcp_takes_an_ip_address(address, allowed):
     text = rf"DIRECT=TCP:{address}\q"
-    if taken:
+    if allowed:
         name = parse_format_name(text)
         assert (name.address, name.host, name.port) == (address, address.strip("[]"), None)
     else:
@@ -83,7 +83,7 @@ def test_tcp_takes_an_ip_address(address, taken):
 
 @requirement("MQMQ-2.1.2-08")
 @pytest.mark.parametrize(
-    "address, taken",
+    "address, allowed",
     [
         ("00000012:00a0c9112233", True),
         ("12:A0C9112233", True),
@@ -95,9 +95,9 @@ def test_tcp_takes_an_ip_address(address, taken):
         ("g:1", False),
     ],
 )
-def test_ipx_takes_network_and_host_number(address, taken):
+def test_ipx_takes_network_and_host_number(address, allowed):
     text = rf"DIRECT=IPX:{address}\q"
-    if taken:
+    if allowed:
         assert parse_format_name(text).address == address
     else:
         assert refused(text) == 11
@@ -171,8 +171,8 @@ def test_a_subqueue_has_1_to_32_characters():
     assert refused(start + "s" * 33) == len(start) + 32
     assert refused(start) == len(start)
     assert refused(start + "a;b") == len(start) + 1
-    taken = [chr(code) for code in range(0x100) if is_name(start + chr(code))]
-    assert taken == [chr(code) for code in range(0x21, 0x80) if chr(code) not in '"+,;\\']
+    allowed = [chr(code) for code in range(0x100) if is_name(start + chr(code))]
+    assert allowed == [chr(code) for code in range(0x21, 0x80) if chr(code) not in '"+,;\\']
     assert refused(start + "sub", version=3.0) == len(start) - 1
 
 

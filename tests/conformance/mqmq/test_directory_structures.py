@@ -42,7 +42,7 @@ def key(size: int) -> bytes:
 @pytest.mark.parametrize("size", [0, 1, 0x0123, 0x10203])
 @pytest.mark.parametrize("provider", ["", "p", PROVIDER])
 def test_public_key(size: int, provider: str) -> None:
-    """Bytes, not characters, the null among them; the key right behind the name, odd sizes too."""
+    """Bytes, not characters, including the null; the key follows the name, even at odd offsets."""
     name = provider.encode("utf-16-le") + b"\0\0"
     data = struct.pack("<LLL", size, len(name), 1) + name + key(size)
     assert data == handmade.mqdspublickey(key(size), provider)
@@ -69,10 +69,15 @@ def test_the_key_is_a_blob(bits: int) -> None:
     assert data[12 + 2 * len(PROVIDER) + 2 :] == blob
     record = MQDSPUBLICKEY.parse(data)
     assert record.ulKeyLen == 8 + 12 + bits // 8
-    held = PUBLICKEYBLOB.parse(record.aBuf)
-    assert (held.aiKeyAlg, held.magic, held.bitLen, held.pubExp) == (0xA400, 0x31415352, bits, 65537)
-    assert held.modulus == key(bits // 8)
-    assert MQDSPUBLICKEY.build({"sProviderName": PROVIDER, "aBuf": PUBLICKEYBLOB.build(held)}) == data
+    parsed_blob = PUBLICKEYBLOB.parse(record.aBuf)
+    assert (parsed_blob.aiKeyAlg, parsed_blob.magic, parsed_blob.bitLen, parsed_blob.pubExp) == (
+        0xA400,
+        0x31415352,
+        bits,
+        65537,
+    )
+    assert parsed_blob.modulus == key(bits // 8)
+    assert MQDSPUBLICKEY.build({"sProviderName": PROVIDER, "aBuf": PUBLICKEYBLOB.build(parsed_blob)}) == data
 
 
 @requirement("MQMQ-2.2.1-06")
@@ -92,7 +97,7 @@ def test_the_key_is_a_blob(bits: int) -> None:
         ),
         pytest.param(struct.pack("<LLL", 0, 4, 1) + b"p\0q\0", "ulProviderLen", 4, id="no null"),
         pytest.param(
-            struct.pack("<LLL", 2, 2, 1) + b"p\0\0\0", "ulProviderLen", 4, id="null behind its length"
+            struct.pack("<LLL", 2, 2, 1) + b"p\0\0\0", "ulProviderLen", 4, id="null beyond its length"
         ),
         pytest.param(struct.pack("<LLL", 0, 5, 1) + b"p\0\0\0\0", "ulProviderLen", 4, id="odd"),
         pytest.param(struct.pack("<LLL", 4, 0, 1) + b"p\0\0\0", "ulProviderLen", 4, id="none"),
@@ -112,16 +117,16 @@ KEYS = [handmade.mqdspublickey(key(5), "p"), handmade.mqdspublickey(key(64), PRO
 @requirement("MQMQ-2.2.2-01", "MQMQ-2.2.2-02", "MQMQ-2.2.2-03")
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_public_keys(count: int) -> None:
-    """ulLen counts its own eight bytes too; the keys are packed, the first is 21 bytes long."""
+    """ulLen includes its own eight bytes; the keys are packed, the first is 21 bytes long."""
     packed = b"".join(KEYS[:count])
     data = struct.pack("<LL", 8 + len(packed), count) + packed
     record = assert_same(MQDSPUBLICKEYS, data)
     assert (record.ulLen, record.cNumofKeys) == (len(data), count)
-    assert record.aPublicKeys == [MQDSPUBLICKEY.parse(one) for one in KEYS[:count]]
+    assert record.aPublicKeys == [MQDSPUBLICKEY.parse(packed_key) for packed_key in KEYS[:count]]
     assert len(KEYS[0]) == 12 + 4 + 5
-    given = [{"sProviderName": "p", "aBuf": key(5)}]
-    given += [{"sProviderName": PROVIDER, "aBuf": key(64), "ulProviderType": 0x18}]
-    assert MQDSPUBLICKEYS.build({"aPublicKeys": given[:count]}) == data
+    fields = [{"sProviderName": "p", "aBuf": key(5)}]
+    fields += [{"sProviderName": PROVIDER, "aBuf": key(64), "ulProviderType": 0x18}]
+    assert MQDSPUBLICKEYS.build({"aPublicKeys": fields[:count]}) == data
 
 
 @requirement("MQMQ-2.2.2-04")
@@ -137,7 +142,7 @@ def test_length_and_keys_disagree() -> None:
     assert_refused(MQDSPUBLICKEYS, struct.pack("<L", full + 1) + data[4:] + b"\0", "MQDSPUBLICKEYS.ulLen", 0)
     # ulLen runs past the bytes
     assert_refused(MQDSPUBLICKEYS, struct.pack("<L", full + 1) + data[4:], "MQDSPUBLICKEYS.ulLen", 0)
-    # there is no room for so many
+    # there is no room for so many keys
     for count in (8, 0xFFFFFFFF):
         many = handmade.mqdspublickeys([KEYS[0]], count=count)
         assert_refused(MQDSPUBLICKEYS, many, "MQDSPUBLICKEYS.cNumofKeys", 4)
@@ -211,7 +216,7 @@ def test_lengths_that_do_not_fit_the_type(kind: int) -> None:
         data = handmade.ta_address(kind, bytes(length))
         if length > right:
             assert_refused(TA_ADDRESS, data, "TA_ADDRESS.AddressLength", 0)
-        else:  # the field of the address that is cut, where it is cut
+        else:  # the truncated field of the address, where it ends
             field = {1: "IP_Address", 2: "IP_Address", 3: "Netnum" if length < 4 else "nodenum", 5: "Guid"}[
                 kind
             ]
@@ -289,7 +294,7 @@ def test_message_identifier(path: str, offset: int, data: bytes, value: Any) -> 
 
 @requirement("MQMQ-2.2.18.1.8-01")
 def test_xactuow() -> None:
-    """Bytes as they stand, with nothing swapped."""
+    """Bytes in order, without swapping."""
     record = assert_same(XACTUOW, GUID)
     assert record.rgb == GUID
     assert XACTUOW.build({"rgb": GUID}) == GUID
@@ -324,33 +329,35 @@ def test_certificate_length(size: int) -> None:
     assert end == len(data) == 36 + size
     assert (record.CertificateLength, record.Certificate) == (size, certificate)
     assert record.Digest == md5(record.Certificate, usedforsecurity=False).digest()
-    given = {"Digest": digest, "Identifier": TEXT, "Certificate": certificate}
-    assert MQUSERSIGNCERT.build(given) == data
+    fields = {"Digest": digest, "Identifier": TEXT, "Certificate": certificate}
+    assert MQUSERSIGNCERT.build(fields) == data
 
 
 @requirement("MQMQ-2.2.21-01", "MQMQ-2.2.21-02")
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_certificates(count: int) -> None:
     """Packed: the first is 37 bytes long."""
-    one = handmade.mqusersigncert(b"1", digest=bytes(16), identifier=GUID)
-    data = struct.pack("<L", count) + one * count
-    assert len(one) == 37
+    certificate = handmade.mqusersigncert(b"1", digest=bytes(16), identifier=GUID)
+    data = struct.pack("<L", count) + certificate * count
+    assert len(certificate) == 37
     record = assert_same(MQUSERSIGNCERTS, data)
     assert (record.CertificateCount, len(record.Certificates)) == (count, count)
-    assert all(held == MQUSERSIGNCERT.parse(one) for held in record.Certificates)
-    given = [{"Identifier": TEXT, "Certificate": b"1"}] * count
-    assert MQUSERSIGNCERTS.build({"Certificates": given}) == data
+    assert all(parsed == MQUSERSIGNCERT.parse(certificate) for parsed in record.Certificates)
+    fields = [{"Identifier": TEXT, "Certificate": b"1"}] * count
+    assert MQUSERSIGNCERTS.build({"Certificates": fields}) == data
 
 
 @requirement("MQMQ-2.2.21-03")
 def test_truncated_certificates() -> None:
-    one = handmade.mqusersigncert(b"1234", digest=bytes(16), identifier=GUID)
+    certificate = handmade.mqusersigncert(b"1234", digest=bytes(16), identifier=GUID)
     path = "MQUSERSIGNCERTS.Certificates"
-    cut = handmade.mqusersigncerts([one, one])[:-1]
-    assert_refused(MQUSERSIGNCERTS, cut, f"{path}[1].CertificateLength", 4 + 40 + 32)
+    truncated = handmade.mqusersigncerts([certificate, certificate])[:-1]
+    assert_refused(MQUSERSIGNCERTS, truncated, f"{path}[1].CertificateLength", 4 + 40 + 32)
     long = handmade.mqusersigncert(b"1234", digest=bytes(16), identifier=GUID, length=0xFFFFFFFF)
     assert_refused(MQUSERSIGNCERTS, handmade.mqusersigncerts([long]), f"{path}[0].CertificateLength", 4 + 32)
-    for count in (2, 0xFFFFFFFF):  # there are fewer
-        data = handmade.mqusersigncerts([one], count=count)
+    for count in (2, 0xFFFFFFFF):  # more than there are
+        data = handmade.mqusersigncerts([certificate], count=count)
         assert_refused(MQUSERSIGNCERTS, data, "MQUSERSIGNCERTS.CertificateCount", 0)
-    assert_refused(MQUSERSIGNCERTS, handmade.mqusersigncerts([one, one], count=1), "MQUSERSIGNCERTS", 44)
+    assert_refused(
+        MQUSERSIGNCERTS, handmade.mqusersigncerts([certificate, certificate], count=1), "MQUSERSIGNCERTS", 44
+    )

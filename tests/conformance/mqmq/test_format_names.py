@@ -233,8 +233,8 @@ def test_the_number_of_a_private_queue(digits, number):
 def test_the_domain_of_a_distribution_list():
     assert parse_format_name(f"DL={TEXT}@" + "d" * 255).domain == "d" * 255
     assert refused(f"DL={TEXT}@" + "d" * 256) == 40 + 255
-    taken = [chr(code) for code in range(0x100) if is_name(f"DL={TEXT}@{chr(code)}")]
-    assert taken == [chr(code) for code in range(0x21, 0x7F)]
+    allowed = [chr(code) for code in range(0x100) if is_name(f"DL={TEXT}@{chr(code)}")]
+    assert allowed == [chr(code) for code in range(0x21, 0x7F)]
 
 
 @requirement("MQMQ-2.1.6-06")
@@ -244,11 +244,11 @@ def test_the_first_octet_of_a_multicast_address(octet):
 
 
 @requirement("MQMQ-2.1.6-07")
-@pytest.mark.parametrize("place", [1, 2, 3])
-def test_the_other_octets_of_a_multicast_address(place):
+@pytest.mark.parametrize("index", [1, 2, 3])
+def test_the_other_octets_of_a_multicast_address(index):
     def address(octet):
         octets = ["234", "1", "1", "1"]
-        octets[place] = octet
+        octets[index] = octet
         return f"MULTICAST={'.'.join(octets)}:80"
 
     assert all(is_name(address(str(octet))) for octet in range(256))
@@ -266,9 +266,9 @@ def test_the_port_of_a_multicast_name():
 
 
 @requirement("MQMQ-2.1.6-09")
-@pytest.mark.parametrize("version, taken", [(1.0, False), (2.0, False), (3.0, True), (6.0, True)])
-def test_multicast_names_since_msmq_3(version, taken):
-    assert is_name("MULTICAST=234.1.1.1:80", version=version) is taken
+@pytest.mark.parametrize("version, allowed", [(1.0, False), (2.0, False), (3.0, True), (6.0, True)])
+def test_multicast_names_since_msmq_3(version, allowed):
+    assert is_name("MULTICAST=234.1.1.1:80", version=version) is allowed
 
 
 @requirement("MQMQ-2.1.7-01")
@@ -341,7 +341,7 @@ def test_the_example_with_three_elements():
 @requirement("MQMQ-2.1.7-06")
 def test_only_a_comma_before_a_known_prefix_separates():
     name = parse_format_name(r"DIRECT=OS:a\b,c", version=1.0)
-    assert name == DirectName("OS", "a", "b,c", text="as it came")
+    assert name == DirectName("OS", "a", "b,c", text="as received")
     assert refused(r"DIRECT=OS:a\b,c", version=2.0) == 13
     name = parse_format_name(f"DL={TEXT}@x,y,public={TEXT},DL={TEXT}@,")
     assert [element.canonical for element in name.elements] == [

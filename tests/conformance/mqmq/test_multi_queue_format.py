@@ -43,14 +43,14 @@ NUMBERS = {"public": 1, "private": 2, "direct": 3, "list": 6}
 
 
 def names(part: Any) -> list[tuple[int, dict[str, Any]]]:
-    """Type and fields of each name of a list, padding left out."""
+    """The type and fields of each name in a list, without padding."""
     return [
         (element.FormatType, {k: v for k, v in nested(element.FormatName).items() if k != "Padding"})
         for element in part.FormatNameList
     ]
 
 
-def given(*forms: str) -> list[dict[str, Any]]:
+def format_names(*forms: str) -> list[dict[str, Any]]:
     return [{"FormatName": FORMS[form][1]} for form in forms]
 
 
@@ -68,7 +68,7 @@ def with_part(part: int, raw: bytes) -> bytes:
 
 @requirement("MQMQ-2.2.20.1-02", "MQMQ-2.2.20.1-06")
 def test_the_least_of_headers() -> None:
-    """Three lists of 12 bytes without elements, and a signature of none: all four are always there."""
+    """Three lists of 12 bytes without elements and an empty signature: all four are always present."""
     assert (
         bytes.fromhex(
             "0C 00 00 00 64 00 00 00 00 00 00 00  0C 00 00 00 C8 00 00 00 00 00 00 00"
@@ -78,8 +78,13 @@ def test_the_least_of_headers() -> None:
     )
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, EMPTY)
     for part in LISTS:
-        held = record[part]
-        assert (held.HeaderSize, held.HeaderID, held.ElementCount, held.FormatNameList) == (
+        address_header = record[part]
+        assert (
+            address_header.HeaderSize,
+            address_header.HeaderID,
+            address_header.ElementCount,
+            address_header.FormatNameList,
+        ) == (
             12,
             IDS[part],
             0,
@@ -103,7 +108,7 @@ def test_the_least_of_headers() -> None:
     ],
 )
 def test_lists_in_their_order(part: str, number: int) -> None:
-    """One direct name of 22 bytes in one list: 2 bytes of padding at its end, the next part behind them."""
+    """One direct name of 22 bytes in one list, then 2 bytes of padding before the next part."""
     name = "OS:host\\qu"  # 22 bytes with its null
     raw = handmade.mqf_address_header(number, [handmade.mqf_direct(name)])
     assert len(raw) == 36
@@ -116,7 +121,7 @@ def test_lists_in_their_order(part: str, number: int) -> None:
     assert record[part].HeaderID == number
     element = {"FormatName": {"DirectFormatName": name}}
     assert MULTI_QUEUE_FORMAT_HEADER.build({part: {"FormatNameList": [element]}}) == data
-    # 20 bytes of name end unaligned
+    # a name of 20 bytes ends unaligned
     short = with_part(
         LISTS.index(part), handmade.mqf_address_header(number, [handmade.mqf_direct("OS:host\\q")])
     )
@@ -164,7 +169,7 @@ def test_sizes_and_counts(part: str, count: int) -> None:
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, with_part(LISTS.index(part), raw))
     assert (record[part].HeaderSize, record[part].ElementCount) == (12 + 20 * count, count)
     assert names(record[part]) == [(6, {"DistributionListIdentifier": UUID(TEXT)})] * count
-    built = MULTI_QUEUE_FORMAT_HEADER.build({part: {"FormatNameList": given("list") * count}})
+    built = MULTI_QUEUE_FORMAT_HEADER.build({part: {"FormatNameList": format_names("list") * count}})
     assert built == with_part(LISTS.index(part), raw)
 
 
@@ -197,7 +202,7 @@ def test_header_ids(part: int) -> None:
 @requirement("MQMQ-2.2.20.2-07")
 @pytest.mark.parametrize("rounded", [True, False])
 def test_header_size_with_the_padding_or_without(rounded: bool) -> None:
-    """Either way the next part is found at the size rounded up; what is built counts the padding."""
+    """Either way the next part is at the rounded size; a built header counts the padding."""
     elements = [handmade.mqf_direct("OS:a\\bc")]  # 12 + 2 + 16 = 30
     raw = handmade.mqf_address_header(0x0064, elements, rounded=rounded, fill=b"\xcd")
     assert raw[:4] == struct.pack("<L", 32 if rounded else 30)
@@ -215,7 +220,7 @@ def test_header_size_with_the_padding_or_without(rounded: bool) -> None:
 @requirement("MQMQ-2.2.20.2-08", "MQQB-3.1.5.1.3-01")
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_lists_that_cannot_be(part: int) -> None:
-    where, start = f"{NAME}.{LISTS[part]}", 124 + 12 * part
+    path, start = f"{NAME}.{LISTS[part]}", 124 + 12 * part
     number, direct = IDS[LISTS[part]], [handmade.mqf_direct("OS:a\\b")]
 
     def message(**arguments: Any) -> bytes:
@@ -223,20 +228,20 @@ def test_lists_that_cannot_be(part: int) -> None:
         return handmade.user_message(multi_queue=with_part(part, raw))
 
     for size in (0, 3, 4, 7, 8, 11):
-        assert_refused(msmqwire.parse, message(size=size), f"{where}.HeaderSize", start)
-    left = len(message()) - start
-    for size in (left + 1, 0x7FFFFFFF, 0xFFFFFFFF):
-        assert_refused(msmqwire.parse, message(size=size), f"{where}.HeaderSize", start)
+        assert_refused(msmqwire.parse, message(size=size), f"{path}.HeaderSize", start)
+    remaining = len(message()) - start
+    for size in (remaining + 1, 0x7FFFFFFF, 0xFFFFFFFF):
+        assert_refused(msmqwire.parse, message(size=size), f"{path}.HeaderSize", start)
     # more elements than HeaderSize has room for
     for count in (1, 0xFFFFFFFF):
-        assert_refused(msmqwire.parse, message(count=count), f"{where}.ElementCount", start + 8)
-    # a name that runs past HeaderSize: its null stands behind the end
+        assert_refused(msmqwire.parse, message(count=count), f"{path}.ElementCount", start + 8)
+    # a name that runs past HeaderSize: its null is beyond the end
     data = message(elements=direct, size=24)
-    assert_refused(msmqwire.parse, data, f"{where}.FormatNameList[0].FormatName.DirectFormatName", start + 24)
+    assert_refused(msmqwire.parse, data, f"{path}.FormatNameList[0].FormatName.DirectFormatName", start + 24)
 
 
 def test_more_bytes_than_elements() -> None:
-    """Nothing forbids them: HeaderSize is what leads to the next part, and they come back as padding."""
+    """Nothing forbids them: HeaderSize leads to the next part, and they are preserved as padding."""
     raw = handmade.mqf_address_header(0x0064, [handmade.mqf_list(GUID)], count=0)
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, with_part(0, raw))
     assert (record.Destination.FormatNameList, record.Destination.Padding) == ([], raw[12:])
@@ -263,12 +268,12 @@ def test_forms_of_an_element(form: str) -> None:
     data = with_part(0, raw)
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, data)
     assert names(record.Destination) == [(NUMBERS[form], expected)]
-    assert MULTI_QUEUE_FORMAT_HEADER.build({"Destination": {"FormatNameList": given(form)}}) == data
+    assert MULTI_QUEUE_FORMAT_HEADER.build({"Destination": {"FormatNameList": format_names(form)}}) == data
 
 
 @requirement("MQMQ-2.2.18.1.4.1-01", "MQMQ-2.2.18.1.4.1-02")
 def test_a_direct_name_follows_its_type_and_ends_behind_its_null() -> None:
-    """No length in front, no padding between: the next type stands right behind the null."""
+    """No length before it, no padding after it: the next type follows the null directly."""
     raw = bytes.fromhex("03 00 41 00 42 00 00 00 03 00 43 00 00 00")
     data = with_part(0, struct.pack("<LHHL", 28, 0x0064, 0, 2) + raw + b"\0\0")
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, data)
@@ -289,7 +294,7 @@ def test_a_direct_name_follows_its_type_and_ends_behind_its_null() -> None:
 )
 @pytest.mark.parametrize("before, pad", [("", 2), ("A", 0), ("AB", 2)])
 def test_guids_stand_on_four_byte_boundaries(form: str, before: str, pad: int, fill: bytes) -> None:
-    """Of the list: two bytes of anything behind a type on such a boundary, none behind another."""
+    """Within the list: two arbitrary bytes follow a type on such a boundary, none otherwise."""
     number, name = FORMS[form][0]
     first = struct.pack("<H", 3) + before.encode("utf-16-le") + b"\0\0" if before else b""
     raw = first + struct.pack("<H", number) + fill * pad + name
@@ -300,7 +305,7 @@ def test_guids_stand_on_four_byte_boundaries(form: str, before: str, pad: int, f
     record = assert_same(MULTI_QUEUE_FORMAT_HEADER, data)
     assert names(record.Destination)[-1] == (number, FORMS[form][1])
     assert record.Destination.FormatNameList[-1].FormatName.Padding == fill * pad
-    elements = [{"FormatName": {"DirectFormatName": before}}] * bool(before) + given(form)
+    elements = [{"FormatName": {"DirectFormatName": before}}] * bool(before) + format_names(form)
     raw = (first + struct.pack("<H", number) + bytes(pad) + name).ljust(len(raw), b"\0")
     built = MULTI_QUEUE_FORMAT_HEADER.build({"Destination": {"FormatNameList": elements}})
     assert built == data[:12] + raw + data[12 + len(raw) :]
@@ -342,7 +347,7 @@ def test_reserved_of_the_signature_is_ignored() -> None:
 @requirement("MQMQ-2.2.20.1-07", "MQMQ-2.2.20.3-03", "MQMQ-2.2.20.3-04")
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 64, 257])
 def test_signature_size_and_padding(size: int) -> None:
-    """Size counts the signature alone; the end is padded like that of any header."""
+    """Size covers only the signature; the end is padded as in any header."""
     signature = bytes(1 + i % 255 for i in range(size))
     data = struct.pack("<HHL", 0x015E, 0, size) + signature + bytes(-size % 4)
     assert data == handmade.mqf_signature_header(signature)
@@ -356,7 +361,7 @@ def test_signature_size_and_padding(size: int) -> None:
 @requirement("MQMQ-2.2.20.3-01", "MQMQ-2.2.20.2-02")
 @pytest.mark.parametrize("number", [0, 0x0064, 0x012C, 0x015F, 0x5E01])
 def test_signature_id(number: int) -> None:
-    """The id stands first here, where a list has its size."""
+    """The id comes first here, where a list has its size."""
     assert MQF_SIGNATURE_HEADER.build({})[:2] == b"\x5e\x01"
     data = handmade.user_message(multi_queue=with_part(3, handmade.mqf_signature_header(header_id=number)))
     assert_refused(msmqwire.parse, data, f"{NAME}.Signature.ID", 124 + 36)
@@ -378,7 +383,7 @@ def test_all_of_it_in_a_message() -> None:
         record = assert_same(USER_MESSAGE, data)[NAME]
         assert names(record.Destination) == [(NUMBERS[form], FORMS[form][1]) for form in order]
         assert names(record.Response) == names(record.Destination)[::-1]
-        lists = {part: {"FormatNameList": given(*order)} for part in LISTS[:2]}
-        lists["Response"] = {"FormatNameList": given(*order[::-1])}
+        lists = {part: {"FormatNameList": format_names(*order)} for part in LISTS[:2]}
+        lists["Response"] = {"FormatNameList": format_names(*order[::-1])}
         built = MULTI_QUEUE_FORMAT_HEADER.build({**lists, "Signature": {"Signature": b"signature"}})
         assert built == raw

@@ -9,7 +9,7 @@ from msmqwire.names import PathName, parse_path_name
 
 requirement = pytest.mark.requirement
 
-# The characters by hand, from 0x20 to 0x80.
+# The characters from 0x20 to 0x80, written out.
 IN_MSMQ_1 = (
     "!\"#$%&'()*+,-./0123456789:<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f"
 )
@@ -80,8 +80,8 @@ def test_the_computer_has_1_to_256_visible_characters():
     assert parse_path_name("c" * 256 + r"\q").computer == "c" * 256
     assert refused("c" * 257 + r"\q") == 256
     assert refused(r"\q") == 0
-    taken = [c for c in AROUND if c != "\\" and _is_path(f"{c}\\q")]
-    assert taken == [chr(code) for code in range(0x21, 0x7F) if code != 0x5C]
+    allowed = [c for c in AROUND if c != "\\" and _is_path(f"{c}\\q")]
+    assert allowed == [chr(code) for code in range(0x21, 0x7F) if code != 0x5C]
     assert refused("a\\b\\q") == 3  # the first backslash ends the computer
 
 
@@ -113,11 +113,11 @@ def test_the_characters_of_a_queue_name(version, characters):
 
 @requirement("MQMQ-2.1.1-09")
 @pytest.mark.parametrize(
-    "character, taken", [("\x20", False), ("\x21", True), ("\x7f", True), ("\x80", False)]
+    "character, allowed", [("\x20", False), ("\x21", True), ("\x7f", True), ("\x80", False)]
 )
 @pytest.mark.parametrize("version", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-def test_the_edges_of_the_characters(character, taken, version):
-    assert _is_path(f"host\\a{character}b", version) is taken
+def test_the_edges_of_the_characters(character, allowed, version):
+    assert _is_path(f"host\\a{character}b", version) is allowed
 
 
 @requirement("MQMQ-2.1.1-07")

@@ -76,7 +76,7 @@ def test_all_combinations_of_the_low_bits() -> None:
 
 @requirement("MQMQ-2.2.19.3-06")
 def test_unused_bits() -> None:
-    """Not set when left out, and ignored when read."""
+    """Clear by default, and ignored when parsed."""
     assert HEADER.build({})[0] == 0
     before = msmqwire.parse(handmade.user_message(properties=handmade.properties_header(flags=0x05)))
     data = handmade.user_message(properties=handmade.properties_header(flags=0xF5))
@@ -150,7 +150,7 @@ def test_message_size(size: int) -> None:
     ],
 )
 def test_sizes_past_the_packet(field: str, offset: int, size: int, blamed: tuple[str, int]) -> None:
-    """Eight bytes are left behind the fixed part, and the body has them all."""
+    """Eight bytes remain after the fixed part, and the body takes them all."""
     data = handmade.user_message(properties=handmade.properties_header(body=bytes(8)))
     at = 68 + offset
     data = data[:at] + struct.pack("<L", size) + data[at + 4 :]
@@ -169,7 +169,7 @@ def test_allocation_body_size() -> None:
 
 @requirement("MQMQ-2.2.19.3-17")
 def test_message_size_and_allocation_body_size() -> None:
-    """Both are the bytes on the wire when left out; read, the larger decides, and must fit the packet."""
+    """Both default to the bytes on the wire; when parsed, the larger counts and must fit the packet."""
     built = HEADER.build({"MessageBody": b"12345"})
     assert built[32:40] == b"\x05\0\0\0\x05\0\0\0"
     smaller = handmade.properties_header(body=b"12345", allocation_body_size=2)
@@ -383,7 +383,7 @@ def test_captured_header() -> None:
     ],
 )
 def test_cuts(path: str, offset: int) -> None:
-    """A packet that ends in the middle of a field, PacketSize with it."""
+    """A packet that ends in the middle of a field, with a matching PacketSize."""
     data = handmade.user_message()[: 68 + offset]
     data = data[:8] + struct.pack("<L", len(data)) + data[12:]
     assert_refused(msmqwire.parse, data, f"{NAME}.{path}", len(data))

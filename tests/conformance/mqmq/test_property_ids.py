@@ -1,4 +1,4 @@
-"""Property identifiers and their values, [MS-MQMQ] 2.3, typed off the specification a second time."""
+"""Property identifiers and their values, [MS-MQMQ] 2.3, copied independently from the specification."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from msmqwire.constants import (
 
 
 def proving(table, name=lambda row: row[1]):
-    """The rows of a table as cases, each marked with the requirement in its first column."""
+    """The rows of a table as parameters, each marked with the requirement in its first column."""
     return [pytest.param(*row[1:], marks=pytest.mark.requirement(row[0]), id=str(name(row))) for row in table]
 
 
@@ -395,8 +395,8 @@ def test_a_property_has_its_number_and_its_type(of, name, number, variant_type):
 
 
 def test_there_is_no_other_property():
-    found = {name for of in PropId.__subclasses__() for name in of.__members__}
-    assert found == {name for _, _, name, _, _ in PROPERTIES}
+    names = {name for property_type in PropId.__subclasses__() for name in property_type.__members__}
+    assert names == {name for _, _, name, _, _ in PROPERTIES}
 
 
 @pytest.mark.parametrize("kind, members", proving(VALUES, name=lambda row: row[1].__name__))

@@ -1,8 +1,8 @@
 """PROPVARIANT, the counted arrays, BLOB and ULARGE_INTEGER: [MS-MQMQ] 2.2.12 to 2.2.17, in NDR.
 
 The bytes are laid out by hand from the IDL and chapter 14 of C706. A PROPVARIANT has vt at 0, the reserved
-members at 2, 3 and 4, the discriminant of its union (vt again, 16 bits) at 8 and the member at 16, where a
-64-bit one would stand. What a pointer points to follows the structure, or the whole array it stands in.
+members at 2, 3 and 4, the discriminant of its union (vt again, 16 bits) at 8 and the member at 16, the
+offset for a 64-bit member. Pointees follow the structure, or the whole array that contains it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def variant(vt: int, member: bytes, **fields: Any) -> bytes:
 
 
 def string(text: str) -> bytes:
-    """A string that a pointer points to, filled up to where the next one may stand."""
+    """A string that a pointer refers to, padded to the alignment of the next."""
     data = handmade.wide(text)
     return u32(len(data) // 2, 0, len(data) // 2) + data
 
@@ -64,7 +64,7 @@ PADDING = {"Padding", "UnionPadding", "Alignment"}
 
 
 def bare(value: Any) -> Any:
-    """Nested dicts without what only fills gaps."""
+    """Nested dicts without padding."""
     if isinstance(value, dict):
         return {name: bare(part) for name, part in value.items() if name not in PADDING}
     return [bare(part) for part in value] if isinstance(value, list) else value
@@ -84,7 +84,7 @@ def counted(count: int, elements: dict[str, Any]) -> dict[str, Any]:
 
 NUMBERS = [{"Value": number} for number in (1, 2, 3)]
 
-# vt, the union after its padding, its value, the least that has to be given for it
+# vt, the union after its padding, its value, the minimal fields to build it
 MEMBERS = [
     proving(16, b"\x7f", {"cVal": 127}, None, ids=("MQMQ-2.2.13.1-06", "MQMQ-2.2.12-07"), name="cVal"),
     proving(16, b"\x80", {"cVal": -128}, None, ids=("MQMQ-2.2.13.1-06", "MQMQ-2.2.12-07"), name="cVal-least"),
@@ -203,7 +203,7 @@ MEMBERS = [
         name="caul",
     ),
     proving(
-        0x1015,  # the count ends at 28, so the first element stands at 32
+        0x1015,  # the count ends at 28, so the first element is at 32
         bytes.fromhex("02000000 00000200 02000000 00000000 0100000000000000 0807060504030201"),
         counted(2, array({"QuadPart": 1}, {"QuadPart": 0x0102030405060708})),
         {"Elements": {"Elements": [{"QuadPart": 1}, {"QuadPart": 0x0102030405060708}]}},
@@ -229,7 +229,7 @@ MEMBERS = [
         name="calpwstr",
     ),
     proving(
-        0x100C,  # elements at 32 and 56 (each begins at a multiple of 8), the string behind both
+        0x100C,  # elements at 32 and 56 (multiples of 8), the string after both
         bytes.fromhex("02000000 00000200 02000000 00000000")
         + variant(31, REFERENT)
         + bytes(4)
@@ -270,15 +270,15 @@ MEMBERS = [
 
 
 @requirement("MQMQ-2.2.13.1-01", "MQMQ-2.2.13.1-04", "MQMQ-2.2.13.1-27", "MQMQ-2.2.12.1-01")
-@pytest.mark.parametrize("vt, member, value, least", MEMBERS)
-def test_members(vt: int, member: bytes, value: dict[str, Any], least: dict[str, Any] | None) -> None:
-    """The discriminant is repeated at 8 and the member stands at 16; the value makes these bytes again."""
+@pytest.mark.parametrize("vt, member, value, minimal", MEMBERS)
+def test_members(vt: int, member: bytes, value: dict[str, Any], minimal: dict[str, Any] | None) -> None:
+    """The discriminant is repeated at 8 and the member is at 16; the value builds the same bytes."""
     data = variant(vt, member)
     record = assert_same(PROPVARIANT, data)
     assert (record.vt, record.vt_) == (vt, vt)
     assert bare(nested(record._varUnion)) == value
-    for given in (value, value if least is None else least):
-        assert PROPVARIANT.build({"vt": vt, "_varUnion": given}) == data
+    for fields in (value, value if minimal is None else minimal):
+        assert PROPVARIANT.build({"vt": vt, "_varUnion": fields}) == data
 
 
 @requirement("MQMQ-2.2.13.1-26")
@@ -290,7 +290,7 @@ def test_every_label_has_a_test() -> None:
 
 @pytest.mark.parametrize("vt, member, value, least", MEMBERS)
 def test_cut_members_are_refused(vt: int, member: bytes, value: Any, least: Any) -> None:
-    """Where the bytes end, or at the count that asks for more of them; never elsewhere."""
+    """Refused where the bytes end, or at the count that asks for more; never elsewhere."""
     data = variant(vt, member)
     for cut in range(len(data)):
         with pytest.raises(MalformedPacket) as caught:
@@ -303,7 +303,7 @@ def test_cut_members_are_refused(vt: int, member: bytes, value: Any, least: Any)
 @requirement("MQMQ-2.2.13.1-05", "MQMQ-2.2.13.1-01", "MQMQ-2.2.12.1-01")
 @pytest.mark.parametrize("vt", [proving(0, ids="MQMQ-2.2.12-01"), proving(1, ids="MQMQ-2.2.12-02")])
 def test_types_without_a_member(vt: int) -> None:
-    """Nothing follows the discriminant but the padding of the union, which the end may cut off."""
+    """Only the union's padding follows the discriminant, and it may be missing at the end."""
     data = variant(vt, b"")
     assert PROPVARIANT.build({"vt": vt}) == data
     record = assert_same(PROPVARIANT, data)
@@ -318,7 +318,7 @@ def test_types_without_a_member(vt: int) -> None:
 @requirement("MQMQ-2.2.13.1-27")
 @pytest.mark.parametrize("vt", [EMPTY, NULL])
 def test_padding_before_no_member_moves_pointees(vt: int) -> None:
-    """The gap of the union is there without a member too: the string stands at 72, not at 68."""
+    """The union is padded even without a member: the string is at 72, not at 68."""
     data = u32(2, 0x20000, 2) + bytes(4) + variant(31, REFERENT) + bytes(4) + variant(vt, b"") + string("x")
     record = assert_same(CAPROPVARIANT, data)
     assert record.Elements.Pointees[0].String == "x"
@@ -347,7 +347,7 @@ UNLISTED = {
 @requirement("MQMQ-2.2.13.1-26")
 @pytest.mark.parametrize("vt", sorted(UNLISTED | {0xFFF, 0xFFFF}), ids=hex)
 def test_types_that_the_union_does_not_list_are_refused(vt: int) -> None:
-    """All around the listed ones, as the RPC layer of a peer would with an invalid tag."""
+    """Types adjacent to the listed ones are refused, as a peer's RPC layer refuses an invalid tag."""
     assert_refused(PROPVARIANT, variant(vt, bytes(40)), "PROPVARIANT.vt", 0)
 
 
@@ -366,7 +366,7 @@ def test_types_that_the_union_does_not_list_are_refused(vt: int) -> None:
     ],
 )
 def test_types_that_others_know(vt: int) -> None:
-    """The ones that look right: refused by themselves and in an array, at vt."""
+    """Plausible types are refused at vt, alone and in an array."""
     assert_refused(PROPVARIANT, variant(vt, bytes(32)), "PROPVARIANT.vt", 0)
     data = u32(1, 0x20000, 1) + bytes(4) + variant(vt, bytes(32))
     assert_refused(CAPROPVARIANT, data, "CAPROPVARIANT.Elements.Elements[0].vt", 16)
@@ -375,7 +375,7 @@ def test_types_that_others_know(vt: int) -> None:
 @requirement("MQMQ-2.2.13.1-04", "MQMQ-2.2.13.1-27")
 @pytest.mark.parametrize("vt", sorted(LABELS))
 def test_the_discriminant_is_vt(vt: int) -> None:
-    """The union holds what vt says: another discriminant is refused where it stands."""
+    """The union must match vt: any other discriminant is refused at its own path."""
     for other in LABELS - {vt} | {vt ^ 0x8000}:
         data = variant(vt, bytes(40), discriminant=other)
         assert_refused(PROPVARIANT, data, "PROPVARIANT.vt_", 8)
@@ -409,7 +409,7 @@ def test_reserved_members_are_kept_and_ignored(path: str, offset: int, data: byt
 
 @requirement("MQMQ-2.2.13.1-27")
 def test_padding_may_hold_anything() -> None:
-    """Octets of a gap have no value in NDR: kept, and built as 0 when left out."""
+    """Padding octets have no meaning in NDR: preserved when parsed, 0 by default."""
     data = head(3) + b"\xaa" * 6 + b"\7\0\0\0"
     record = assert_same_bytes(PROPVARIANT, data)
     assert record._varUnion.lVal == 7
@@ -418,7 +418,7 @@ def test_padding_may_hold_anything() -> None:
 
 
 def assert_same_bytes(schema: Header, data: bytes) -> Any:
-    """Like `assert_same`, for what JSON does not carry."""
+    """Like `assert_same`, for values that JSON cannot represent."""
     record = schema.parse(data)
     assert schema.build(record) == schema.build(nested(record)) == data
     return record
@@ -439,7 +439,7 @@ def assert_same_bytes(schema: Header, data: bytes) -> Any:
     ],
 )
 def test_variant_bool(value: int, data: bytes) -> None:
-    """A signed 16-bit number: TRUE is -1, all ones; others are kept for whoever judges them."""
+    """A signed 16-bit number: TRUE is -1, all ones; other values are preserved."""
     assert PROPVARIANT.build({"vt": 11, "_varUnion": {"boolVal": value}}) == variant(11, data)
     assert assert_same(PROPVARIANT, variant(11, data))._varUnion.boolVal == value
 
@@ -454,7 +454,7 @@ def test_values_beyond_a_short_are_refused(value: int) -> None:
 
 # -- counted arrays by themselves --------------------------------------------------------------------------
 
-# structure, count, elements behind MaximumCount (at 12), their values
+# structure, count, elements after MaximumCount (at 12), their values
 ARRAYS = [
     proving(CAUB, b"\1\xff", b"\1\xff", ids="MQMQ-2.2.16.1-01", name="CAUB"),
     proving(CAUI, b"\1\0\xff\xff", [{"Value": 1}, {"Value": 0xFFFF}], ids="MQMQ-2.2.16.2-01", name="CAUI"),
@@ -507,48 +507,48 @@ REFUSED_COUNTS = [3, 0x100, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 @pytest.mark.parametrize("schema, data, elements", ARRAYS)
 def test_arrays(schema: Header, data: bytes, elements: Any) -> None:
     """cElems, a referent id, MaximumCount, the elements; the count is filled in."""
-    whole = u32(2, 0x20000, 2) + data
-    record = assert_same(schema, whole)
+    array_bytes = u32(2, 0x20000, 2) + data
+    record = assert_same(schema, array_bytes)
     assert (record.cElems, record.pElems, record.Elements.MaximumCount) == (2, 0x20000, 2)
     assert bare(nested(record.Elements.Elements)) == elements
-    given = {**bare(nested(record.Elements)), "Elements": elements}
-    assert schema.build({"Elements": given}) == whole
+    fields = {**bare(nested(record.Elements)), "Elements": elements}
+    assert schema.build({"Elements": fields}) == array_bytes
 
 
 @requirement("MQMQ-2.2.16.7-01")
 def test_strings_of_an_array() -> None:
-    given = {"Elements": {"Elements": [{}, {}], "Strings": [{"String": ""}, {"String": "c"}]}}
+    fields = {"Elements": {"Elements": [{}, {}], "Strings": [{"String": ""}, {"String": "c"}]}}
     data = u32(2, 0x20000, 2, 0x20000, 0x20000) + string("") + bytes(2) + string("c")
-    assert CALPWSTR.build(given) == data
-    assert [found.String for found in CALPWSTR.parse(data).Elements.Strings] == ["", "c"]
+    assert CALPWSTR.build(fields) == data
+    assert [pointee.String for pointee in CALPWSTR.parse(data).Elements.Strings] == ["", "c"]
 
 
 @requirement("MQMQ-2.2.16-01")
 @pytest.mark.parametrize("schema, data, elements", ARRAYS)
 @pytest.mark.parametrize("maximum", [0, 1, 3, 0xFFFFFFFF])
 def test_the_conformance_is_the_count(schema: Header, data: bytes, elements: Any, maximum: int) -> None:
-    """[size_is(cElems)]: an array that says another number of elements is refused there."""
-    whole = u32(2, 0x20000, maximum) + data + bytes(32)
-    assert_refused(schema, whole, f"{schema.name}.Elements.MaximumCount", 8)
+    """[size_is(cElems)]: an array with a different element count is refused there."""
+    array_bytes = u32(2, 0x20000, maximum) + data + bytes(32)
+    assert_refused(schema, array_bytes, f"{schema.name}.Elements.MaximumCount", 8)
 
 
 @requirement("MQMQ-2.2.16-01")
 @pytest.mark.parametrize("schema, data, elements", ARRAYS)
 @pytest.mark.parametrize("count", REFUSED_COUNTS)
 def test_counts_past_the_end_are_refused(schema: Header, data: bytes, elements: Any, count: int) -> None:
-    """At the count, before anything is made of so many elements."""
-    whole = u32(count, 0x20000, count) + data
-    if schema in (CAPROPVARIANT, CALPWSTR) and count == 3:  # three could be there; the third is cut
+    """Refused at the count, before anything is allocated for so many elements."""
+    array_bytes = u32(count, 0x20000, count) + data
+    if schema in (CAPROPVARIANT, CALPWSTR) and count == 3:  # there is room for three; the third is truncated
         with pytest.raises(MalformedPacket):
-            schema.parse(whole)
+            schema.parse(array_bytes)
         return
-    assert_refused_at_once(schema, whole, f"{schema.name}.cElems", 0)
+    assert_refused_at_once(schema, array_bytes, f"{schema.name}.cElems", 0)
 
 
 def assert_refused_at_once(schema: Header, data: bytes, path: str, offset: int) -> None:
-    """Refused there, and without much memory."""
+    """Refused there without using much memory."""
     with pytest.raises(MalformedPacket):
-        schema.parse(data)  # the generated code is compiled once
+        schema.parse(data)  # so that the generated code is already compiled
     tracemalloc.start()
     try:
         assert_refused(schema, data, path, offset)
@@ -571,27 +571,27 @@ def test_null_arrays(schema: Header, count: int) -> None:
 @requirement("MQMQ-2.2.16-01")
 @pytest.mark.parametrize("schema", [row.values[0] for row in ARRAYS], ids=lambda schema: schema.name)
 def test_empty_arrays(schema: Header) -> None:
-    """A pointer to no elements is not a null pointer."""
+    """A pointer to an empty array is not a null pointer."""
     data = schema.build({"Elements": {}})
     assert data[:12] == u32(0, 0x20000, 0)
-    assert data[12:] in (b"", bytes(4))  # whether 64-bit elements that are not there are aligned is open
+    assert data[12:] in (b"", bytes(4))  # it is open whether absent 64-bit elements are aligned
     assert len(assert_same(schema, data).Elements.Elements) == 0
 
 
 @pytest.mark.parametrize("schema, data, elements", ARRAYS)
 def test_cut_arrays(schema: Header, data: bytes, elements: Any) -> None:
-    whole = u32(2, 0x20000, 2) + data
+    array_bytes = u32(2, 0x20000, 2) + data
     names = ("cElems", "pElems", "Elements.MaximumCount")
     for cut in range(12):
-        assert_refused(schema, whole[:cut], f"{schema.name}.{names[cut // 4]}", cut)
-    for cut in range(12, len(whole)):
+        assert_refused(schema, array_bytes[:cut], f"{schema.name}.{names[cut // 4]}", cut)
+    for cut in range(12, len(array_bytes)):
         with pytest.raises(MalformedPacket) as caught:
-            schema.parse(whole[:cut])
+            schema.parse(array_bytes[:cut])
         blamed = (caught.value.path, caught.value.offset)
         assert blamed == (f"{schema.name}.cElems", 0) or (
             blamed[0].startswith(f"{schema.name}.Elements.") and 12 <= (blamed[1] or 0) <= cut
         )
-    assert_refused(schema, whole + b"\0", schema.name, len(whole))
+    assert_refused(schema, array_bytes + b"\0", schema.name, len(array_bytes))
 
 
 # -- BLOB and ULARGE_INTEGER -------------------------------------------------------------------------------
@@ -599,7 +599,7 @@ def test_cut_arrays(schema: Header, data: bytes, elements: Any) -> None:
 
 @requirement("MQMQ-2.2.15-01")
 def test_blob() -> None:
-    """cbSize, a pointer, and as many bytes as both counts say."""
+    """cbSize, a pointer, and as many bytes as both counts state."""
     data = bytes.fromhex("03000000 00000200 03000000 aabbcc")
     record = assert_same(BLOB, data)
     assert (record.cbSize, record.pBlobData) == (3, 0x20000)
@@ -657,7 +657,7 @@ def test_string_counts_past_the_end(count: int) -> None:
 
 @requirement("MQMQ-2.2.16.7-01")
 def test_null_strings_in_an_array() -> None:
-    """A null pointer has no string; those of the others keep their order."""
+    """A null pointer has no string; the others keep their order."""
     data = u32(3, 0x20000, 3, 0x20000, 0, 0x20000) + string("a") + string("b")
     record = assert_same(CALPWSTR, data)
     assert [None if text is None else text.String for text in record.Elements.Strings] == ["a", None, "b"]
@@ -673,7 +673,7 @@ def test_null_strings_in_an_array() -> None:
 
 @requirement("MQMQ-2.2.16.8-01", "MQMQ-2.2.13.1-25")
 def test_pointees_follow_the_array_in_the_order_of_its_elements() -> None:
-    """Six variants with and without pointers, then what the pointers point to, each aligned by itself."""
+    """Variants with and without pointers, then the pointees, each aligned separately."""
     elements = [
         variant(31, u32(0x20000)) + bytes(4),
         variant(65, u32(3, 0x20004)),
@@ -698,8 +698,8 @@ def test_pointees_follow_the_array_in_the_order_of_its_elements() -> None:
     data += b"".join(pointees[3:])
     array = assert_same(CAPROPVARIANT, data).Elements
     assert [element.vt for element in array.Elements] == [31, 65, 2, 72, 0x1015, 0x101F, 31]
-    found = [bare(nested(pointee)) for pointee in array.Pointees]
-    assert found == [
+    values = [bare(nested(pointee)) for pointee in array.Pointees]
+    assert values == [
         counts("a"),
         {"MaximumCount": 3, "Elements": b"\1\2\3"},
         None,
@@ -716,7 +716,7 @@ def test_pointees_follow_the_array_in_the_order_of_its_elements() -> None:
 
 @requirement("MQMQ-2.2.16.8-01")
 def test_a_64_bit_array_in_an_array_is_aligned() -> None:
-    """The same array after another pointee: now a gap stands between its count and its elements."""
+    """The same array after another pointee: now there is a gap between its count and its elements."""
     data = u32(2, 0x20000, 2) + bytes(4) + variant(0x1011, u32(4, 0x20000)) + variant(0x1015, u32(1, 0x20000))
     data += u32(4) + b"\1\2\3\4" + u32(1) + bytes(4) + struct.pack("<Q", 5)
     array = assert_same(CAPROPVARIANT, data).Elements
@@ -728,10 +728,10 @@ def test_a_64_bit_array_in_an_array_is_aligned() -> None:
 
 @requirement("MQMQ-2.2.16.8-01")
 def test_pointees_of_pointees_come_before_the_next_pointee() -> None:
-    """[[ "a" ], "b"]: the inner array with its string, and then the string of the outer one."""
+    """[[ "a" ], "b"]: the inner array with its string, then the outer array's string."""
     data = u32(2, 0x20000, 2) + bytes(4)
     data += variant(0x100C, u32(1, 0x20000)) + variant(31, REFERENT)  # at 16 and 40, up to 60
-    data += u32(1) + variant(31, REFERENT) + string("a") + string("b")  # the inner one at 64
+    data += u32(1) + variant(31, REFERENT) + string("a") + string("b")  # the inner array is at 64
     record = assert_same(CAPROPVARIANT, data)
     inner, outer = record.Elements.Pointees
     assert inner.Pointees[0].String == "a"
@@ -739,8 +739,8 @@ def test_pointees_of_pointees_come_before_the_next_pointee() -> None:
 
 
 def nested_arrays(depth: int) -> bytes:
-    """A PROPVARIANT of vectors of one variant, one inside the other, around an empty vector of bytes."""
-    vector = variant(0x100C, u32(1, 0x20000)) + u32(1) + bytes(4)  # 24 bytes, the count and the gap
+    """A PROPVARIANT of nested one-element vectors around an empty vector of bytes."""
+    vector = variant(0x100C, u32(1, 0x20000)) + u32(1) + bytes(4)  # 24 bytes, the count and padding
     return vector * depth + variant(0x1011, u32(0, 0x20000)) + u32(0)
 
 
@@ -754,7 +754,7 @@ def test_nesting(depth: int) -> None:
 @requirement("MQMQ-2.2.16.8-01")
 @pytest.mark.parametrize("depth", [4, 5, 100, 100_000])
 def test_nesting_has_a_limit(depth: int) -> None:
-    """Three vectors of variants, one inside the other; the next one is refused at its vt."""
+    """Three nested vectors of variants are accepted; a fourth is refused at its vt."""
     path = "PROPVARIANT._varUnion.Elements.Pointees[0].Pointees[0].Elements[0].vt"
     assert_refused(PROPVARIANT, nested_arrays(depth), path, 96)
 
@@ -763,7 +763,7 @@ def test_nesting_has_a_limit(depth: int) -> None:
 @pytest.mark.parametrize("vt", [65, 0x1003, 0x100C, 0x1011, 0x1012, 0x1013, 0x1015, 0x101F, 0x1048])
 @pytest.mark.parametrize("maximum", [0, 2])
 def test_the_conformance_in_an_array_is_the_count(vt: int, maximum: int) -> None:
-    """As of an array by itself: the count stands in the element, 40 bytes before the array here."""
+    """As for a separate array: the count is in the element, here 40 bytes before the array."""
     data = u32(1, 0x20000, 1) + bytes(4) + variant(vt, u32(1, 0x20000)) + u32(maximum)
     data += bytes(4) if vt in (0x1015, 0x100C) else b""
     data += bytes({65: 1, 0x1011: 1, 0x1012: 2, 0x1048: 16, 0x1015: 8, 0x100C: 16}.get(vt, 4) * maximum)

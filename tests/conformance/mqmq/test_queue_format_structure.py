@@ -1,7 +1,7 @@
 """QUEUE_FORMAT, DL_ID and MULTICAST_ID as bytes of a remote call: [MS-MQMQ] 2.2.6 to 2.2.11, in NDR.
 
 The bytes are laid out by hand from the IDL and chapter 14 of C706: the union of QUEUE_FORMAT repeats m_qft
-as one byte at 4, its member begins at 8, and what a pointer points to follows the whole structure.
+as one byte at 4, its member begins at 8, and pointees follow the whole structure.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def without_padding(value: Any) -> Any:
 
 
 def test_string_bytes() -> None:
-    """The literals above say what they should: 16-bit characters with a null."""
+    """The literals above are correct: 16-bit characters with a null."""
     assert struct.pack("<LLL", 7, 0, 7) + handmade.wide(DIRECT) == DIRECT_BYTES
     assert struct.pack("<LLL", 9, 0, 9) + handmade.wide(SUBQUEUE) == SUBQUEUE_BYTES
     assert struct.pack("<LLL", 4, 0, 4) + handmade.wide("a.b") == DOMAIN_BYTES
@@ -122,7 +122,7 @@ MEMBERS = [
 @pytest.mark.parametrize("kind, name, member, value", MEMBERS)
 @requirement("MQMQ-2.2.7-01")
 def test_members(kind: int, name: str, member: bytes, value: dict[str, Any]) -> None:
-    """The member of each kind begins at 8, after three bytes of padding; the value makes the same bytes."""
+    """Each kind's member begins at 8, after three bytes of padding; the value builds the same bytes."""
     data = queue_format(kind, member)
     record = assert_same(QUEUE_FORMAT, data)
     assert (record.m_qft, record.m_qft_, record.m_reserved) == (kind, kind, 0)
@@ -136,7 +136,7 @@ def test_members(kind: int, name: str, member: bytes, value: dict[str, Any]) -> 
     "kind, size", [(1, 24), (2, 28), (3, 12), (4, 24), (5, 24), (6, 28), (7, 16), (8, 12)]
 )
 def test_sizes(kind: int, size: int) -> None:
-    """The sizes without what pointers point to; each cut is refused where the bytes end."""
+    """The sizes without pointees; each truncation is refused where the bytes end."""
     data = queue_format(kind, bytes(size - 8))
     record = assert_same(QUEUE_FORMAT, data)
     assert record.get("Name") is None
@@ -149,10 +149,10 @@ def test_sizes(kind: int, size: int) -> None:
 
 @requirement("MQMQ-2.2.6-01", "MQMQ-2.2.7-12")
 def test_the_unknown_kind_has_no_member() -> None:
-    """Nothing but the discriminant, and no more than its padding, follows the three fields."""
+    """Only the discriminant, and at most its padding, follows the three fields."""
     data = QUEUE_FORMAT.build({})
     assert data.rstrip(b"\0") == b""
-    assert len(data) in (5, 8)  # the texts do not say whether a union without a member is padded
+    assert len(data) in (5, 8)  # the specifications leave open whether a union without a member is padded
     record = assert_same(QUEUE_FORMAT, data)
     assert (record.m_qft, record.m_qft_) == (0, 0)
     assert without_padding(nested(record._varUnion)) in (None, {})
@@ -169,7 +169,7 @@ def test_kinds_without_a_member_are_refused(kind: int) -> None:
 @requirement("MQMQ-2.2.7-01")
 @pytest.mark.parametrize("kind", range(9))
 def test_the_discriminant_is_m_qft(kind: int) -> None:
-    """The union is the one that m_qft selects: a second opinion behind it is refused where it stands."""
+    """The union must match m_qft: any other discriminant is refused at its own path."""
     for other in {*range(10), 0x80 | kind, 0xFF} - {kind}:
         data = queue_format(kind, GUID + bytes(4), discriminant=other)
         assert_refused(QUEUE_FORMAT, data, "QUEUE_FORMAT.m_qft_", 4)
@@ -192,7 +192,7 @@ def test_suffix_and_flags(name: str, mask: int, value: int) -> None:
 @requirement("MQMQ-2.2.7-03")
 @pytest.mark.parametrize("byte, flags", [(0x00, 0), (0x01, 0), (0x80, 8), (0x81, 8)])
 def test_the_system_flag(byte: int, flags: int) -> None:
-    """0x80 in place for a system queue, 0x00 for others, whatever the suffix."""
+    """0x80 for a system queue, 0x00 for others, whatever the suffix."""
     record = assert_same(QUEUE_FORMAT, queue_format(1, GUID, suffix=byte))
     assert record.m_SuffixAndFlags.Flags == flags
     assert int(record.m_SuffixAndFlags) & 0xF0 == flags << 4
@@ -217,7 +217,7 @@ def test_the_reserved_member_is_sent_as_0() -> None:
 @requirement("MQMQ-2.2.7-11")
 @pytest.mark.parametrize("reserved", [1, 0x1234, 0xFFFF])
 def test_the_reserved_member_changes_nothing(reserved: int) -> None:
-    """It is kept, and nothing else of the value or the name depends on it."""
+    """It is preserved, and nothing else in the value or the name depends on it."""
     base = queue_format(3, REFERENT + DIRECT_BYTES)
     assert_field(QUEUE_FORMAT, base, "m_reserved", 2, reserved.to_bytes(2, "little"), reserved)
     before, after = (
@@ -240,7 +240,7 @@ def test_the_object_id_of_a_private_queue(path: str, offset: int, data: bytes, v
 
 @requirement("MQMQ-2.2.9-01", "MQMQ-2.2.9-02")
 def test_distribution_list() -> None:
-    """The GUID, the pointer at 16 and, behind both, the domain."""
+    """The GUID, the pointer at 16 and then the domain."""
     assert_field(DL_ID, bytes(20), "m_DlGuid", 0, GUID, ID)
     data = GUID + REFERENT + DOMAIN_BYTES
     record = assert_same(DL_ID, data)
@@ -252,7 +252,7 @@ def test_distribution_list() -> None:
 
 @requirement("MQMQ-2.2.9-02")
 def test_a_list_without_a_domain() -> None:
-    """A null pointer: nothing follows, and the name has none either."""
+    """A null pointer: nothing follows, and the name has no domain either."""
     record = assert_same(DL_ID, GUID + bytes(4))
     assert (record.m_pwzDomain, record.Domain) == (0, None)
     data = queue_format(6, GUID + bytes(4))
@@ -322,7 +322,7 @@ def test_an_actual_count_above_the_maximum_is_refused() -> None:
 
 @pytest.mark.parametrize("cut", range(26))
 def test_a_cut_string_is_refused(cut: int) -> None:
-    """At its end where a count is missing, at the count where characters are."""
+    """Refused at the end if a count is missing, at the count if characters are."""
     data = queue_format(3, REFERENT + DIRECT_BYTES)[: 12 + cut]
     missing = ("MaximumCount", "Offset", "ActualCount")
     path, offset = (missing[cut // 4], 12 + cut) if cut < 12 else ("MaximumCount", 12)

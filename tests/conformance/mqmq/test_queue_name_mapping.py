@@ -72,13 +72,13 @@ def test_a_queue_of_the_user_header(role, text, type_value, field):
     name = parse_format_name(text)
     assert to_user_header_queue(name, role, **MANAGERS) == (type_value, field)
     for value in (field, SimpleNamespace(**field), {key: _plain(part) for key, part in field.items()}):
-        again = from_user_header_queue(type_value, value, role=role, **MANAGERS)
-        assert again == name
-        assert again.text == text
+        restored = from_user_header_queue(type_value, value, role=role, **MANAGERS)
+        assert restored == name
+        assert restored.text == text
 
 
 def _plain(value):
-    """A value as JSON has it."""
+    """A value as in JSON."""
     return str(value) if isinstance(value, UUID) else value
 
 

@@ -1,4 +1,4 @@
-"""Results of MSMQ calls, [MS-MQMQ] 2.4, typed off the specification a second time."""
+"""Results of MSMQ calls, [MS-MQMQ] 2.4, copied independently from the specification."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msmqwire.constants import MQ_OK, HResult, hresult_name, is_failure
 
 
 def proving(table, name=lambda row: row[1]):
-    """The rows of a table as cases, each marked with the requirement in its first column."""
+    """The rows of a table as parameters, each marked with the requirement in its first column."""
     return [pytest.param(*row[1:], marks=pytest.mark.requirement(row[0]), id=str(name(row))) for row in table]
 
 

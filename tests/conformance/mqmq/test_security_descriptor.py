@@ -1,4 +1,4 @@
-"""SID, ACE, ACL and SECURITY_DESCRIPTOR: [MS-DTYP] 2.4.2 and 2.4.4 to 2.4.6, bytes put together by hand."""
+"""SID, ACE, ACL and SECURITY_DESCRIPTOR: [MS-DTYP] 2.4.2 and 2.4.4 to 2.4.6, against handmade bytes."""
 
 from __future__ import annotations
 

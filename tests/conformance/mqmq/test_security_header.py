@@ -106,21 +106,21 @@ def test_provider_info(name: str) -> None:
     assert record.ProviderInfoSize == len(info)
     assert record.SecurityData.ProviderInfo.ProviderType == 0x18
     assert record.SecurityData.ProviderInfo.ProviderName == name
-    given = {"ProviderType": 0x18, "ProviderName": name}
-    assert SECURITY_HEADER.build({"Flags": {"AI": 1}, "SecurityData": {"ProviderInfo": given}}) == data
+    fields = {"ProviderType": 0x18, "ProviderName": name}
+    assert SECURITY_HEADER.build({"Flags": {"AI": 1}, "SecurityData": {"ProviderInfo": fields}}) == data
 
 
 @requirement("MQMQ-2.2.20.6-35")
 def test_provider_info_presence() -> None:
-    """Not there with a size of 0, and then it takes no bytes; there with any other."""
+    """With a size of 0 it is absent and takes no bytes; with any other it is present."""
     data = handmade.security_header(flags=0x80, signature=b"sign")
     record = assert_same(SECURITY_HEADER, data)
     assert record.SecurityData.ProviderInfo is None
     assert SECURITY_HEADER.build({"SecurityData": {"Signature": b"sign"}}) == data
     data = handmade.security_header(flags=0x80, signature=b"sign", provider=handmade.provider_info(1, "x"))
     assert SECURITY_HEADER.parse(data).SecurityData.ProviderInfo.ProviderName == "x"
-    given = {"Signature": b"sign", "ProviderInfo": {"ProviderName": "x"}}
-    assert SECURITY_HEADER.build({"SecurityData": given})[:16] == data[:16]
+    fields = {"Signature": b"sign", "ProviderInfo": {"ProviderName": "x"}}
+    assert SECURITY_HEADER.build({"SecurityData": fields})[:16] == data[:16]
 
 
 @requirement("MQMQ-2.2.20.6-21", "MQMQ-2.2.20.6-22")
@@ -131,7 +131,7 @@ def test_provider_info_presence() -> None:
     ids=lambda sizes: "-".join(map(str, sizes)),
 )
 def test_order_and_padding_of_the_items(sizes: tuple[int, ...], fill: bytes) -> None:
-    """Every combination of present and absent items; the fifth holds a name of that many characters."""
+    """Every combination of present and absent items; the fifth has a name of that many characters."""
     values = [bytes([0x11 * (i + 1)]) * size for i, size in enumerate(sizes[:4])]
     info = handmade.provider_info(1, "n" * sizes[4]) if sizes[4] else b""
     data = handmade.security_header(
@@ -143,21 +143,21 @@ def test_order_and_padding_of_the_items(sizes: tuple[int, ...], fill: bytes) -> 
     assert end == len(data)
     assert_same(SECURITY_HEADER, data)
     assert [getattr(record.SecurityData, item) for item in ITEMS] == values
-    at = 16
+    offset = 16
     for value in (*values, info):
-        assert data[at : at + len(value)] == value
-        at += (len(value) + 3) // 4 * 4
-    given: dict[str, Any] = {item: value for item, value in zip(ITEMS, values, strict=True) if value}
+        assert data[offset : offset + len(value)] == value
+        offset += (len(value) + 3) // 4 * 4
+    fields: dict[str, Any] = {item: value for item, value in zip(ITEMS, values, strict=True) if value}
     if info:
-        given["ProviderInfo"] = {"ProviderName": "n" * sizes[4]}
+        fields["ProviderInfo"] = {"ProviderName": "n" * sizes[4]}
     zeroes = dict(zip(ARGUMENTS, values, strict=True))
-    built = SECURITY_HEADER.build({"Flags": 0x81, "SecurityData": given})
+    built = SECURITY_HEADER.build({"Flags": 0x81, "SecurityData": fields})
     assert built == handmade.security_header(flags=0x81, provider=info, **zeroes)
 
 
 @requirement("MQMQ-2.2.20.6-11", "MQMQ-2.2.20.6-12")
 def test_sizes_decide_and_not_the_bit() -> None:
-    """Read with AI set and clear; built, a bare SecurityID leaves AI clear, the rest sets it."""
+    """Parsed with AI set or clear; built with AI clear for a SecurityID alone, otherwise set."""
     for flags in (0x01, 0x81):
         data = handmade.security_header(flags=flags, security_id=SID)
         record = assert_same(SECURITY_HEADER, data)
@@ -172,7 +172,7 @@ def test_sizes_decide_and_not_the_bit() -> None:
 
 @requirement("MQMQ-2.2.20.6-04")
 def test_sid() -> None:
-    """ST 1: 28 bytes with five sub-authorities, as captured, and the packet form as it stands."""
+    """ST 1: 28 bytes with five sub-authorities, as captured, in packet form."""
     data = handmade.security_header(flags=1, security_id=SID)
     record = assert_same(SECURITY_HEADER, data)
     assert record.Flags.ST == 1
@@ -186,8 +186,8 @@ def test_queue_manager_guid() -> None:
     record = assert_same(SECURITY_HEADER, data)
     assert (record.Flags.ST, record.SenderIdSize) == (2, 16)
     assert UUID(bytes_le=record.SecurityData.SecurityID) == UUID("557358d1-9150-9595-4997-b6e611ea26c6")
-    given = {"Flags": {"ST": 2}, "SecurityData": {"SecurityID": handmade.CLIENT}}
-    assert SECURITY_HEADER.build(given) == data
+    fields = {"Flags": {"ST": 2}, "SecurityData": {"SecurityID": handmade.CLIENT}}
+    assert SECURITY_HEADER.build(fields) == data
 
 
 @requirement("MQMQ-2.2.20.6-03")
@@ -212,14 +212,14 @@ def test_encryption_key_is_a_simpleblob() -> None:
 
 @requirement("MQMQ-2.2.20.6-30", "MQMQ-2.2.20.6-32", "MQMQ-2.2.20.6-33")
 def test_public_key_blob() -> None:
-    """Two zero bytes behind 06 02, so that the key type stands at 4 and the modulus at 20."""
+    """Two zero bytes after 06 02, so that the key type is at 4 and the modulus at 20."""
     modulus = bytes(range(1, 65))
     data = bytes.fromhex("06 02 00 00 00 A4 00 00 52 53 41 31 00 02 00 00 01 00 01 00") + modulus
     assert data == handmade.publickeyblob(modulus)
     record = assert_same(PUBLICKEYBLOB, data)
     assert (record.aiKeyAlg, record.bitLen, record.pubExp) == (0xA400, 512, 65537)
     assert record.modulus == modulus
-    # 509 bits are 64 bytes: the last has three bits of zero above
+    # 509 bits are 64 bytes: the top three bits of the last are zero
     odd = handmade.publickeyblob(bytes(63) + b"\x1f", bits=509)
     record = assert_same(PUBLICKEYBLOB, odd)
     assert (record.bitLen, len(record.modulus), record.modulus[-1]) == (509, 64, 0x1F)
@@ -243,25 +243,25 @@ def certificate(key: rsa.RSAPrivateKey) -> bytes:
 
 @requirement("MQMQ-2.2.20.6-29", "MQMQ-2.2.20.6-30", "MQMQ-2.2.20.6-32")
 def test_sender_certificate() -> None:
-    """X.509 by another library, whole and unchanged; its public key in the form of a blob."""
+    """An X.509 certificate from another library, unchanged, and its public key as a blob."""
     key = rsa.generate_private_key(65537, 1024)
     der = certificate(key)
     data = handmade.security_header(flags=0x80, certificate=der)
     record = assert_same(SECURITY_HEADER, data)
     assert record.SecurityData.SenderCert == der
     assert SECURITY_HEADER.build({"SecurityData": {"SenderCert": der}}) == data
-    held = x509.load_der_x509_certificate(record.SecurityData.SenderCert).public_key()
-    assert isinstance(held, rsa.RSAPublicKey)
-    modulus = held.public_numbers().n
+    public_key = x509.load_der_x509_certificate(record.SecurityData.SenderCert).public_key()
+    assert isinstance(public_key, rsa.RSAPublicKey)
+    modulus = public_key.public_numbers().n
     blob = PUBLICKEYBLOB.parse(handmade.publickeyblob(modulus.to_bytes(128, "little")))
-    assert (blob.bitLen, blob.pubExp) == (held.key_size, held.public_numbers().e)
+    assert (blob.bitLen, blob.pubExp) == (public_key.key_size, public_key.public_numbers().e)
     assert int.from_bytes(blob.modulus, "little") == modulus
 
 
 @requirement("MQMQ-2.2.20.6-39", "MQQB-3.1.5.1.3-01")
 @pytest.mark.parametrize("item", range(5), ids=SIZES)
 def test_sizes_past_the_packet(item: int) -> None:
-    """The packet has 56 bytes behind the sizes; 57 are refused at the size that asks for them."""
+    """The packet has 56 bytes after the sizes; 57 are refused at the size that asks for them."""
     offset = (2, 4, 6, 8, 12)[item]
     sizes = [0] * 5
     for sizes[item] in (57, 0xFFFF):
@@ -271,7 +271,7 @@ def test_sizes_past_the_packet(item: int) -> None:
 
 @requirement("MQMQ-2.2.20.6-39")
 def test_padding_past_the_packet() -> None:
-    """The item fits, the rest of its four bytes does not: the next header has nothing left."""
+    """The item fits but its padding does not: nothing is left for the next header."""
     data = handmade.user_message(
         security=handmade.security_header(sizes=[53, 0, 0, 0, 0]), properties=bytes(53)
     )
@@ -306,7 +306,7 @@ def test_captured_header() -> None:
 
 
 def test_the_header_in_a_message() -> None:
-    """All five items, in front of the properties; the presence bit is filled in."""
+    """All five items, before the properties; the presence bit is filled in."""
     security = {
         "SecurityID": SID,
         "EncryptionKey": b"12345",

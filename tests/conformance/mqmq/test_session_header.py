@@ -45,7 +45,7 @@ def test_fields(path: str, offset: int, data: bytes, value: int) -> None:
 @requirement("MQMQ-2.2.20.4-09", "MQQB-2.2.6-03")
 @pytest.mark.parametrize("bit", range(32))
 def test_acknowledgement_bits(bit: int) -> None:
-    """Bit k, counted from the lowest of a little-endian word, is one integer with just that bit."""
+    """Bit k counts from the lowest of a little-endian word."""
     data = bytearray(16)
     data[4 + bit // 8] = 1 << bit % 8
     record = assert_same(SESSION_HEADER, bytes(data))
@@ -69,7 +69,7 @@ def test_reserved_is_ignored() -> None:
 
 @requirement("MQMQ-2.2.20.4-01", "MQQB-2.2.6-04")
 def test_both_places() -> None:
-    """Behind the InternalHeader at 20, or the last 16 bytes of a message: the same header."""
+    """At 20 after the InternalHeader, or in the last 16 bytes of a message: the same header."""
     header = handmade.session_header(
         ack=0x0102, recoverable_ack=3, recoverable_flags=5, sent=7, recoverable_sent=6
     )

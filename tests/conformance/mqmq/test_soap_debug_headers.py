@@ -48,7 +48,7 @@ def test_soap_fields(path: str, offset: int, data: bytes, value: object) -> None
 
 @requirement("MQMQ-2.2.20.7-01", "MQMQ-2.2.20.7-02", "MQMQ-2.2.20.7-05", "MQMQ-2.2.20.7-06")
 def test_soap_constants() -> None:
-    """0x0320, 0x0384 and zeroes are what is sent."""
+    """0x0320, 0x0384 and zeroes are sent."""
     assert SOAP_HEADER.build({"Header": "h", "Body": "b"}) == SOAP
 
 
@@ -83,7 +83,7 @@ def test_soap_lengths_count_characters(header: int, body: int) -> None:
 @requirement("MQMQ-2.2.20.7-05")
 @pytest.mark.parametrize("header", ["", "h", "hh", "hhh"])
 def test_the_second_half_aligned_or_not(header: str) -> None:
-    """0x0384 is looked for at the aligned place first, then at the other; both come back as they were."""
+    """0x0384 is sought at the aligned offset first, then at the other; both round-trip."""
     for aligned in (True, False):
         data = handmade.soap_header(header, "body", aligned=aligned, fill=b"\xab")
         record, end = SOAP_HEADER.read(data + bytes(4))
@@ -96,7 +96,7 @@ def test_the_second_half_aligned_or_not(header: str) -> None:
 @requirement("MQMQ-2.2.20.7-05")
 @pytest.mark.parametrize("number", [0, 0x0320, 0x0385, 0x8403])
 def test_another_number_in_place_of_the_second(number: int) -> None:
-    """Behind BaseHeader, UserHeader, properties, eight bytes, three characters and their padding."""
+    """After BaseHeader, UserHeader, properties, eight bytes, three characters and their padding."""
     data = handmade.user_message(soap=handmade.soap_header("ab", body_id=number))
     assert_refused(msmqwire.parse, data, "SoapHeader.BodySectionID", 16 + 52 + 56 + 8 + 8)
 

@@ -99,7 +99,7 @@ def test_a_transaction_of_one_message_has_both() -> None:
 
 @requirement("MQMQ-2.2.20.5-11")
 def test_unused_bits_are_ignored() -> None:
-    """Bits 24 to 31: 0 when left out; read, they change nothing and close no session."""
+    """Bits 24 to 31 default to 0; when parsed they change nothing and close no session."""
     before = msmqwire.parse(handmade.user_message(transaction=handmade.transaction_header(flags=0x12)))
     data = handmade.user_message(transaction=handmade.transaction_header(flags=0xFF000012))
     after = msmqwire.parse(data)
@@ -125,10 +125,11 @@ def test_connector() -> None:
     assert (record.ConnectorQMGuid, record.Flags.CG, end) == (None, False, 20)
     for data in (short, long):
         assert_same(TRANSACTION_HEADER, data)
-    given = {"TxSequenceID": {"Ordinal": 1, "TimeStamp": 2}, "TxSequenceNumber": 5}
-    assert TRANSACTION_HEADER.build(given) == short
+    fields = {"TxSequenceID": {"Ordinal": 1, "TimeStamp": 2}, "TxSequenceNumber": 5}
+    assert TRANSACTION_HEADER.build(fields) == short
     assert (
-        TRANSACTION_HEADER.build({**given, "ConnectorQMGuid": "01020304-0506-0708-090a-0b0c0d0e0f10"}) == long
+        TRANSACTION_HEADER.build({**fields, "ConnectorQMGuid": "01020304-0506-0708-090a-0b0c0d0e0f10"})
+        == long
     )
     assert_refused(TRANSACTION_HEADER, long[:20], "TransactionHeader.ConnectorQMGuid", 20)
     assert_refused(TRANSACTION_HEADER, short + GUID, "TransactionHeader", 20)

@@ -33,7 +33,7 @@ OTHER_TEXT = "01020304-0506-0708-090a-0b0c0d0e0f10"
 OTHER_BYTES = bytes.fromhex("04 03 02 01 06 05 08 07 09 0A 0B 0C 0D 0E 0F 10")
 NAME = "OS:host\\queue"
 
-# the forms of a name: its bytes by hand, and its fields
+# the forms of a name: its handmade bytes and its fields
 HOST_QUEUE = handmade.private_id(0x11223344), {"PrivateQueueIdentifier": 0x11223344}
 PUBLIC = OTHER_BYTES, {"PublicQueueIdentifier": UUID(OTHER_TEXT)}
 PRIVATE = (
@@ -59,7 +59,7 @@ def values(queue: Any) -> dict[str, Any]:
     ],
 )
 def test_guids(field: str, offset: int) -> None:
-    """16 bytes each, though drawn narrower; three little-endian integers, then bytes as they are."""
+    """16 bytes each, though drawn narrower; three little-endian integers, then unswapped bytes."""
     base = bytes(48)
     assert_field(USER_HEADER, base, field, offset, GUID_BYTES, UUID(GUID_TEXT))
     assert_field(USER_HEADER, base, field, offset, OTHER_BYTES, UUID(OTHER_TEXT))
@@ -134,7 +134,7 @@ def test_bits_that_change_no_layout(name: str, mask: int, value: int) -> None:
     "MQMQ-2.2.19.2-14", "MQMQ-2.2.19.2-34", "MQMQ-2.2.19.2-37", "MQMQ-2.2.19.2-40", "MQMQ-2.2.19.2-42"
 )
 def test_bits_that_are_left_out() -> None:
-    """Reserved ones are 0, MP is 1: the sender's side of the rows."""
+    """Reserved bits are 0, MP is 1: the sender's side of the rows."""
     assert USER_HEADER.build({})[44:48] == b"\x00\x00\x20\x00"
     assert USER_MESSAGE.build({})[60:64] == b"\x00\x00\x20\x00"
 
@@ -184,15 +184,15 @@ PROVED = {
 def test_forms_of_a_queue(
     field: str, flag: str, shift: int, kind: int, name: bytes, expected: dict[str, Any]
 ) -> None:
-    """Bytes at offset 48, their form by three bits alone; and the other way about."""
+    """Bytes at offset 48 whose form depends only on three bits; and the reverse."""
     data = BARE[:44] + struct.pack("<L", kind << shift) + name
     record = assert_same(USER_HEADER, data)
     assert getattr(record.Flags, flag) == kind
     assert values(getattr(record, field)) == expected
     assert [getattr(record, other) for other in PROVED if other != field] == [None, None]
-    given = {"SourceQueueManager": record.SourceQueueManager, "SentTime": 0x441105E6, "MessageID": 1}
-    assert USER_HEADER.build({**given, "Flags": {flag: kind, "MP": 0}, field: expected}) == data
-    # cut short: the queue takes these bytes and no fewer
+    fields = {"SourceQueueManager": record.SourceQueueManager, "SentTime": 0x441105E6, "MessageID": 1}
+    assert USER_HEADER.build({**fields, "Flags": {flag: kind, "MP": 0}, field: expected}) == data
+    # truncated: the queue needs exactly these bytes
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         USER_HEADER.parse(data[: 48 + len(name.rstrip(b"\0")) - 1])
     assert caught.value.path.startswith(f"UserHeader.{field}.")
@@ -212,8 +212,8 @@ def test_no_queue_takes_no_bytes(field: str, flag: str, shift: int, kind: int) -
     record = assert_same(USER_HEADER, data)
     assert getattr(record, field) is None
     assert getattr(record.Flags, flag) == kind
-    given = {"SourceQueueManager": record.SourceQueueManager, "SentTime": 0x441105E6, "MessageID": 1}
-    assert USER_HEADER.build({**given, "Flags": {flag: kind, "MP": 0}}) == data
+    fields = {"SourceQueueManager": record.SourceQueueManager, "SentTime": 0x441105E6, "MessageID": 1}
+    assert USER_HEADER.build({**fields, "Flags": {flag: kind, "MP": 0}}) == data
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_the_bits_of_a_queue_are_filled_in(field: str, expected: dict[str, Any],
     ],
 )
 def test_forms_that_are_errors(flag: str, shift: int, kind: int) -> None:
-    """The refusal on which a session ends; RQ has no such value."""
+    """The refusal that ends a session; RQ has no such value."""
     data = BARE[:44] + struct.pack("<L", kind << shift) + bytes(40)
     assert_refused(USER_HEADER, data, f"UserHeader.Flags.{flag}", 44)
     message = handmade.user_message(user=data)
@@ -275,16 +275,16 @@ def test_order_of_the_variable_part() -> None:
         destination=names[0], admin=names[1], response=names[2], connector_type=OTHER_BYTES
     )
     record = assert_same(USER_HEADER, data)
-    at = 48
+    offset = 48
     for (field, (_, text)), (_, name) in zip(queues.items(), names, strict=True):
-        assert data[at : at + len(name)] == name
+        assert data[offset : offset + len(name)] == name
         assert len(name) % 4 == 0
         assert getattr(record, field).DirectFormatName == text
-        at += len(name)
-    assert data[at:] == OTHER_BYTES
+        offset += len(name)
+    assert data[offset:] == OTHER_BYTES
     assert record.ConnectorType == UUID(OTHER_TEXT)
-    given = {field: {"DirectFormatName": text} for field, (_, text) in queues.items()}
-    built = USER_HEADER.build({**given, "ConnectorType": OTHER_TEXT})
+    fields = {field: {"DirectFormatName": text} for field, (_, text) in queues.items()}
+    built = USER_HEADER.build({**fields, "ConnectorType": OTHER_TEXT})
     assert built[48:] == data[48:]
     assert len(built) % 4 == 0
 
@@ -354,7 +354,7 @@ def test_direct_name(text: str, count: int) -> None:
 
 @requirement("MQMQ-2.2.18.1.5.2-03")
 def test_direct_names_are_padded_from_the_start_of_the_header() -> None:
-    """The header may itself stand anywhere: what counts is where the name ends in it."""
+    """The header may be at any offset: what counts is where the name ends within it."""
     data = handmade.user_header(destination=(7, handmade.direct_name("OS:ab\\c")), connector_type=GUID_BYTES)
     assert len(handmade.direct_name("OS:ab\\c")) == 20  # 2 + 16 + 2 of padding
     for before in range(4):
@@ -392,7 +392,7 @@ def test_bad_count(count: int, text: str) -> None:
     name = handmade.direct_name(text)
     user = handmade.user_header(destination=(7, struct.pack("<H", count) + name[2:]))
     data = handmade.user_message(user=user)
-    assert len(data) - 66 == 18 + 56  # what is left of the packet behind Count
+    assert len(data) - 66 == 18 + 56  # what remains of the packet after Count
     assert_refused(msmqwire.parse, data, "UserHeader.DestinationQueue.Count", 64)
 
 
@@ -423,15 +423,15 @@ def test_presence_bits(flag: str) -> None:
     assert getattr(record.UserHeader.Flags, flag) is True
     assert [name for name, *_ in HEADERS.values() if record[name] is not None] == [header]
     assert record[header].schema.build(record[header]) == raw
-    # not there: no bit
+    # header absent: bit clear
     plain = handmade.user_message()
     assert getattr(msmqwire.parse(plain).UserHeader.Flags, flag) is False
     assert msmqwire.parse(plain)[header] is None
     assert header not in msmqwire.parse(plain).to_json()["fields"]
-    # left out, the bit is filled in from the header; it is not the bit of the same name in BaseHeader
-    made = USER_MESSAGE.build({header: nested(record[header])})
-    assert int.from_bytes(made[60:64], "little") & 0x1CF80000 == 0x00200000 | mask
-    assert made[2] & 0x30 == 0
+    # by default the bit follows from the header; it is not the bit of the same name in BaseHeader
+    rebuilt = USER_MESSAGE.build({header: nested(record[header])})
+    assert int.from_bytes(rebuilt[60:64], "little") & 0x1CF80000 == 0x00200000 | mask
+    assert rebuilt[2] & 0x30 == 0
     assert USER_MESSAGE.build({})[60:64] == b"\x00\x00\x20\x00"
     # the header without the bit is refused
     word = (int.from_bytes(data[60:64], "little") & ~mask).to_bytes(4, "little")

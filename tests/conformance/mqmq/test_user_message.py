@@ -17,7 +17,7 @@ from tests.support.paths import VECTORS
 GUID = bytes.fromhex("04 03 02 01 06 05 08 07 09 0A 0B 0C 0D 0E 0F 10")
 FILL = b"\xcd"
 
-# Every header, each with a length of its own that is no multiple of 4 before it is padded.
+# Every header, each with a different length that needs padding to a multiple of 4.
 USER = handmade.user_header(
     destination=(7, handmade.direct_name("OS:ab\\c", FILL)), admin=(3, handmade.private_id(7))
 )
@@ -57,17 +57,17 @@ def message(*parts: str) -> bytes:
     return handmade.user_message(user=USER, properties=PROPERTIES, flags=0, **chosen)
 
 
-def places(packet: Any) -> dict[str, tuple[int, int]]:
-    """Where each header of the packet stands, by reading it alone at the end of the one before."""
-    found, offset = {}, 0
+def header_spans(packet: Any) -> dict[str, tuple[int, int]]:
+    """The start and end of each header, found by parsing it alone after the previous one."""
+    spans, offset = {}, 0
     data = msmqwire.build(packet)
     for name in ORDER:
         if packet[name] is not None:
             record, end = packet[name].schema.read(data, offset)
             assert record == packet[name]
-            found[name], offset = (offset, end), end
+            spans[name], offset = (offset, end), end
     assert offset == len(data)
-    return found
+    return spans
 
 
 @requirement(
@@ -75,7 +75,7 @@ def places(packet: Any) -> dict[str, tuple[int, int]]:
 )
 @pytest.mark.parametrize("parts", SUBSETS, ids=lambda parts: "+".join(parts) or "none")
 def test_every_combination_of_headers(parts: tuple[str, ...]) -> None:
-    """In their order, on 4-byte boundaries; PacketSize is the sum without the SessionHeader."""
+    """In order, on 4-byte boundaries; PacketSize is the sum without the SessionHeader."""
     data = message(*parts)
     packet = assert_same(USER_MESSAGE, data)
     assert msmqwire.parse(data) == packet
@@ -83,12 +83,12 @@ def test_every_combination_of_headers(parts: tuple[str, ...]) -> None:
     assert [name for name in ORDER if packet[name] is not None] == [
         name for name in ORDER if name in {"BaseHeader", "UserHeader", "MessagePropertiesHeader", *names}
     ]
-    found = places(packet)
-    assert all(start % 4 == end % 4 == 0 for start, end in found.values())
+    spans = header_spans(packet)
+    assert all(start % 4 == end % 4 == 0 for start, end in spans.values())
     for part in parts:
         name, raw = PARTS[part]
-        assert data[slice(*found[name])] == raw
-    sizes = {name: end - start for name, (start, end) in found.items()}
+        assert data[slice(*spans[name])] == raw
+    sizes = {name: end - start for name, (start, end) in spans.items()}
     counted = sum(size for name, size in sizes.items() if name != "SessionHeader")
     assert packet.BaseHeader.PacketSize == counted == len(data) - (16 if "session" in parts else 0)
     assert sizes.get("TransactionHeader", 36) == 36
@@ -124,17 +124,17 @@ def test_a_packet_that_ends_elsewhere(parts: tuple[str, ...]) -> None:
     data = message(*parts)
     size = struct.unpack_from("<L", data, 8)[0]
     for more in (1, 4, 16):
-        told = data[:8] + struct.pack("<L", size + more) + data[12:size] + bytes(more) + data[size:]
-        assert_refused(msmqwire.parse, told, "BaseHeader.PacketSize", 8)
+        longer = data[:8] + struct.pack("<L", size + more) + data[12:size] + bytes(more) + data[size:]
+        assert_refused(msmqwire.parse, longer, "BaseHeader.PacketSize", 8)
     assert_refused(msmqwire.parse, data + b"\0", "BaseHeader.PacketSize", 8)
-    less = data[:8] + struct.pack("<L", size - 4) + data[12:]
+    shorter = data[:8] + struct.pack("<L", size - 4) + data[12:]
     with pytest.raises(msmqwire.MalformedPacket):
-        msmqwire.parse(less)
+        msmqwire.parse(shorter)
 
 
 @requirement("MQQB-3.1.5.1.3-01")
 def test_every_cut_is_refused() -> None:
-    """With PacketSize as it was the bytes end too early, and the offset is where they do."""
+    """With the original PacketSize the data is truncated, and the offset is its end."""
     data = message(*PARTS)
     for cut in range(len(data)):
         with pytest.raises(msmqwire.MalformedPacket) as caught:
@@ -145,7 +145,7 @@ def test_every_cut_is_refused() -> None:
 
 @requirement("MQQB-2.2-01", "MQMQ-2.2.18-01")
 def test_integers_are_little_endian() -> None:
-    """A hand-made packet whose every integer differs from its reverse."""
+    """A handmade packet in which every integer differs from its byte-swapped value."""
     user = handmade.user_header(
         source=GUID,
         time_to_be_received=0x01020304,
@@ -191,7 +191,7 @@ def test_integers_are_little_endian() -> None:
 
 @requirement("MQQB-2.2-02")
 def test_a_message_with_everything_by_json() -> None:
-    """The names of all headers and their parts, and the same bytes back."""
+    """The names of all headers and their parts, and a round trip."""
     data = message(*PARTS)
     as_json = msmqwire.to_json(msmqwire.parse(data))
     assert (as_json["packet"], as_json["size"], list(as_json["fields"])) == ("UserMessage", len(data), ORDER)
@@ -219,8 +219,8 @@ def test_captured_offsets(name: str, start: int) -> None:
     assert (len(data), len(printed), data[:1650]) == (2224, 1650, printed)
     packet = msmqwire.parse(data)
     assert packet.BaseHeader.PacketSize == 2224
-    assert places(packet)[name][0] == start
-    # the items that have a place of their own in the row
+    assert header_spans(packet)[name][0] == start
+    # the items with their own place in the row
     assert data[64:66] == struct.pack("<H", packet.UserHeader.DestinationQueue.Count) == b"\x1a\0"
     assert data[108:136] == packet.SecurityHeader.SecurityData.SecurityID
     assert data[192:222] == handmade.wide(packet.MessagePropertiesHeader.Label)

@@ -1,4 +1,4 @@
-"""Establishing a protocol session, the side that is asked: [MS-MQQB] 3.1.5.3, 3.1.5.4 and 3.1.5.10."""
+"""Establishing a protocol session as the acceptor: [MS-MQQB] 3.1.5.3, 3.1.5.4 and 3.1.5.10."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_connection_that_comes_in_begins_a_session() -> None:
     harness.advance(59_999)
     assert not peer.closed
     harness.advance(1)
-    assert peer.closed, "who says nothing is cut off"
+    assert peer.closed, "a silent peer is disconnected"
     assert session.state is S.CLOSED
     assert peer.packets == []
 

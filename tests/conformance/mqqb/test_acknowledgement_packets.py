@@ -65,7 +65,7 @@ def test_final_ack_body(path: str, offset: int, data: bytes, value: Any) -> None
 
 @requirement("MQQB-2.2.4.1-05")
 def test_reserved_of_the_order_ack_body() -> None:
-    """Zeroes when left out; uninitialised bytes of Windows are read and written back."""
+    """Zeroes by default; uninitialised bytes from Windows are read and written back."""
     assert ORDER_ACK_BODY.build({})[16:] == bytes(20)
     data = handmade.order_ack(handmade.order_ack_body(number=9, reserved=b"\xcd" * 20))
     packet = msmqwire.parse(data)
@@ -76,13 +76,13 @@ def test_reserved_of_the_order_ack_body() -> None:
 
 
 def test_numbers_that_are_left_out() -> None:
-    """The first message of a sequence, and none before it."""
+    """The first message of a sequence has no previous one."""
     assert ORDER_ACK_BODY.build({}) == bytes(8) + b"\x01\0\0\0" + bytes(24)
     assert FINAL_ACK_BODY.build({}) == bytes(8) + b"\x01\0\0\0" + bytes(24)
 
 
 def test_the_body_is_that_of_the_message() -> None:
-    """Given a body, its fields; given fields, its body; and a changed view goes into the bytes."""
+    """A body gives its fields, fields give a body, and a change to the view changes the bytes."""
     data = handmade.order_ack(handmade.order_ack_body(number=9, previous=8))
     packet = msmqwire.parse(data)
     assert packet.MessagePropertiesHeader.MessageBody == handmade.order_ack_body(number=9, previous=8)
@@ -99,7 +99,7 @@ def test_the_body_is_that_of_the_message() -> None:
     "kind", [proving("OrderAck", ids="MQQB-2.2.4-01"), proving("FinalAck", ids="MQQB-2.2.5-01")]
 )
 def test_layout(kind: str) -> None:
-    """BaseHeader, UserHeader, MessagePropertiesHeader and nothing else: 16 + 52 + 56 + 32 + 36 bytes."""
+    """Only BaseHeader, UserHeader and MessagePropertiesHeader: 16 + 52 + 56 + 32 + 36 bytes."""
     schema, maker, body, *_ = KINDS[kind]
     data = maker()
     assert len(data) == 192
@@ -122,7 +122,7 @@ def test_base_flags(kind: str) -> None:
     packet = msmqwire.parse(data)
     assert packet.schema is schema
     assert int(packet.BaseHeader.Flags) == 0
-    for bit in range(16):  # any bit makes it another packet
+    for bit in range(16):  # with any bit set it is another packet
         if bit != 3:
             poked = maker(flags=1 << bit) + (handmade.session_header() if bit == 4 else b"")
             if bit == 5:
@@ -139,7 +139,7 @@ def test_base_flags(kind: str) -> None:
     ],
 )
 def test_user_flags(kind: str, private: str, direct: str) -> None:
-    """MP, DQ 3 or 7, DM 1 in a FinalAck, and no other bit. The private queue has the number 4."""
+    """MP, DQ 3 or 7, DM 1 in a FinalAck, and no other bit. The private queue is number 4."""
     schema, maker, body, *_ = KINDS[kind]
     built = schema.build({body: {}})
     assert built[60:64] == bytes.fromhex(private)
@@ -160,7 +160,7 @@ def test_user_flags(kind: str, private: str, direct: str) -> None:
 @requirement("MQQB-2.2.4-03")
 @pytest.mark.parametrize("delivery", [0x00, 0x20])
 def test_an_order_ack_of_either_delivery_mode(delivery: int) -> None:
-    """The text wants DM 0, another place of it makes it 1: both are read."""
+    """The text requires DM 0 in one place and 1 in another: both are read."""
     data = handmade.order_ack(user_flags=delivery)
     packet = msmqwire.parse(data)
     assert (packet.schema, packet.UserHeader.Flags.DM) == (ORDER_ACK, delivery >> 5)
@@ -182,8 +182,8 @@ def test_direct_destination(kind: str, address: str) -> None:
     source = {
         name: getattr(packet.UserHeader, name) for name in ("SourceQueueManager", "SentTime", "MessageID")
     }
-    given = {"UserHeader": {**source, "DestinationQueue": {"DirectFormatName": name}}, body: packet[body]}
-    assert schema.build(given) == data
+    fields = {"UserHeader": {**source, "DestinationQueue": {"DirectFormatName": name}}, body: packet[body]}
+    assert schema.build(fields) == data
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_direct_destination(kind: str, address: str) -> None:
     ],
 )
 def test_properties(kind: str) -> None:
-    """Label, size, flags, class and body type, as built and as read."""
+    """Label, size, flags, class and body type, both built and parsed."""
     schema, maker, body, message_class, _ = KINDS[kind]
     built = schema.build({body: {}})
     properties = struct.pack("<BBH20sLLLL", 0, 16, message_class, bytes(20), 0, 0, 36, 36)
@@ -205,14 +205,14 @@ def test_properties(kind: str) -> None:
     assert built[124:156] == bytes.fromhex(LABEL)
     assert len(built) == 156 + 36
     assert built[156:] == schema.part(body).header.build({})
-    held = msmqwire.parse(maker()).MessagePropertiesHeader
-    assert (held.Label, held.LabelLength, held.MessageSize, held.AllocationBodySize) == (
+    parsed = msmqwire.parse(maker()).MessagePropertiesHeader
+    assert (parsed.Label, parsed.LabelLength, parsed.MessageSize, parsed.AllocationBodySize) == (
         "QM Ordering Ack",
         16,
         36,
         36,
     )
-    assert (int(held.Flags), held.MessageClass, held.BodyType) == (0, message_class, 0)
+    assert (int(parsed.Flags), parsed.MessageClass, parsed.BodyType) == (0, message_class, 0)
 
 
 @requirement("MQQB-2.2.5-09")
@@ -221,7 +221,7 @@ def test_properties(kind: str) -> None:
     [0x8009, 0x8000, 0x8004, 0x8007, 0x800B, 0x8006, 0x8003, 0xC000, 0xC001, 0xC002, 0x8005, 0x4001, 0xFFFF],
 )
 def test_negative_classes(message_class: int) -> None:
-    """The ten, and any other from 0x4000 up."""
+    """The ten defined classes, and any other from 0x4000 up."""
     data = handmade.final_ack(message_class=message_class)
     packet = assert_same(FINAL_ACK, data)
     assert msmqwire.parse(data) == packet
@@ -233,7 +233,7 @@ def test_negative_classes(message_class: int) -> None:
 
 @requirement("MQQB-3.1.5.1.3-01")
 def test_a_final_ack_with_another_body() -> None:
-    """By its label, queue and class it is one, but it has no 36 bytes."""
+    """Label, queue and class match, but the body is not 36 bytes long."""
     for size in (0, 35, 37):
         data = handmade.final_ack(bytes(size))
         path = "MessagePropertiesHeader.MessageSize"
@@ -241,7 +241,7 @@ def test_a_final_ack_with_another_body() -> None:
 
 
 def test_bodies_by_json() -> None:
-    """The body is there twice: as a view, and as the hex text that binds when the view is left out."""
+    """The body appears twice: as a view, and as hex text, which counts when the view is absent."""
     for kind, (schema, maker, body, *_) in KINDS.items():
         data = maker()
         as_json = msmqwire.to_json(msmqwire.parse(data))

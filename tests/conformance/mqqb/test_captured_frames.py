@@ -1,4 +1,4 @@
-"""The eight frames of [MS-MQQB] chapter 4: every field of every one, from the bytes of the document."""
+"""The eight frames of [MS-MQQB] chapter 4: every field, from the bytes printed in the document."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def clear(path: str, *names: str) -> dict[str, Any]:
 
 
 def base(reserved: int, size: int, ttrq: int, *bits: str) -> dict[str, Any]:
-    """A BaseHeader of priority 3 with these bits."""
+    """A BaseHeader of priority 3 with these flags."""
     return {
         "BaseHeader.VersionNumber": 0x10,
         "BaseHeader.Reserved": reserved,
@@ -86,7 +86,7 @@ def ping(word: int, guid: UUID) -> dict[str, Any]:
 
 @requirement("MQQB-4.1-01", "MQMQ-2.2.19-01")
 def test_all_eight_frames() -> None:
-    """Each decodes, in the order of the drawing, and gives its bytes back by record and by JSON."""
+    """Each frame decodes in the order of the diagram and round-trips as a record and as JSON."""
     kinds = [
         "Ping",
         "Ping",
@@ -102,7 +102,7 @@ def test_all_eight_frames() -> None:
         as_json = msmqwire.to_json(packet)
         assert as_json["size"] == len(frame(number))
         assert msmqwire.build(packet) == msmqwire.build(as_json) == frame(number)
-    # bits count from the lowest of the little-endian word
+    # bits are numbered from the lowest of the little-endian word
     assert frame(3)[2:4] == b"\x0b\0"
     assert (parsed(3).BaseHeader.Flags.PR, parsed(3).BaseHeader.Flags.IN) == (3, True)
     assert frame(8)[2:4] == b"\x1b\0"
@@ -116,14 +116,14 @@ def test_all_eight_frames() -> None:
 
 @requirement("MQQB-4.1-02")
 def test_guids_of_the_peers() -> None:
-    """By the packet form; the document prints the sixteen bytes backwards."""
+    """GUIDs in packet byte order; the document prints the sixteen bytes backwards."""
     assert handmade.guid(str(CLIENT)) == CLIENT_BYTES
     assert handmade.guid(str(SERVER)) == SERVER_BYTES
     assert "".join(f"{byte:02X}" for byte in reversed(CLIENT_BYTES)) == "C626EA11E6B6974995959150557358D1"
-    found = {
+    guids = {
         number: [v for v in flat(parsed(number)).values() if v in (CLIENT, SERVER)] for number in range(1, 8)
     }
-    assert found == {1: [CLIENT], 2: [SERVER], 3: [CLIENT, SERVER], 4: [], 5: [], 6: [], 7: [CLIENT]}
+    assert guids == {1: [CLIENT], 2: [SERVER], 3: [CLIENT, SERVER], 4: [], 5: [], 6: [], 7: [CLIENT]}
     assert msmqwire.to_json(parsed(1))["fields"]["QMGuid"] == "557358d1-9150-9595-4997-b6e611ea26c6"
     for number, offset, raw in (
         (1, 8, CLIENT_BYTES),
@@ -141,8 +141,8 @@ def test_frame_1() -> None:
     assert frame(1) == data
     packet = assert_values(parsed(1).schema, data, ping(0x7D01, CLIENT))
     assert (int(packet.Flags), packet.Flags.RC, packet.Flags.RF) == (0x7D01, True, False)
-    given = {"Flags": 0x7D01, "Cookie": 4, "QMGuid": str(CLIENT)}
-    assert msmqwire.build({"packet": "Ping", "fields": given}) == data
+    fields = {"Flags": 0x7D01, "Cookie": 4, "QMGuid": str(CLIENT)}
+    assert msmqwire.build({"packet": "Ping", "fields": fields}) == data
 
 
 @requirement("MQQB-4.1.2-01")
@@ -158,7 +158,7 @@ def test_frame_2() -> None:
 
 @requirement("MQQB-4.1.2-02")
 def test_frame_2_answers_frame_1() -> None:
-    """What makes it an acceptance: the same cookie and RC, and RF clear."""
+    """The reply accepts the ping: same cookie and RC, RF clear."""
     request, response = parsed(1), parsed(2)
     assert (request.Cookie, request.Flags.RC) == (response.Cookie, response.Flags.RC) == (4, True)
     assert request.Flags.RF is response.Flags.RF is False
@@ -179,11 +179,16 @@ def test_frame_3() -> None:
     header = packet.EstablishConnectionHeader
     assert (int(packet.BaseHeader.Flags), int(packet.InternalHeader.Flags)) == (0x000B, 0x0002)
     assert (int(header.OperatingSystem), header.Reserved) == (0x0310, 0)
-    places = {field.path: field.offset for field in layout(packet)}
-    assert places["EstablishConnectionHeader.OperatingSystem"] == 20 + 36 == data.index(b"\x10\x03")
-    assert places["EstablishConnectionHeader.Reserved"] == 20 + 38
-    given = {"ClientGuid": CLIENT, "ServerGuid": SERVER, "TimeStamp": 501140046, "OperatingSystem": 0x0310}
-    fields = {"BaseHeader": {"Reserved": 0xC0}, "EstablishConnectionHeader": given}
+    offsets = {field.path: field.offset for field in layout(packet)}
+    assert offsets["EstablishConnectionHeader.OperatingSystem"] == 20 + 36 == data.index(b"\x10\x03")
+    assert offsets["EstablishConnectionHeader.Reserved"] == 20 + 38
+    establish_fields = {
+        "ClientGuid": CLIENT,
+        "ServerGuid": SERVER,
+        "TimeStamp": 501140046,
+        "OperatingSystem": 0x0310,
+    }
+    fields = {"BaseHeader": {"Reserved": 0xC0}, "EstablishConnectionHeader": establish_fields}
     assert msmqwire.build({"packet": "EstablishConnection", "fields": fields}) == data
 
 
@@ -237,8 +242,8 @@ def test_frames_5_and_6(number: int) -> None:
         },
     )
     assert int(packet.InternalHeader.Flags) == 0x0003
-    given = {"RecoverableAckTimeout": 1496, "AckTimeout": 120000, "WindowSize": 64}
-    fields = {"BaseHeader": {"Reserved": 0xC0}, path: given}
+    parameters = {"RecoverableAckTimeout": 1496, "AckTimeout": 120000, "WindowSize": 64}
+    fields = {"BaseHeader": {"Reserved": 0xC0}, path: parameters}
     assert msmqwire.build({"packet": "ConnectionParameters", "fields": fields}) == data
 
 
@@ -261,7 +266,7 @@ MESSAGE: dict[str, Any] = {
     "UserHeader.SourceQueueManager": CLIENT,
     "UserHeader.QueueManagerAddress": UUID(int=0),
     "UserHeader.TimeToBeReceived": 0xFFFFFFFF,
-    "UserHeader.SentTime": 0x524F494C,  # the signature: an error of the dump
+    "UserHeader.SentTime": 0x524F494C,  # the signature: an error in the dump
     "UserHeader.MessageID": 2286,
     **{f"UserHeader.Flags.{name}": 0 for name in ("RC", "DM", "AQ", "RQ", "X3", "X4")},
     **clear("UserHeader.Flags", "X1", "JN", "JP", "TH", "CQ", "MQ", "X2", "AH", "HH"),
@@ -386,7 +391,7 @@ def test_places_in_frame_7() -> None:
 
 @requirement("MQQB-4.1.7-03", "MQQB-4.1.7-04", "MQQB-4.1.7-05", "MQQB-4.1.7-06", "MQQB-4.1.7-07")
 def test_frame_7_built_from_its_values() -> None:
-    """Sizes, counts, bits and padding are left out. AI stays clear for a bare SecurityID."""
+    """Built without sizes, counts, flags and padding. AI stays clear for a SecurityID alone."""
     fields = {
         "BaseHeader": {"TimeToReachQueue": 345600},
         "UserHeader": {
@@ -421,7 +426,7 @@ def test_the_dump_of_frame_7_breaks_off() -> None:
 
 @requirement("MQQB-4.1.7-08")
 def test_frame_7_asks_for_acknowledgements_without_a_queue() -> None:
-    """Read all the same: all four bits, and nowhere to send an acknowledgement to."""
+    """It is read although all four bits are set and there is no administration queue."""
     packet = parsed(7)
     assert int(packet.MessagePropertiesHeader.Flags) == 0x0F
     assert (packet.UserHeader.Flags.AQ, packet.UserHeader.AdminQueue) == (0, None)
@@ -449,7 +454,7 @@ def test_frame_8() -> None:
     assert (int(packet.BaseHeader.Flags), int(packet.InternalHeader.Flags)) == (0x001B, 0x0001)
     fields = {"BaseHeader": {"Reserved": 0xCD}, "SessionHeader": {"AckSequenceNumber": 1}}
     assert msmqwire.build({"packet": "SessionAck", "fields": fields}) == data
-    # the example of the contract
+    # the documented example
     bits = (
         dict.fromkeys(("SH", "IN"), True) | {"PR": 3} | dict.fromkeys(set(BASE_FLAGS) - {"SH", "IN"}, False)
     )

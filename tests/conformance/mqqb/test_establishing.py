@@ -1,4 +1,4 @@
-"""Establishing a protocol session, the side that asks: [MS-MQQB] 3.1.5.2 to 3.1.5.4."""
+"""Establishing a protocol session as the initiator: [MS-MQQB] 3.1.5.2 to 3.1.5.4."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def routed(*hops: UUID | str, **settings: Any) -> EngineHarness:
 def test_a_message_for_elsewhere_makes_a_session_step_by_step() -> None:
     harness = EngineHarness()
     harness.open_to_send()
-    assert harness.new_effects() == [], "nothing is done before there is a message"
+    assert harness.new_effects() == [], "nothing happens before there is a message"
     harness.send()
     (resolve,) = harness.new_effects()
     assert isinstance(resolve, Resolve)
@@ -89,26 +89,26 @@ def test_a_queue_whose_host_is_not_known_waits_for_validation() -> None:
 def test_get_destination_info_is_asked_again_each_time() -> None:
     harness = EngineHarness(routes={PEER_ID: ["beta"]})
     name, second = f"PRIVATE={THIRD_ID}\\0000000b", f"PRIVATE={UUID(int=0xC4)}\\0000000c"
-    found: dict[UUID, UUID] = {}
+    hosts: dict[UUID, UUID] = {}
 
-    def read(name: Any) -> Any:
-        host = found.get(name.guid)
+    def get_destination_info(name: Any) -> Any:
+        host = hosts.get(name.guid)
         return None if host is None else type("Destination", (), {"host": "", "queue_manager": host})()
 
-    harness.core.routing.get_destination_info = read  # type: ignore[method-assign]
+    harness.core.routing.get_destination_info = get_destination_info  # type: ignore[method-assign]
     harness.send(to=name)
     harness.send(to=second)
-    assert len(harness.engine.sessions) == 2, "two queues of unknown hosts need not lead to the same place"
-    found[THIRD_ID] = PEER_ID
+    assert len(harness.engine.sessions) == 2, "two queues with unknown hosts need not share a session"
+    hosts[THIRD_ID] = PEER_ID
     harness.advance(5_000)
     assert [question.host for question in harness.effects_of(Resolve)] == ["beta"]
     assert harness.outgoing(second).state is Q.NEED_VALIDATION
     harness.resolve(PEER_ADDRESS)
     harness.connect().answer_handshake(server=PEER_ID)
     assert harness.outgoing(name).state is Q.CONNECTED
-    found[UUID(int=0xC4)] = PEER_ID
+    hosts[UUID(int=0xC4)] = PEER_ID
     harness.advance(5_000)
-    assert harness.outgoing(second).state is Q.CONNECTED, "the session that leads there serves it too"
+    assert harness.outgoing(second).state is Q.CONNECTED, "the session to that host serves it too"
     assert len(harness.engine.sessions) == 1
 
 
@@ -156,7 +156,7 @@ def test_every_address_of_every_next_hop_is_kept_in_order() -> None:
     assert [question.host for question in questions] == ["beta.example", "gamma.example"]
     harness.engine.resolved(questions[1].request, ["10.0.0.4"])
     harness.run()
-    assert harness.effects_of(Connect) == [], "the others are still being resolved"
+    assert harness.effects_of(Connect) == [], "the other hosts are still being resolved"
     harness.engine.resolved(questions[0].request, [PEER_ADDRESS, "fd00::3"])
     harness.run()
     (session,) = harness.engine.sessions.values()
@@ -184,7 +184,7 @@ def test_a_name_without_addresses_is_a_failure_of_names() -> None:
     assert history(harness) == [ConnectionHistory(C.DNS_FAILURE, harness.utc, ERROR, ())]
     assert retry_left(harness) == 5_000
     harness.advance(5_000)
-    assert len(harness.effects_of(Resolve)) == 2, "it is asked again"
+    assert len(harness.effects_of(Resolve)) == 2, "the name is resolved again"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2-03")
@@ -241,7 +241,7 @@ def test_the_initialization_timer_runs_from_the_request_to_the_parameters(delay:
     assert harness.time_left(*timer) == expected
     harness.advance(100)
     peer.send(peer.establish(client=OWN_ID, server=PEER_ID))
-    assert harness.time_left(*timer) == expected - 100, "it goes on until the parameters"
+    assert harness.time_left(*timer) == expected - 100, "it runs until ConnectionParameters"
     peer.send(peer.parameters())
     assert harness.time_left(*timer) is None
     peer.acknowledge()
@@ -351,7 +351,7 @@ def test_by_a_direct_name_any_queue_manager_may_answer() -> None:
     ],
 )
 def test_the_time_of_acknowledgements_is_eight_round_trips_within_limits(took: int, expected: int) -> None:
-    harness = EngineHarness(now=0xFFFF_FFF0)  # milliseconds wrap on the wire
+    harness = EngineHarness(now=0xFFFF_FFF0)  # milliseconds wrap round on the wire
     peer = harness.request_session()
     assert peer.session.recoverable_ack_send_timeout == 0xFFFF_FFFF
     (request,) = peer.take()
@@ -435,13 +435,13 @@ def test_the_parameters_of_the_answer_open_the_session() -> None:
     peer.send(peer.parameters(window=31, ack=40_000, recoverable=9_000))
     assert peer.state is S.OPEN
     assert peer.session.received_window_size == 31
-    assert peer.session.ack_wait_timeout == 20_000, "the side that asks keeps its own"
+    assert peer.session.ack_wait_timeout == 20_000, "the initiator keeps its own value"
     assert peer.session.recoverable_ack_send_timeout != 9_000
     assert harness.outgoing().next_hops == ["IP=10.0.0.2"]
     assert harness.outgoing().state is Q.CONNECTED
     assert history(harness)[-1] == ConnectionHistory(C.ESTABLISHED, harness.utc, 0, (PEER_ADDRESS,))
     assert harness.time_left(Timer.SESSION_INITIALIZATION, peer.session.number) is None
-    assert peer.kinds() == ["UserMessage"], "what waited is sent"
+    assert peer.kinds() == ["UserMessage"], "the waiting message is sent"
 
 
 def test_pings_are_not_sent_unless_they_are_wanted() -> None:

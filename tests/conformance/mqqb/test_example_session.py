@@ -1,7 +1,7 @@
 """The example session of [MS-MQQB] 4.1, played by two queue managers with its identifiers and settings.
 
 Each packet is compared with the captured one field by field; where they differ, the test names the field and
-says why. What is not named is equal.
+says why. All other fields are equal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TIME_STAMP: Final = 501_140_046
 ROUND_TRIP: Final = 187
 """Milliseconds: an eighth of RecoverableAckTimeout in frames 5 and 6."""
 SENT: Final = 1_141_966_310
-"""SentTime as the text of frame 7 decodes it."""
+"""SentTime as decoded in the text of frame 7."""
 SID: Final = bytes.fromhex("010500000000000515000000AD4A9EBD36D9FA3D63A656DAE8030000")
 
 BASE: Final = {
@@ -75,22 +75,22 @@ def captured(frame: int) -> bytes:
 
 
 def differences(ours: bytes, frame: int, layout: Mapping[str, tuple[int, int]]) -> dict[str, tuple[str, str]]:
-    """The fields in which our packet and a captured one differ, both as hex."""
-    theirs = captured(frame)
-    assert len(ours) == len(theirs)
+    """The fields in which our packet and the captured one differ, both as hex."""
+    expected = captured(frame)
+    assert len(ours) == len(expected)
     places = sorted(layout.values())
     assert places[0][0] == 0
     assert all(end == start for (_, end), (start, _) in itertools.pairwise(places))
-    assert places[-1][1] == len(theirs)
+    assert places[-1][1] == len(expected)
     return {
-        name: (ours[start:end].hex(), theirs[start:end].hex())
+        name: (ours[start:end].hex(), expected[start:end].hex())
         for name, (start, end) in layout.items()
-        if ours[start:end] != theirs[start:end]
+        if ours[start:end] != expected[start:end]
     }
 
 
 class Session:
-    """The session from the first ping to the acknowledgement; `frames` are ours, by number."""
+    """The session from the first ping to the acknowledgement; `frames` holds our packets by number."""
 
     def __init__(self, *, ping: bool) -> None:
         self.frames: dict[int, bytes] = {}
@@ -133,10 +133,10 @@ class Session:
         self._carry(8, 0)
 
     def _queue(self) -> Queue:
-        wanted = Queue(NULL_GUID)
-        self.server.core.queues.set_defaults(wanted)
-        wanted.pathname = "a04bm02\\q"
-        status, queue = self.server.core.queues.create(wanted, skip_directory=True)
+        template = Queue(NULL_GUID)
+        self.server.core.queues.set_defaults(template)
+        template.pathname = "a04bm02\\q"
+        status, queue = self.server.core.queues.create(template, skip_directory=True)
         assert status == 0
         assert queue is not None
         return queue
@@ -154,7 +154,7 @@ class Session:
         self.client.run()
 
     def _carry(self, frame: int, delay: int) -> None:
-        """The next packet, one way or the other; both clocks go on."""
+        """Deliver the next packet in either direction and advance both clocks."""
         by_client = frame in (3, 5, 7)
         source, sink = (self.client, self.server) if by_client else (self.server, self.client)
         source.run()
@@ -181,19 +181,19 @@ def test_the_kinds_and_directions(played: Session) -> None:
 
 
 def test_frame_1_the_ping_request(played: Session) -> None:
-    # Unused bits hold anything. RC says that the client is no server system, its frame 3 says that it is one.
+    # Unused bits are arbitrary. RC says that the client is not a server system; its frame 3 says it is one.
     assert differences(played.frames[1], 1, PING) == {"Flags": ("0000", "017d")}
 
 
 def test_frame_2_the_ping_response(played: Session) -> None:
-    # The same; RC is that of the request.
+    # As above; RC repeats that of the request.
     assert differences(played.frames[2], 2, PING) == {"Flags": ("0000", "95b2")}
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-02", "MQQB-3.1.5.2.3-03", "MQQB-3.1.5.2.3-04", "MQQB-3.1.5.2.3-06")
 def test_frame_3_the_establish_connection_request(played: Session) -> None:
     assert differences(played.frames[3], 3, ESTABLISH) == {
-        "Reserved": ("00", "c0"),  # anything
+        "Reserved": ("00", "c0"),  # arbitrary
         "ServerGuid": (
             "00" * 16,
             h.SERVER.hex(),
@@ -204,18 +204,18 @@ def test_frame_3_the_establish_connection_request(played: Session) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-06")
 def test_frame_3_without_a_ping() -> None:
-    found = differences(Session(ping=False).frames[3], 3, ESTABLISH)
-    assert list(found) == ["Reserved", "ServerGuid"]
+    differing = differences(Session(ping=False).frames[3], 3, ESTABLISH)
+    assert list(differing) == ["Reserved", "ServerGuid"]
 
 
 def test_frame_4_the_establish_connection_response(played: Session) -> None:
     assert (
         differences(played.frames[4], 4, ESTABLISH)
         == {
-            "Reserved": ("00", "5a"),  # anything
-            "ClientGuid": (h.CLIENT.hex(), captured(4)[20:36].hex()),  # MQQB-4.1.4-02: of another capture
+            "Reserved": ("00", "5a"),  # arbitrary
+            "ClientGuid": (h.CLIENT.hex(), captured(4)[20:36].hex()),  # MQQB-4.1.4-02: from another capture
             "ServerGuid": (h.SERVER.hex(), captured(4)[36:52].hex()),
-            "OperatingSystem": ("1002", "1003"),  # SE is that of the request
+            "OperatingSystem": ("1002", "1003"),  # SE repeats that of the request
         }
     )
 
@@ -232,7 +232,7 @@ def test_frame_6_the_connection_parameters_response(played: Session) -> None:
 
 def test_frame_7_the_message(played: Session) -> None:
     assert differences(played.frames[7], 7, MESSAGE) == {
-        "SentTime": (SENT.to_bytes(4, "little").hex(), b"LIOR".hex()),  # MQQB-4.1.7-03: an error of the dump
+        "SentTime": (SENT.to_bytes(4, "little").hex(), b"LIOR".hex()),  # MQQB-4.1.7-03: an error in the dump
     }
 
 
@@ -254,12 +254,12 @@ def test_the_message_has_arrived_and_left(played: Session) -> None:
 
 
 def test_the_captured_client_is_served_as_it_was() -> None:
-    """The server's side with the very bytes of frames 1, 3, 5 and 7 as they were captured."""
+    """The server receives the captured bytes of frames 1, 3, 5 and 7."""
     harness = EngineHarness(identifier=SERVER, computer_name="a04bm02", utc=SENT)
-    wanted = Queue(NULL_GUID)
-    harness.core.queues.set_defaults(wanted)
-    wanted.pathname = "a04bm02\\q"
-    status, queue = harness.core.queues.create(wanted, skip_directory=True)
+    template = Queue(NULL_GUID)
+    harness.core.queues.set_defaults(template)
+    template.pathname = "a04bm02\\q"
+    status, queue = harness.core.queues.create(template, skip_directory=True)
     assert status == 0
     assert queue is not None
     harness.engine.datagram(captured(1), "10.0.0.1", 4057, request=True)
@@ -267,8 +267,8 @@ def test_the_captured_client_is_served_as_it_was() -> None:
     assert differences(harness.effects_of(SendDatagram)[-1].data, 2, PING) == {"Flags": ("0100", "95b2")}
     peer = harness.accept_connection()
     peer.send(captured(3))
-    answer, theirs = peer.take()[0], captured(3)
-    assert answer[2:] == theirs[2:], "the identifiers and the time stamp come back"
+    answer, request = peer.take()[0], captured(3)
+    assert answer[2:] == request[2:], "identifiers and time stamp are echoed"
     peer.send(captured(5))
     assert peer.take()[0][2:] == captured(6)[2:]
     peer.send(captured(7))

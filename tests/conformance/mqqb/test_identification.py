@@ -1,4 +1,4 @@
-"""How a packet is told: [MS-MQQB] 3.1.5.1."""
+"""Identifying the type of a packet: [MS-MQQB] 3.1.5.1."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_the_six_kinds(kind: str) -> None:
     ],
 )
 def test_internal_packets(kind: str, number: int) -> None:
-    """IN and PT, whatever the other bits of PT's byte and the priority."""
+    """IN and PT decide, whatever the priority and the other bits of PT's byte."""
     maker = handmade.establish_connection if number == 2 else handmade.connection_parameters
     for flags in (0x0008, 0x000F, 0x010B, 0xFECB):
         for internal in (number, number | 0x10, number | 0xFFF0):
             assert kind_of(maker(flags=flags, internal=internal)) == kind
-    # with IN clear it is read as a message, which it is not
+    # with IN clear it is parsed as a message, and fails
     with pytest.raises(msmqwire.MalformedPacket):
         msmqwire.parse(maker(flags=3))
 
@@ -58,7 +58,7 @@ def test_session_ack() -> None:
     for flags in (0x0018, 0x001B, 0xFEDF):
         assert kind_of(handmade.session_ack(flags=flags)) == "SessionAck"
     assert_refused(msmqwire.parse, handmade.session_ack(flags=0x000B), "BaseHeader.Flags.SH", 2)
-    for internal in (2, 3):  # of another length than these
+    for internal in (2, 3):  # these have other lengths
         with pytest.raises(msmqwire.MalformedPacket):
             msmqwire.parse(handmade.session_ack(internal=internal))
 
@@ -72,7 +72,7 @@ def acknowledgement(kind: str, **changes: object) -> bytes:
     "kind", [proving("OrderAck", ids="MQQB-3.1.5.1.1-04"), proving("FinalAck", ids="MQQB-3.1.5.1.1-05")]
 )
 def test_acknowledgements(kind: str) -> None:
-    """All of the marks, the queue by number or by a direct name; a message without any one of them."""
+    """All criteria must hold, with the queue by number or direct name; else it is a message."""
     assert kind_of(acknowledgement(kind)) == kind
     for name in (ORDER_QUEUE, "TCP:fd00::1\\private$\\ORDER_QUEUE$"):
         assert kind_of(acknowledgement(kind, destination=(7, handmade.direct_name(name)))) == kind
@@ -120,7 +120,7 @@ def test_an_order_ack_has_36_bytes(size: int) -> None:
     "message_class", [0x0000, 0x0001, 0x0002, 0x00FF, 0x0100, 0x4000, 0x8000, 0xC004, 0xE1FF]
 )
 def test_messages(message_class: int) -> None:
-    """Of any class: administration acknowledgements and reports too."""
+    """Messages of any class, including administration acknowledgements and reports."""
     data = handmade.user_message(
         properties=handmade.properties_header(message_class=message_class, body=bytes(36))
     )
@@ -133,7 +133,7 @@ def test_no_ping_among_them(kind: str) -> None:
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         msmqwire.parse(PACKETS[kind], protocol="ping")
     assert (caught.value.path, caught.value.offset) == ("Signature", 2)
-    ping = handmade.ping(flags=0x0010)  # even one whose first byte is the version
+    ping = handmade.ping(flags=0x0010)  # even if its first byte equals the version
     assert_refused(msmqwire.parse, ping, "BaseHeader.Signature", 4)
 
 
@@ -150,7 +150,7 @@ def test_version_and_signature(kind: str) -> None:
 @EVERY
 @pytest.mark.parametrize("protocol", ["session", "remote_read"])
 def test_another_version_or_signature(kind: str, protocol: str) -> None:
-    """Refused at its place and before anything else of the packet is looked at."""
+    """Refused with its path before anything else in the packet is examined."""
     data = PACKETS[kind]
 
     def parse(data: bytes) -> object:
@@ -170,7 +170,7 @@ def test_another_version_or_signature(kind: str, protocol: str) -> None:
 @requirement("MQQB-3.1.5.1.3-01")
 @EVERY
 def test_every_cut_of_every_packet(kind: str) -> None:
-    """Bytes that end too early are refused where they end, with PacketSize as it was and with it adjusted."""
+    """Truncated bytes are refused where they end, with the original PacketSize and with it adjusted."""
     data = PACKETS[kind]
     for cut in range(len(data)):
         with pytest.raises(msmqwire.MalformedPacket) as caught:

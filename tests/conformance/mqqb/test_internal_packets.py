@@ -64,7 +64,7 @@ def test_flags(name: str, mask: int, value: int) -> None:
 @EVERY
 @requirement("MQQB-2.2.1-01", "MQQB-2.2.1-02", "MQQB-2.2.1-11")
 def test_place_and_reserved(kind: str) -> None:
-    """At 16 of the packet, four bytes; Reserved and the unused bits are 0 when left out, and ignored."""
+    """Four bytes at offset 16; Reserved and unused bits default to 0 and are ignored."""
     data = PACKETS[kind]
     built = msmqwire.build({"packet": kind})
     assert built[16:18] == b"\0\0"
@@ -91,7 +91,7 @@ def test_packet_types(kind: str) -> None:
 @requirement("MQQB-2.2.1-05", "MQQB-2.1.1-02")
 @pytest.mark.parametrize("number", [0, *range(4, 16)])
 def test_other_packet_types_are_refused(kind: str, number: int) -> None:
-    """The refusal on which a session ends."""
+    """The refusal that ends a session."""
     assert_refused(msmqwire.parse, MAKERS[kind](internal=number), "InternalHeader.Flags.PT", 18)
 
 
@@ -138,7 +138,7 @@ def test_a_session_ack_is_built_without_refusal() -> None:
     ],
 )
 def test_layouts(kind: str, headers: tuple[tuple[str, int], ...], size: int) -> None:
-    """Three headers in this order, and PacketSize counts all of them."""
+    """Three headers in this order; PacketSize covers them all."""
     data = PACKETS[kind]
     packet = assert_same(SCHEMAS[kind], data)
     assert msmqwire.parse(data) == packet
@@ -164,7 +164,7 @@ def test_layouts(kind: str, headers: tuple[tuple[str, int], ...], size: int) -> 
     ],
 )
 def test_bits_of_the_headers(kind: str, flags: int) -> None:
-    """IN, SH only in a SessionAck, and PT: built so, and told by them."""
+    """IN, PT, and SH only in a SessionAck: set when built, and decisive when parsed."""
     built = msmqwire.build({"packet": kind})
     assert struct.unpack_from("<H", built, 2)[0] & 0x0038 == flags
     packet = msmqwire.parse(built)
@@ -180,7 +180,7 @@ def test_bits_of_the_headers(kind: str, flags: int) -> None:
 @EVERY
 @requirement("MQQB-3.1.5.1.3-01")
 def test_sizes_that_are_wrong(kind: str) -> None:
-    """PacketSize one too small or too large, and bytes behind the packet."""
+    """PacketSize one too small or too large, and trailing bytes."""
     data = PACKETS[kind]
     larger = data[:8] + struct.pack("<L", len(data) + 4) + data[12:]
     assert_refused(msmqwire.parse, larger + bytes(4), "BaseHeader.PacketSize", 8)
@@ -227,13 +227,13 @@ def test_reserved_of_connection_parameters() -> None:
 @pytest.mark.parametrize("recoverable", [0x000001F4, 0x0001D4C0])
 @pytest.mark.parametrize("ack", [0x00004E20, 0x0001D4C0])
 def test_ends_of_the_ranges(recoverable: int, ack: int) -> None:
-    """Both ends of both ranges are read and built; values outside are for lint to judge."""
+    """Both ends of both ranges are parsed and built; values outside are left to lint."""
     header = handmade.connection_parameters_header(recoverable_ack_timeout=recoverable, ack_timeout=ack)
     record = assert_same(CONNECTION_PARAMETERS, handmade.connection_parameters(header))
-    held = record.ConnectionParametersHeader
-    assert (held.RecoverableAckTimeout, held.AckTimeout) == (recoverable, ack)
-    given = {"RecoverableAckTimeout": recoverable, "AckTimeout": ack}
-    assert CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": given})[20:] == header
+    parsed = record.ConnectionParametersHeader
+    assert (parsed.RecoverableAckTimeout, parsed.AckTimeout) == (recoverable, ack)
+    fields = {"RecoverableAckTimeout": recoverable, "AckTimeout": ack}
+    assert CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": fields})[20:] == header
     assert CONNECTION_PARAMETERS.build({})[20:] == handmade.connection_parameters_header()
 
 
@@ -286,7 +286,7 @@ def test_operating_system(name: str, mask: int, value: int) -> None:
 
 @requirement("MQQB-2.2.3.1-09", "MQQB-2.2.3.1-10", "MQQB-2.2.3.1-15", "MQQB-2.2.3.1-16", "MQQB-2.2.3.1-18")
 def test_what_is_left_out() -> None:
-    """RE is 0x10, SE says that no ping was sent, the rest is zero and 512 bytes of 0x5A."""
+    """RE is 0x10, SE means that no ping was sent; the rest is zero, then 512 bytes of 0x5A."""
     assert ESTABLISH_CONNECTION_HEADER.build({}) == bytes(36) + b"\x10\x01\0\0" + b"\x5a" * 512
     assert handmade.establish_connection()[60:] == b"\x5a" * 512
 

@@ -80,7 +80,7 @@ def test_session_key_algorithms(algorithm: int, name: str) -> None:
 @requirement("MQQB-2.4.2-03")
 @pytest.mark.parametrize("size", [64, 128, 256])
 def test_session_key_size(size: int) -> None:
-    """From offset 12 to the end that EncryptionKeySize tells: 256 bytes, or 64 or 128 with short keys."""
+    """From offset 12 for EncryptionKeySize bytes: 256, or 64 or 128 with short keys."""
     key = bytes(1 + i % 255 for i in range(size))
     blob = handmade.simpleblob(key)
     assert len(blob) == 12 + size

@@ -1,4 +1,4 @@
-"""What a queue manager keeps over sessions and restarts: [MS-MQQB] 3.1.1.2, 3.1.1.3, 3.1.3.1 and 3.1.4."""
+"""Queue manager state that outlives sessions and restarts: [MS-MQQB] 3.1.1.2, 3.1.1.3, 3.1.3.1 and 3.1.4."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def identifier(number: int, source: UUID = PEER_ID) -> ObjectId:
 
 
 def order(harness: EngineHarness, peer: HandwrittenPeer, number: int) -> None:
-    """An OrderAck for a message of the current sequence of the harness."""
+    """An OrderAck for a message of the harness's current sequence."""
     sequence = harness.transfer().sequence_id
     peer.sent += 1
     peer.send(
@@ -79,8 +79,8 @@ def test_the_history_begins_empty_and_has_who_and_when() -> None:
     harness.advance(1_000)
     peer.send(peer.message(message_id=0xFFFF_FFFF), peer.message(message_id=5))
     assert times(harness) == {identifier(0xFFFF_FFFF): START_UTC + 8, identifier(5): START_UTC + 8}
-    assert len(queue.positions) == 2, "one that is sent again is known"
-    assert harness.time_left(CLEANUP) == HALF_AN_HOUR - 1_000, "a further entry does not start it anew"
+    assert len(queue.positions) == 2, "a resent message is recognised"
+    assert harness.time_left(CLEANUP) == HALF_AN_HOUR - 1_000, "a further entry does not restart it"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3-13", "MQQB-3.1.1.3-14")
@@ -91,8 +91,8 @@ def test_the_history_keeps_the_latest_entries() -> None:
     for number in (1, 2, 3, 1, 4):
         peer.send(peer.message(message_id=number, recoverable=True))
     assert list(times(harness)) == [identifier(3), identifier(1), identifier(4)]
-    again = harness.restarted(remove_duplicate_size=3)
-    assert set(times(again)) == set(times(harness))
+    restarted = harness.restarted(remove_duplicate_size=3)
+    assert set(times(restarted)) == set(times(harness))
     assert Settings().remove_duplicate_size == 10_000
 
 
@@ -102,15 +102,15 @@ def test_recoverable_entries_survive_and_duplicates_are_known_then() -> None:
     queue = harness.queue()
     peer = harness.accept_session()
     peer.send(peer.message(message_id=1, recoverable=True), peer.message(message_id=2))
-    again = harness.restarted()
-    assert times(again) == {identifier(1): START_UTC}
-    assert again.time_left(CLEANUP) == HALF_AN_HOUR
-    kept = again.core.queues.lookup.path(queue.pathname)
-    assert kept is not None
-    assert len(kept.positions) == 1
-    peer = again.accept_session()
+    restarted = harness.restarted()
+    assert times(restarted) == {identifier(1): START_UTC}
+    assert restarted.time_left(CLEANUP) == HALF_AN_HOUR
+    restored = restarted.core.queues.lookup.path(queue.pathname)
+    assert restored is not None
+    assert len(restored.positions) == 1
+    peer = restarted.accept_session()
     peer.send(peer.message(message_id=1, recoverable=True), peer.message(message_id=2))
-    assert [position.message.identifier.uniquifier for position in kept.positions] == [1, 2]
+    assert [position.message.identifier.uniquifier for position in restored.positions] == [1, 2]
 
 
 @pytest.mark.requirement("MQQB-3.1.6.7-01", "MQQB-3.1.6.7-02", "MQQB-3.1.2.8-01", "MQQB-3.1.2.8-02")
@@ -132,7 +132,7 @@ def test_old_entries_are_deleted_and_the_timer_runs_while_there_are_any(period: 
     assert times(harness.restarted()) == {}
     peer = harness.accept_session()
     peer.send(peer.message(message_id=1))
-    assert harness.time_left(CLEANUP) == period, "an entry in an empty table starts it"
+    assert harness.time_left(CLEANUP) == period, "an entry in an empty table starts the timer"
 
 
 @pytest.mark.requirement("MQQB-3.1.6.7-01")
@@ -161,7 +161,7 @@ def test_ordinals_grow_by_one_and_never_come_again() -> None:
     assert harness.send()[0].identifier == ObjectId(OWN_ID, 7)
     stopped, killed = harness.restarted(stop=True), harness.restarted()
     assert stopped.send()[0].identifier == ObjectId(OWN_ID, 8)
-    assert killed.send()[0].identifier.uniquifier > 7, "what was stored for express messages is a limit"
+    assert killed.send()[0].identifier.uniquifier > 7, "identifiers reserved for express messages are skipped"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3-17", "MQQB-3.1.1.3-16")
@@ -183,17 +183,17 @@ def test_the_resend_table_has_ten_entries() -> None:
     peer = harness.open_session(transactional=True)
     peer.acknowledge()
     key = harness.outgoing().number
-    found = []
+    intervals = []
     for _ in range(12):
-        left = harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, key)
-        assert left is not None
-        found.append(left // 1000)
+        remaining = harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, key)
+        assert remaining is not None
+        intervals.append(remaining // 1000)
         peer.session.session_active = True
         harness.engine.session_timers.start_cleanup(peer.session)
         harness.core.context.timers.stop(Timer.SESSION_CLEANUP, peer.session.number)
-        harness.advance(left)
+        harness.advance(remaining)
         peer.acknowledge()
-    assert found == [30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600, 21600, 21600]
+    assert intervals == [30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600, 21600, 21600]
 
 
 def test_insecure_acknowledgements_are_not_sent_by_default() -> None:
@@ -209,10 +209,10 @@ def test_the_outgoing_sequence_begins_at_one_grows_and_survives() -> None:
     peer = harness.open_session(transactional=True, count=2)
     transfer = harness.transfer()
     assert transfer.sequence_id == TxSequenceId(START_UTC, 1)
-    assert [one.tx_sequence_number for one in transfer.ordered] == [1, 2]
+    assert [entry.tx_sequence_number for entry in transfer.ordered] == [1, 2]
     assert transfer.next_number == 3
-    again = harness.restarted().transfer()
-    assert (again.sequence_id, again.next_number) == (TxSequenceId(START_UTC, 1), 3)
+    restored = harness.restarted().transfer()
+    assert (restored.sequence_id, restored.next_number) == (TxSequenceId(START_UTC, 1), 3)
     peer.acknowledge()
     order(harness, peer, 2)
     harness.send(transactional=True)
@@ -223,7 +223,7 @@ def test_the_outgoing_sequence_begins_at_one_grows_and_survives() -> None:
     order(harness, peer, 1)
     restarted = harness.restarted()
     restarted.open_session(transactional=True)
-    assert restarted.transfer().sequence_id > second, "also when nothing of it was left"
+    assert restarted.transfer().sequence_id > second, "even when nothing of the old one was left"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-13", "MQQB-3.1.1.3.1-15", "MQQB-3.1.1.3.1-16")
@@ -237,16 +237,16 @@ def test_the_incoming_sequence_survives() -> None:
     peer.send(peer.message(queue="tx", transaction=first))
     (info,) = queue.incoming.values()
     assert info.reject_count == 2
-    again = harness.restarted()
-    kept = again.core.queues.lookup.path(queue.pathname)
-    assert kept is not None
-    (info,) = kept.incoming.values()
+    restarted = harness.restarted()
+    restored = restarted.core.queues.lookup.path(queue.pathname)
+    assert restored is not None
+    (info,) = restored.incoming.values()
     assert (info.sequence_identifier, info.sequence_number, info.reject_count) == (TxSequenceId(9, 4), 1, 2)
-    peer = again.accept_session()
+    peer = restarted.accept_session()
     peer.send(peer.message(queue="tx", transaction=first))
-    assert len(kept.positions) == 1, "it is still known"
+    assert len(restored.positions) == 1, "the duplicate is still recognised"
     peer.send(peer.message(queue="tx", transaction=TX(ordinal=4, time_stamp=9, number=2, previous=1)))
-    assert len(kept.positions) == 2
+    assert len(restored.positions) == 2
     assert (info.sequence_number, info.reject_count) == (2, 0)
 
 
@@ -271,19 +271,23 @@ def test_the_table_of_what_is_sent_survives_in_its_order() -> None:
     peer.answer_handshake()
     harness.send(transactional=True, count=2)
     first = [position.message.identifier for position in harness.transfer().table]
-    again = harness.restarted()
-    again.run()
-    transfer = again.transfer()
+    restarted = harness.restarted()
+    restarted.run()
+    transfer = restarted.transfer()
     assert transfer.queue.destination == harness.outgoing().destination
-    assert [position.message.identifier for position in transfer.table] == first[1:], "express ones are gone"
-    assert [one.tx_sequence_number for one in transfer.table.values()] == [0, 0, 1, 2]
-    assert [question.host for question in again.effects_of(Resolve)] == [PEER_ADDRESS], (
-        "a connection is made at once"
+    assert [position.message.identifier for position in transfer.table] == first[1:], (
+        "express messages are gone"
     )
-    again.resolve(PEER_ADDRESS)
-    peer = again.connect()
+    assert [entry.tx_sequence_number for entry in transfer.table.values()] == [0, 0, 1, 2]
+    assert [question.host for question in restarted.effects_of(Resolve)] == [PEER_ADDRESS], (
+        "a connection is attempted at once"
+    )
+    restarted.resolve(PEER_ADDRESS)
+    peer = restarted.connect()
     peer.answer_handshake()
-    assert [packet.MessageID for packet in peer.packets] == [one.uniquifier for one in first[1:]]
+    assert [packet.MessageID for packet in peer.packets] == [
+        message_id.uniquifier for message_id in first[1:]
+    ]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-29", "MQQB-3.1.1.3.1.2-04")
@@ -302,7 +306,7 @@ def test_numbered_messages_keep_the_order_of_their_numbers() -> None:
     harness.run()
     sent = [packet.MessageID for packet in peer.take()][1:]
     transfer = harness.restarted().transfer()
-    assert [one.tx_sequence_number for one in transfer.table.values()] == [1, 2]
+    assert [entry.tx_sequence_number for entry in transfer.table.values()] == [1, 2]
     assert [position.message.body for position in transfer.table] == [b"second", b"first"]
     assert [position.message.identifier.uniquifier for position in transfer.table] == sent
 
@@ -318,20 +322,20 @@ def test_messages_that_await_a_final_acknowledgement_survive() -> None:
     peer.acknowledge()
     order(harness, peer, 1)
     assert len(transfer.table) == 0
-    again = harness.restarted()
-    kept = again.transfer()
-    assert len(kept.table) == 0
-    assert list(kept.awaiting_final_ack) == [message.identifier.uniquifier]
-    assert again.effects_of(Resolve) == [], "there is nothing to send"
-    peer = again.accept_session()
+    restarted = harness.restarted()
+    restored = restarted.transfer()
+    assert len(restored.table) == 0
+    assert list(restored.awaiting_final_ack) == [message.identifier.uniquifier]
+    assert restarted.effects_of(Resolve) == [], "there is nothing to send"
+    peer = restarted.accept_session()
     peer.sent = peer.recoverable_sent = 1
     body = h.final_ack_body(
         ordinal=sequence.ordinal, time_stamp=sequence.time_stamp, source=OWN_ID.bytes_le,
         message_id=message.identifier.uniquifier,
     )  # fmt: skip
     peer.send(h.final_ack(body))
-    assert kept.awaiting_final_ack == {}
-    journal = again.core.queue_manager.system_journal_queue
+    assert restored.awaiting_final_ack == {}
+    journal = restarted.core.queue_manager.system_journal_queue
     assert journal is not None
     assert len(journal.positions) == 1
 
@@ -350,12 +354,12 @@ def test_forwarded_messages_touch_no_sequence() -> None:
     harness.resolve("10.0.0.3")
     next_hop = harness.connect()
     next_hop.answer_handshake(server=UUID(int=0xF4))
-    (transfer,) = (one for one in harness.engine.transfers.values() if one.table)
+    (transfer,) = (candidate for candidate in harness.engine.transfers.values() if candidate.table)
     (packet,) = next_hop.packets
     assert packet.find(TX(ordinal=4, time_stamp=9, number=7, previous=6)) == 68, (
         "its TransactionHeader is unchanged"
     )
-    assert [one.tx_sequence_number for one in transfer.table.values()] == [0]
+    assert [entry.tx_sequence_number for entry in transfer.table.values()] == [0]
     assert (transfer.sequence_id, transfer.next_number) == (TxSequenceId(0, 0), 1)
     next_hop.acknowledge()
     assert len(transfer.table) == 0, "the session acknowledgement is enough"
@@ -364,9 +368,9 @@ def test_forwarded_messages_touch_no_sequence() -> None:
 @pytest.mark.requirement("MQQB-3.1.3.2-17")
 def test_the_identifier_is_made_once() -> None:
     harness = EngineHarness(identifier=NULL_GUID)
-    own = harness.core.queue_manager.identifier
-    assert own != NULL_GUID
-    assert harness.restarted(identifier=UUID(int=7)).core.queue_manager.identifier == own
+    new_identifier = harness.core.queue_manager.identifier
+    assert new_identifier != NULL_GUID
+    assert harness.restarted(identifier=UUID(int=7)).core.queue_manager.identifier == new_identifier
     other = EngineHarness(MemoryStore(), identifier=UUID(int=7))
     assert other.core.queue_manager.identifier == UUID(int=7)
 
@@ -380,8 +384,8 @@ def test_at_the_start_sessions_are_made_for_waiting_messages_only() -> None:
     harness.send(recoverable=True)
     harness.send(to=r"DIRECT=TCP:10.0.0.5\private$\express")
     harness.open_to_send(r"DIRECT=TCP:10.0.0.6\private$\nothing")
-    again = harness.restarted(stop=True)
-    assert [question.host for question in again.effects_of(Resolve)] == [PEER_ADDRESS]
+    restarted = harness.restarted(stop=True)
+    assert [question.host for question in restarted.effects_of(Resolve)] == [PEER_ADDRESS]
 
 
 @pytest.mark.requirement("MQQB-3.1.4-01", "MQQB-3.1.4.2-01")
@@ -403,9 +407,9 @@ def test_at_the_stop_all_sessions_are_closed() -> None:
     connects = len(harness.effects_of(Connect))
     harness.resolve("10.0.0.7")
     harness.advance(600_000)
-    assert len(harness.effects_of(Connect)) == connects, "what was being established is given up"
+    assert len(harness.effects_of(Connect)) == connects, "handshakes in progress are abandoned"
     late = harness.accept_connection()
-    assert late.closed, "and nobody is let in"
+    assert late.closed, "and no connection is accepted"
 
 
 def test_a_message_restored_after_a_kill_is_as_it_was() -> None:

@@ -26,21 +26,16 @@ PRIVATE = {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_l
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.10-01", "DMPR-3.1.1.12-40", "DMPR-3.1.1.12-43", "DMPR-3.1.1.12-08")
-@pytest.mark.parametrize("how", [{"destination": direct()}, PRIVATE], ids=["zero", "own"])
+@pytest.mark.parametrize("address_fields", [{"destination": direct()}, PRIVATE], ids=["zero", "own"])
 @pytest.mark.parametrize("asked", [PA, PA | NA, NA | PR | NR, 0])
-def test_an_arrival_is_acknowledged(how, asked):
+def test_an_arrival_is_acknowledged(address_fields, asked):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
-    put = []
-
-    class Watcher:
-        def message_position_available(self, queue, position):
-            put.append(queue)
-
-    harness.core.context.subscribers.append(Watcher())
-    peer.send_message(b"m", acks=asked, admin=ADMIN, **how)
+    events = harness.record_events()
+    peer.send_message(b"m", acks=asked, admin=ADMIN, **address_fields)
     assert message_classes(admin) == ([0x0002] if asked & PA else [])
-    assert put == ([queue, admin] if asked & PA else [queue])  # after it was put into its queue
+    queues = [filled for filled, _ in events.available()]
+    assert queues == ([queue, admin] if asked & PA else [queue])  # after the message was put into its queue
 
 
 @pytest.mark.requirement("MQQB-3.1.5.11-01", "MQQB-3.1.5.11-02")
@@ -49,11 +44,13 @@ def test_an_acknowledgement_that_comes_is_put_into_the_administration_queue(mess
     harness = harness_with_peer()
     admin, peer = harness.queue("adm"), harness.accept_session()
     peer.send_message(b"told", destination=ADMIN, message_class=message_class)
-    assert [(one.message_class, one.body) for one in messages(admin)] == [(message_class, b"told")]
+    assert [(message.message_class, message.body) for message in messages(admin)] == [
+        (message_class, b"told")
+    ]
 
 
 def test_between_two_of_them_the_acknowledgement_comes_back():
-    """The same with what a queue manager itself sends for an arrival."""
+    """The same with the acknowledgement that a queue manager itself sends for an arrival."""
     harness = harness_with_peer()
     harness.queue()
     peer = harness.accept_session()
@@ -72,12 +69,12 @@ ALL_REASONS = {
 }
 
 
-def leave(harness: EngineHarness, queue: object, how: str) -> None:
-    if how == "received":
+def leave(harness: EngineHarness, queue: object, departure: str) -> None:
+    if departure == "received":
         harness.receive(queue)
-    elif how == "expires":
+    elif departure == "expires":
         harness.advance(60_000)
-    elif how == "purged":
+    elif departure == "purged":
         harness.core.messages.purge(queue)
     else:
         harness.core.queues.delete(queue)
@@ -93,15 +90,17 @@ def leave(harness: EngineHarness, queue: object, how: str) -> None:
         (PA | NA, False, False), (0, False, False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("how", ALL_REASONS)
-def test_whoever_asked_is_told_how_a_message_left(asked, positive, negative, how):
+@pytest.mark.parametrize("departure", ALL_REASONS)
+def test_whoever_asked_is_told_how_a_message_left(asked, positive, negative, departure):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     number = peer.send_message(acks=asked & ~PA, admin=ADMIN, time_to_be_received=60)
-    leave(harness, queue, how)
-    wanted = positive if how == "received" else negative
-    assert message_classes(admin) == ([ALL_REASONS[how]] if wanted else [])
-    assert all(one.correlation_identifier == bytes(ObjectId(PEER_ID, number)) for one in messages(admin))
+    leave(harness, queue, departure)
+    acknowledged = positive if departure == "received" else negative
+    assert message_classes(admin) == ([ALL_REASONS[departure]] if acknowledged else [])
+    assert all(
+        message.correlation_identifier == bytes(ObjectId(PEER_ID, number)) for message in messages(admin)
+    )
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2.1-03", "MQQB-3.1.7.2.2-02")
@@ -119,34 +118,34 @@ def test_a_message_that_its_reader_rejects():
 
 @pytest.mark.requirement("MQQB-3.1.7.2.1-04", "MQQB-3.1.7.15-16")
 @pytest.mark.parametrize("recoverable", [False, True])
-@pytest.mark.parametrize("how", ["received", "purged"])
-def test_an_acknowledgement_is_as_recoverable_as_its_message(recoverable, how):
+@pytest.mark.parametrize("departure", ["received", "purged"])
+def test_an_acknowledgement_is_as_recoverable_as_its_message(recoverable, departure):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     peer.send_message(acks=PA | PR | NR, admin=ADMIN, recoverable=recoverable)
-    leave(harness, queue, how)
-    assert [one.recoverable for one in messages(admin)] == [recoverable, recoverable]
+    leave(harness, queue, departure)
+    assert [message.recoverable for message in messages(admin)] == [recoverable, recoverable]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2.2-01", "MQQB-3.1.7.2.2-02")
-@pytest.mark.parametrize("how", ALL_REASONS)
+@pytest.mark.parametrize("departure", ALL_REASONS)
 @pytest.mark.parametrize(("flags", "final"), [(JP, True), (JN, True), (JP | JN, True), (0, False)])
 @pytest.mark.parametrize("tx", [None, (1, 0)])
-def test_a_final_acknowledgement_tells_how_a_message_left(how, flags, final, tx):
+def test_a_final_acknowledgement_tells_how_a_message_left(departure, flags, final, tx):
     harness = harness_with_peer()
     queue, peer = harness.queue(transactional=tx is not None), harness.accept_session()
     peer.send_message(tx=tx, flags=flags, time_to_be_received=60)
-    leave(harness, queue, how)
+    leave(harness, queue, departure)
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
-    assert finals == ([ALL_REASONS[how]] if final and tx else [])
+    assert finals == ([ALL_REASONS[departure]] if final and tx else [])
 
 
 @pytest.mark.requirement("MQQB-3.1.7.2.2-01", "DMPR-3.1.1.12-72")
-@pytest.mark.parametrize("wanted", [True, False])
-def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(wanted):
+@pytest.mark.parametrize("required", [True, False])
+def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(required):
     harness = harness_with_peer()
     queue, peer = harness.queue(transactional=True), harness.accept_session()
-    header = handmade.transaction_header(flags=0x02 if wanted else 0)  # FA
+    header = handmade.transaction_header(flags=0x02 if required else 0)  # FA
     user = handmade.user_header(
         source=PEER_ID.bytes_le, flags=handmade.MP | 0x20, destination=direct(), sent_time=harness.utc
     )
@@ -154,7 +153,7 @@ def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(wante
     peer.send(handmade.user_message(user=user, transaction=header, flags=0))
     assert harness.receive(queue) == b""
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
-    assert finals == ([0x4000] if wanted else [])
+    assert finals == ([0x4000] if required else [])
 
 
 # --- 3.1.7.15 ---

@@ -1,4 +1,4 @@
-"""What becomes of received messages: figures 6, 8 and 10, [MS-MQQB] 3.1.1.1.1.4, .6 and .8."""
+"""The states of received messages: figures 6, 8 and 10, [MS-MQQB] 3.1.1.1.1.4, .6 and .8."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN_NACKS = Settings(send_insecure_nacks=True)
 
 
 def both(number: str) -> pytest.MarkDecorator:
-    """Express and recoverable messages: the same row of figures 6 and 8."""
+    """Express and recoverable messages: the same row in figures 6 and 8."""
     return pytest.mark.parametrize(
         "recoverable",
         [
@@ -38,7 +38,7 @@ def signed() -> bytes:
 
 
 def routed() -> EngineHarness:
-    """A queue manager that reaches another one by a fixed route."""
+    """A queue manager that reaches another over a fixed route."""
     harness = harness_with_peer(routes={THIRD_ID: ["far"]})
     harness.names["far"] = PEER_ADDRESS
     harness.hosts[PEER_ADDRESS] = THIRD_ID
@@ -73,9 +73,9 @@ def test_a_duplicate_ends_at_once_without_an_acknowledgement(recoverable):
 def test_a_message_that_came_too_late_is_deleted(recoverable, asked):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
-    how = {"recoverable": recoverable, "acks": asked, "admin": HERE_ADMIN, "time_to_reach_queue": 10}
-    peer.send_message(b"late", sent_time=harness.utc - 11, **how)
-    peer.send_message(b"in time", sent_time=harness.utc - 10, **how)
+    options = {"recoverable": recoverable, "acks": asked, "admin": HERE_ADMIN, "time_to_reach_queue": 10}
+    peer.send_message(b"late", sent_time=harness.utc - 11, **options)
+    peer.send_message(b"in time", sent_time=harness.utc - 10, **options)
     assert bodies(queue) == [b"in time"]
     assert message_classes(admin) == ([0x8002] if asked else [])
 
@@ -113,30 +113,26 @@ def test_a_message_without_a_queue_that_takes_it_is_deleted(recoverable, name, e
 def test_a_deliverable_message_is_put_into_its_queue(recoverable, asked):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
-    seen = []
-
-    class Watcher:
-        def message_position_available(self, queue, position):
-            seen.append((queue, position.message.body))
-
-    harness.core.context.subscribers.append(Watcher())
+    events = harness.record_events()
     peer.send_message(b"it", recoverable=recoverable, acks=asked, admin=HERE_ADMIN)
-    harness.core.context.subscribers.pop()
     assert bodies(queue) == [b"it"]
-    assert seen[0] == (queue, b"it")
+    first_queue, position = events.available()[0]
+    assert (first_queue, position.message.body) == (queue, b"it")
     assert message_classes(admin) == ([0x0002] if asked else [])
 
 
 @both("07")
 @pytest.mark.parametrize("asked", [NR, PR | PA, 0])
-@pytest.mark.parametrize(("how", "expected"), [("expires", 0xC002), ("purged", 0xC001), ("deleted", 0xC000)])
-def test_a_message_that_leaves_its_queue_unread_is_acknowledged_so(recoverable, asked, how, expected):
+@pytest.mark.parametrize(
+    ("departure", "expected"), [("expires", 0xC002), ("purged", 0xC001), ("deleted", 0xC000)]
+)
+def test_a_message_that_leaves_its_queue_unread_is_acknowledged_so(recoverable, asked, departure, expected):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     peer.send_message(recoverable=recoverable, acks=asked & ~PA, admin=HERE_ADMIN, time_to_be_received=60)
-    if how == "expires":
+    if departure == "expires":
         harness.advance(60_000)
-    elif how == "purged":
+    elif departure == "purged":
         harness.core.messages.purge(queue)
     else:
         harness.core.queues.delete(queue)
@@ -159,11 +155,11 @@ def test_a_message_that_is_received_is_acknowledged_so(recoverable, asked):
 # --- figure 10 ---
 
 
-def refused(harness: EngineHarness, asked: int, **how: object) -> tuple[list[int], list[int]]:
+def refused(harness: EngineHarness, asked: int, **options: object) -> tuple[list[int], list[int]]:
     """The classes of final and administration acknowledgements for a transactional message."""
     admin, peer = harness.queue("adm"), harness.accept_session()
-    how.setdefault("destination", direct("tx"))
-    peer.send_message(tx=(1, 0), acks=asked, admin=HERE_ADMIN, **how)  # type: ignore[arg-type]
+    options.setdefault("destination", direct("tx"))
+    peer.send_message(tx=(1, 0), acks=asked, admin=HERE_ADMIN, **options)  # type: ignore[arg-type]
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     return finals, message_classes(admin)
 
@@ -228,7 +224,7 @@ def test_a_transactional_message_for_another_queue_manager_is_only_passed_on():
     harness = routed()
     peer = harness.accept_session(address="10.0.0.8")
     header = {"address": THIRD_ID.bytes_le, "destination": (3, handmade.private_id(9))}
-    for number, previous in ((3, 2), (1, 0), (1, 0), (8, 7)):  # in no order: it is none of its business
+    for number, previous in ((3, 2), (1, 0), (1, 0), (8, 7)):  # order doesn't matter here
         peer.send_message(b"%d" % number, tx=(number, previous, 5), **header)
     harness.advance(10_000)
     assert set(peer.kinds()) == {"SessionAck"}
@@ -246,8 +242,8 @@ def test_a_transactional_message_for_another_queue_manager_is_only_passed_on():
 def test_a_transactional_message_without_a_transactional_queue(name, expected, asked):
     harness = harness_with_peer(settings=OPEN_NACKS)
     queue = harness.queue("plain")
-    found = refused(harness, asked, destination=direct(name))
-    assert found == ([expected], [expected] if asked else [])
+    acknowledgements = refused(harness, asked, destination=direct(name))
+    assert acknowledgements == ([expected], [expected] if asked else [])
     assert bodies(queue) == []
 
 
@@ -271,8 +267,10 @@ def test_an_accepted_transactional_message(asked):
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-08")
 @pytest.mark.parametrize("final", [JP, 0])
 @pytest.mark.parametrize("asked", [NR, 0])
-@pytest.mark.parametrize(("how", "expected"), [("expires", 0xC002), ("purged", 0xC001), ("deleted", 0xC000)])
-def test_a_transactional_message_that_leaves_its_queue_unread(final, asked, how, expected):
+@pytest.mark.parametrize(
+    ("departure", "expected"), [("expires", 0xC002), ("purged", 0xC001), ("deleted", 0xC000)]
+)
+def test_a_transactional_message_that_leaves_its_queue_unread(final, asked, departure, expected):
     harness = harness_with_peer()
     queue, admin, peer = (
         harness.queue("tx", transactional=True),
@@ -282,9 +280,9 @@ def test_a_transactional_message_that_leaves_its_queue_unread(final, asked, how,
     peer.send_message(
         tx=(1, 0), destination=direct("tx"), acks=asked, admin=HERE_ADMIN, time_to_be_received=60, flags=final
     )
-    if how == "expires":
+    if departure == "expires":
         harness.advance(60_000)
-    elif how == "purged":
+    elif departure == "purged":
         harness.core.messages.purge(queue)
     else:
         harness.core.queues.delete(queue)

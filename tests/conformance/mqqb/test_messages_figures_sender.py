@@ -1,4 +1,4 @@
-"""What becomes of messages on their way out: figures 5, 7 and 9, [MS-MQQB] 3.1.1.1.1.3, .5 and .7."""
+"""The states of outgoing messages: figures 5, 7 and 9, [MS-MQQB] 3.1.1.1.1.3, .5 and .7."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(kind: str, *numbers: str) -> pytest.MarkDecorator:
 
 
 def each(**numbers: str) -> pytest.MarkDecorator:
-    """The kinds of messages with the rows of their figures; a kind that is left out has none."""
+    """The kinds of messages with the rows of their figures; omitted kinds have none."""
     kinds = [kind for kind in KINDS if kind.lower() in numbers]
     return pytest.mark.parametrize(
         "kind", [pytest.param(kind, marks=rows(kind, *numbers[kind.lower()].split())) for kind in kinds]
@@ -38,16 +38,15 @@ def all_(number: str) -> pytest.MarkDecorator:
     return each(express=number, recoverable=number, transactional=number)
 
 
-def put(
+def send_message(
     harness: EngineHarness, kind: str, body: bytes = b"m", **attributes: object
 ) -> OutgoingMessagePosition:
-    """One message of a kind, on its way out."""
+    """Send one message of a kind."""
     if kind == "Transactional":
         harness.send(body, **attributes, transactional=True)
     else:
         harness.send(body, delivery_guarantee=DeliveryGuarantee[kind.upper()], **attributes)
-    found = transfer(harness)
-    return list(found.table.values())[-1]
+    return list(transfer(harness).table.values())[-1]
 
 
 def transfer(harness: EngineHarness) -> Transfer:
@@ -64,8 +63,8 @@ def reachable(harness: EngineHarness) -> None:
     harness.hosts[PEER_ADDRESS] = PEER_ID
 
 
-def left(harness: EngineHarness) -> dict[str, list[bytes]]:
-    """The bodies in each of the queues that a message can end in; empty ones are left out."""
+def queued_bodies(harness: EngineHarness) -> dict[str, list[bytes]]:
+    """The bodies in each queue that a message can end up in; empty queues are omitted."""
     manager = harness.core.queue_manager
     queues = {
         "journal": manager.system_journal_queue,
@@ -77,7 +76,7 @@ def left(harness: EngineHarness) -> dict[str, list[bytes]]:
 
 
 def order_acknowledge(peer: HandwrittenPeer) -> None:
-    """An OrderAck for the last transactional message that came."""
+    """Send an OrderAck for the last transactional message received."""
     time_stamp, ordinal, number, _ = [packet.tx for packet in peer.take("UserMessage") if packet.tx][-1]
     peer.send_order_ack((time_stamp, ordinal), number)
 
@@ -85,21 +84,21 @@ def order_acknowledge(peer: HandwrittenPeer) -> None:
 @all_("01")
 def test_a_message_starts_waiting_to_send(kind):
     harness = unreachable()
-    assert put(harness, kind).state is WAITING_TO_SEND
-    assert left(harness) == {"outgoing": [b"m"]}
+    assert send_message(harness, kind).state is WAITING_TO_SEND
+    assert queued_bodies(harness) == {"outgoing": [b"m"]}
 
 
 @all_("02")
 def test_a_message_that_cannot_be_sent_waits_and_is_tried_again(kind):
     harness = harness_with_peer()
     harness.hosts = {PEER_ADDRESS: PEER_ID}
-    outgoing = put(harness, "Express", b"first")
-    harness.called[0].disconnect()  # nothing can be sent from now on
+    outgoing = send_message(harness, "Express", b"first")
+    harness.called[0].disconnect()  # from now on nothing can be sent
     harness.hosts.clear()
     harness.forget_effects()
-    outgoing = put(harness, kind)
+    outgoing = send_message(harness, kind)
     assert outgoing.state is WAITING_TO_SEND
-    harness.advance(5_000)  # a further attempt fails
+    harness.advance(5_000)  # another attempt fails
     assert outgoing.state is WAITING_TO_SEND
     assert len(harness.effects) >= 1
     history = harness.outgoing().connection_history
@@ -113,18 +112,18 @@ def test_a_message_that_cannot_be_sent_waits_and_is_tried_again(kind):
 @all_("03")
 def test_a_message_that_was_sent_waits_for_its_session_acknowledgement(kind):
     harness = harness_with_peer()
-    outgoing = put(harness, kind)
+    outgoing = send_message(harness, kind)
     assert harness.called[0].bodies() == [b"m"]
     assert outgoing.state is MESSAGES[kind][WAITING_TO_SEND, SENT] is WAITING_FOR_SESSION_ACK
-    assert left(harness) == {"outgoing": [b"m"]}
+    assert queued_bodies(harness) == {"outgoing": [b"m"]}
 
 
 @each(express="04", recoverable="04", transactional="05")
 def test_a_message_that_is_not_acknowledged_is_sent_again_over_a_new_session(kind):
     harness = harness_with_peer()
-    outgoing = put(harness, kind)
+    outgoing = send_message(harness, kind)
     harness.hosts.clear()
-    harness.advance(2 * 2 * 20_000)  # once what came before was an answer, twice for a direct name
+    harness.advance(2 * 2 * 20_000)  # once after an answer, twice for a direct name
     assert harness.called[0].closed
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, TIMEOUT] is WAITING_TO_SEND
     reachable(harness)
@@ -144,16 +143,16 @@ def test_a_message_that_is_not_acknowledged_is_sent_again_over_a_new_session(kin
 )
 def test_a_message_that_expires_before_it_is_sent(kind, journaled):
     harness = unreachable()
-    outgoing = put(
+    outgoing = send_message(
         harness, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
     )  # fmt: skip
     harness.advance(20_999)
-    assert left(harness) == {"outgoing": [b"m"]}
+    assert queued_bodies(harness) == {"outgoing": [b"m"]}
     harness.advance(1)
     assert outgoing.state is MESSAGES[kind][WAITING_TO_SEND, EXPIRED] is DONE
     dead = "dead transactional" if kind == "Transactional" else "dead"
-    assert left(harness) == ({dead: [b"m"]} if journaled else {})
+    assert queued_bodies(harness) == ({dead: [b"m"]} if journaled else {})
     reachable(harness)
     harness.advance(60_000)
     assert not transfer(harness).table
@@ -174,7 +173,7 @@ EXPIRES = Settings(expire_in_doubt=True)
 )
 def test_a_message_that_expires_before_its_session_acknowledgement(kind, journaled):
     harness = harness_with_peer(settings=EXPIRES)
-    outgoing = put(
+    outgoing = send_message(
         harness, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
     )  # fmt: skip
@@ -183,11 +182,11 @@ def test_a_message_that_expires_before_its_session_acknowledgement(kind, journal
     harness.advance(1)
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, EXPIRED] is DONE
     dead = "dead transactional" if kind == "Transactional" else "dead"
-    assert left(harness) == ({dead: [b"m"]} if journaled else {})
+    assert queued_bodies(harness) == ({dead: [b"m"]} if journaled else {})
     harness.called[0].acknowledge()
     harness.called[0].disconnect()
     harness.advance(60_000)
-    assert left(harness) == ({dead: [b"m"]} if journaled else {})
+    assert queued_bodies(harness) == ({dead: [b"m"]} if journaled else {})
     assert all(peer.bodies() == [] for peer in harness.called[1:])
 
 
@@ -195,7 +194,7 @@ def test_a_message_that_expires_before_its_session_acknowledgement(kind, journal
 @pytest.mark.parametrize("journaled", [False, True])
 def test_a_message_that_expires_before_its_order_acknowledgement(journaled):
     harness = harness_with_peer(settings=EXPIRES)
-    outgoing = put(
+    outgoing = send_message(
         harness, "Transactional", time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
     )  # fmt: skip
@@ -203,19 +202,21 @@ def test_a_message_that_expires_before_its_order_acknowledgement(journaled):
     assert outgoing.state is WAITING_FOR_ORDER_ACK
     harness.advance(21_000)
     assert outgoing.state is DONE
-    assert left(harness) == ({"dead transactional": [b"m"]} if journaled else {})
+    assert queued_bodies(harness) == ({"dead transactional": [b"m"]} if journaled else {})
 
 
 @pytest.mark.parametrize("acknowledged", [False, True])
 def test_a_message_in_doubt_does_not_expire_unless_that_is_set(acknowledged):
     harness = harness_with_peer()
-    outgoing = put(harness, "Transactional", time_to_reach_queue=20, negative_journaling_requested=True)
+    outgoing = send_message(
+        harness, "Transactional", time_to_reach_queue=20, negative_journaling_requested=True
+    )
     peer = harness.called[0]
     if acknowledged:
         peer.acknowledge()
     harness.advance(25_000)
     assert outgoing.state is (WAITING_FOR_ORDER_ACK if acknowledged else WAITING_FOR_SESSION_ACK)
-    assert left(harness) == {"outgoing": [b"m"]}
+    assert queued_bodies(harness) == {"outgoing": [b"m"]}
     order_acknowledge(peer)
     peer.acknowledge()
     assert outgoing.state is WAITING_FOR_FINAL_ACK
@@ -225,27 +226,29 @@ def test_a_message_in_doubt_does_not_expire_unless_that_is_set(acknowledged):
 @each(express="09 10", recoverable="09 10")
 def test_a_message_that_is_acknowledged_is_done(kind, journaled):
     harness = harness_with_peer()
-    outgoing = put(harness, kind, positive_journaling_requested=journaled, negative_journaling_requested=True)
+    outgoing = send_message(
+        harness, kind, positive_journaling_requested=journaled, negative_journaling_requested=True
+    )
     harness.called[0].acknowledge()
     assert outgoing.state is MESSAGES[kind][WAITING_FOR_SESSION_ACK, SESSION_ACK] is DONE
-    assert left(harness) == ({"journal": [b"m"]} if journaled else {})
+    assert queued_bodies(harness) == ({"journal": [b"m"]} if journaled else {})
     assert not transfer(harness).table
 
 
 @rows("Transactional", "04")
 def test_a_session_acknowledgement_does_not_end_a_transactional_message():
     harness = harness_with_peer()
-    outgoing = put(harness, "Transactional")
+    outgoing = send_message(harness, "Transactional")
     harness.called[0].acknowledge()
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_SESSION_ACK, SESSION_ACK]
     assert outgoing.state is WAITING_FOR_ORDER_ACK
-    assert left(harness) == {"outgoing": [b"m"]}
+    assert queued_bodies(harness) == {"outgoing": [b"m"]}
 
 
 @rows("Transactional", "06")
 def test_without_an_order_acknowledgement_a_message_is_sent_again():
     harness = harness_with_peer()
-    outgoing = put(harness, "Transactional")
+    outgoing = send_message(harness, "Transactional")
     peer = harness.called[0]
     peer.acknowledge()
     peer.take()
@@ -260,11 +263,11 @@ def test_without_an_order_acknowledgement_a_message_is_sent_again():
 @rows("Transactional", "07", "15")
 def test_a_transactional_message_without_journaling_is_done_with_its_order_acknowledgement():
     harness = harness_with_peer()
-    outgoing = put(harness, "Transactional")
+    outgoing = send_message(harness, "Transactional")
     harness.called[0].acknowledge()
     order_acknowledge(harness.called[0])
     assert outgoing.state is DONE
-    assert left(harness) == {}
+    assert queued_bodies(harness) == {}
 
 
 @rows("Transactional", "08", "14", "15", "16")
@@ -280,7 +283,7 @@ def test_a_transactional_message_without_journaling_is_done_with_its_order_ackno
 )
 def test_a_final_acknowledgement_that_is_awaited(positive, negative, message_class, expected):
     harness = harness_with_peer()
-    outgoing = put(
+    outgoing = send_message(
         harness,
         "Transactional",
         positive_journaling_requested=positive,
@@ -292,7 +295,7 @@ def test_a_final_acknowledgement_that_is_awaited(positive, negative, message_cla
     peer.send_order_ack(packet.tx[:2], 1)
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_ORDER_ACK, ORDER_ACK]
     assert outgoing.state is WAITING_FOR_FINAL_ACK
-    assert left(harness) == {"outgoing": [b"m"]}
+    assert queued_bodies(harness) == {"outgoing": [b"m"]}
     peer.send_final_ack(packet, message_class)
     assert outgoing.state is MESSAGES["Transactional"][WAITING_FOR_FINAL_ACK, FINAL_ACK] is DONE
-    assert left(harness) == expected
+    assert queued_bodies(harness) == expected

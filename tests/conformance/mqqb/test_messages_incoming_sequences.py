@@ -1,4 +1,4 @@
-"""Transactional sequences that end here: [MS-MQQB] 3.1.5.8.6, .8, 3.1.6.9, 3.1.2.7 and 3.1.1.6.2."""
+"""Incoming transactional sequences: [MS-MQQB] 3.1.5.8.6, .8, 3.1.6.9, 3.1.2.7 and 3.1.1.6.2."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.support.queue_contents import bodies
 TX = direct("tx")
 
 
-def prepared(**how: object) -> tuple[EngineHarness, object, HandwrittenPeer]:
-    harness = harness_with_peer(**how)
+def prepared(**options: object) -> tuple[EngineHarness, object, HandwrittenPeer]:
+    harness = harness_with_peer(**options)
     return harness, harness.queue("tx", transactional=True), harness.accept_session()
 
 
@@ -38,7 +38,7 @@ def info_of(queue):
 
 
 def order_acks(peer: HandwrittenPeer) -> list[tuple[int, int, int]]:
-    """Ordinal of the sequence, number and previous number of the OrderAcks that have come."""
+    """Sequence ordinal, number and previous number of the OrderAcks received."""
     return [packet.acknowledged_tx[1:] for packet in peer.take("OrderAck")]
 
 
@@ -47,18 +47,18 @@ def order_acks(peer: HandwrittenPeer) -> list[tuple[int, int, int]]:
 
 @pytest.mark.requirement("MQQB-3.1.5.8.6-01")
 @pytest.mark.parametrize(
-    "how",
+    "address_fields",
     [
         {"destination": TX},
         {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_le},
     ],
     ids=["zero", "own"],
 )
-def test_sequences_of_local_queues_are_judged(how):
+def test_sequences_of_local_queues_are_judged(address_fields):
     _, queue, peer = prepared()
     assert queue.private_queue_number == 5
-    peer.send_message(b"2", tx=(2, 1), **how)
-    peer.send_message(b"1", tx=(1, 0), **how)
+    peer.send_message(b"2", tx=(2, 1), **address_fields)
+    peer.send_message(b"1", tx=(1, 0), **address_fields)
     assert bodies(queue) == [b"1"]
 
 
@@ -68,7 +68,7 @@ def test_sequences_of_local_queues_are_judged(how):
         pytest.param(before, message, accepted, marks=pytest.mark.requirement(f"MQQB-3.1.5.8.6-{row}"))
         for before, message, accepted, row in (
             ([(1, 0)], (2, 1), True, "03"),
-            ([(1, 0)], (5, 0), True, "03"),  # what was between them was given up
+            ([(1, 0)], (5, 0), True, "03"),  # the messages between them were abandoned
             ([(1, 0)], (5, 1), True, "03"),
             ([(1, 0), (5, 1)], (6, 3), True, "03"),
             ([(1, 0, 3)], (1, 0, 4), True, "04"),
@@ -80,7 +80,12 @@ def test_sequences_of_local_queues_are_judged(how):
             ([(1, 0)], (3, 2), False, "05"),  # a gap
             ([], (2, 1), False, "05"),
             ([(1, 0, 3)], (2, 0, 2), False, "05"),  # an older sequence
-            ([(1, 0, 3)], (2, 1, 4), False, "05"),  # a new one that does not begin at its head
+            (
+                [(1, 0, 3)],
+                (2, 1, 4),
+                False,
+                "05",
+            ),  # a new sequence that does not begin with its first message
         )
     ],
 )
@@ -140,36 +145,38 @@ def test_each_sender_and_each_name_has_a_sequence_of_its_own():
     peer.send_message(b"3", tx=(1, 0, 4), destination=TX, source=THIRD_ID)
     peer.send_message(b"4", tx=(2, 1, 6), destination=TX)
     assert bodies(queue) == [b"1", b"2", b"3", b"4"]
-    found = {
+    sequences = {
         (info.sender_identifier, info.format_name.canonical, info.sequence_identifier.ordinal, info.queue)
         for info in queue.incoming.values()
     }
-    assert found == {
+    assert sequences == {
         (PEER_ID, f"DIRECT=TCP:{OWN_ADDRESS}\\PRIVATE$\\tx", 6, queue),
         (PEER_ID, f"PRIVATE={OWN_ID}\\00000005", 5, queue),
         (THIRD_ID, f"DIRECT=TCP:{OWN_ADDRESS}\\PRIVATE$\\tx", 4, queue),
     }
 
 
-@pytest.mark.parametrize("how", ["refused", "accepted"])
-def test_where_a_transfer_stands_survives(how):
+@pytest.mark.parametrize("outcome", ["refused", "accepted"])
+def test_where_a_transfer_stands_survives(outcome):
     harness, queue, peer = prepared()
-    name = TX if how == "accepted" else direct("none")
+    name = TX if outcome == "accepted" else direct("none")
     peer.send_message(b"1", tx=(1, 0, 6), destination=name)
     peer.send_message(b"2", tx=(2, 1, 6), destination=name)
     assert len(list(harness.store.rows(Table.INCOMING))) == 1
-    again = harness.restarted()
-    queue = again.core.queues.lookup.path("here\\private$\\tx")
-    if how == "refused":
-        again.queue("none", transactional=True)
+    restarted = harness.restarted()
+    queue = restarted.core.queues.lookup.path("here\\private$\\tx")
+    if outcome == "refused":
+        restarted.queue("none", transactional=True)
     else:
         assert info_of(queue).sequence_number == 2
         assert info_of(queue).queue is queue
-    peer = again.accept_session()
-    peer.send_message(b"2", tx=(2, 1, 6), destination=name)  # its answer was lost: judged once only
+    peer = restarted.accept_session()
+    peer.send_message(
+        b"2", tx=(2, 1, 6), destination=name
+    )  # the acknowledgement was lost: it is processed only once
     peer.send_message(b"3", tx=(3, 2, 6), destination=name)
-    queue = queue if how == "accepted" else again.core.queues.lookup.path("here\\private$\\none")
-    assert bodies(queue) == ([b"1", b"2", b"3"] if how == "accepted" else [b"3"])
+    queue = queue if outcome == "accepted" else restarted.core.queues.lookup.path("here\\private$\\none")
+    assert bodies(queue) == ([b"1", b"2", b"3"] if outcome == "accepted" else [b"3"])
 
 
 # --- order acknowledgements ---
@@ -194,7 +201,7 @@ def test_an_order_acknowledgement_follows_in_half_a_second():
     (ack,) = [packet for packet in peer.packets if packet.kind == "OrderAck"]
     assert ack.MessageClass == 0x00FF
     assert ack.body == handmade.order_ack_body(ordinal=6, number=1, previous=0)
-    assert peer.acks[-1][:3] == (2, 1, 0b11)  # and it is acknowledged like any recoverable message
+    assert peer.acks[-1][:3] == (2, 1, 0b11)  # it is acknowledged like any recoverable message
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.6-02", "MQQB-3.1.1.6.2-04", "MQQB-3.1.1.6.2-06", "MQQB-3.1.2.7-02")
@@ -202,7 +209,9 @@ def test_further_messages_put_the_acknowledgement_off_for_ten_seconds():
     harness, _, peer = prepared()
     sent = 0
     for number in range(1, 25):  # every 400 ms
-        tx = (number, number - 1) if number % 2 else (number + 50, number + 49)  # accepted and refused ones
+        tx = (
+            (number, number - 1) if number % 2 else (number + 50, number + 49)
+        )  # alternately accepted and refused
         if number % 2 and number > 1:
             tx = (number, number - 2)
         peer.send_message(tx=tx, destination=TX)
@@ -217,7 +226,7 @@ def test_further_messages_put_the_acknowledgement_off_for_ten_seconds():
     session.last_order_ack_send_time -= 10
     peer.send_message(tx=(25, 23), destination=TX)
     harness.advance(400)
-    peer.send_message(tx=(26, 25), destination=TX)  # ten seconds have passed: the timer goes on
+    peer.send_message(tx=(26, 25), destination=TX)  # ten seconds have passed: the timer keeps running
     harness.advance(99)
     assert order_acks(peer) == []
     harness.advance(1)
@@ -300,10 +309,12 @@ def test_a_final_acknowledgement_finds_its_way_after_the_session_and_a_restart()
     peer.send_message(b"2", tx=(2, 1), destination=TX, flags=JP)
     peer.disconnect()
     assert harness.receive(queue) == b"1"
-    assert [one.kinds() for one in harness.called] == [["FinalAck"]]
-    again = harness.restarted()
-    assert [one.kinds() for one in again.called] == [["FinalAck"]]  # it was not acknowledged
-    assert again.receive(again.core.queues.lookup.path("here\\private$\\tx")) == b"2"
-    assert again.last_effect(Connect).address == PEER_ADDRESS
-    (final,) = again.called[0].take("FinalAck")
+    assert [called_peer.kinds() for called_peer in harness.called] == [["FinalAck"]]
+    restarted = harness.restarted()
+    assert [called_peer.kinds() for called_peer in restarted.called] == [
+        ["FinalAck"]
+    ]  # it was not acknowledged
+    assert restarted.receive(restarted.core.queues.lookup.path("here\\private$\\tx")) == b"2"
+    assert restarted.last_effect(Connect).address == PEER_ADDRESS
+    (final,) = restarted.called[0].take("FinalAck")
     assert final.Flags >> 10 & 7 == 7

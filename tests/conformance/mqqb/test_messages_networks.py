@@ -1,4 +1,4 @@
-"""Queue managers joined with each other: [MS-MQQB] 3.1.1.5, 3.1.1.6.2, 3.1.1.7.3 and 3.1.5.8."""
+"""Networks of queue managers: [MS-MQQB] 3.1.1.5, 3.1.1.6.2, 3.1.1.7.3 and 3.1.5.8."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TX_QUEUE = r"DIRECT=OS:beta\private$\tx"
 
 
 def routed(**options: Any) -> tuple[HarnessNetwork, EngineHarness, EngineHarness, EngineHarness]:
-    """Alpha and beta know only the one in the middle."""
+    """Alpha and beta know only the queue manager in the middle."""
     network = HarnessNetwork()
     alpha = network.add("alpha", "10.0.0.1", A, routes={B: ["middle"]}, **options)
     middle = network.add("middle", "10.0.0.2", M, routes={A: ["alpha"], B: ["beta"]}, **options)
@@ -42,7 +42,7 @@ def receive_all(network: HarnessNetwork, harness: EngineHarness, queue: Queue) -
 def test_the_exchange_of_figure_14():
     network, alpha, beta = joined_pair()
     queue = beta.queue("tx", transactional=True)
-    # the order acknowledgements are sent before the session's here, as they are in the figure
+    # order acknowledgements are sent before session acknowledgements, as in the figure
     for body in (b"1", b"2"):
         alpha.send(body, to=TX_QUEUE, transactional=True, positive_journaling_requested=True)
         network.run()
@@ -63,7 +63,7 @@ def test_the_exchange_of_figure_14():
     assert bodies(alpha.core.queue_manager.system_journal_queue) == [b"1", b"2"]
     network.advance(500)
     (ack,) = network.between("alpha", "beta", "SessionAck")
-    # order and final acknowledgements are messages of the session
+    # order and final acknowledgements count as messages of the session
     assert (ack.AckSequenceNumber, ack.RecoverableMsgAckFlags) == (3, 0b111)
     network.log.clear()
     network.advance(10 * 300_000)
@@ -109,10 +109,10 @@ def test_transactional_acknowledgements_go_from_end_to_end():
 @pytest.mark.requirement("MQQB-3.1.5.8.4-01", "MQQB-3.1.5.8.7-06")
 def test_much_goes_over_a_router_both_ways_and_everything_is_acknowledged():
     network, alpha, middle, beta = routed(window_size=7)
-    there, back = beta.queue("tx", transactional=True), alpha.queue("tx", transactional=True)
+    beta_queue, alpha_queue = beta.queue("tx", transactional=True), alpha.queue("tx", transactional=True)
     routes = (
-        (alpha, f"PRIVATE={B}\\{there.private_queue_number:x}"),
-        (beta, f"PRIVATE={A}\\{back.private_queue_number:x}"),
+        (alpha, f"PRIVATE={B}\\{beta_queue.private_queue_number:x}"),
+        (beta, f"PRIVATE={A}\\{alpha_queue.private_queue_number:x}"),
     )
     for round_ in range(20):
         for harness, name in routes:
@@ -122,19 +122,19 @@ def test_much_goes_over_a_router_both_ways_and_everything_is_acknowledged():
         network.advance(137)
     network.advance(30_000)
     expected = [b"%d.%d" % (round_, number) for round_ in range(20) for number in range(10)]
-    assert bodies(there) == expected
-    assert bodies(back) == expected
+    assert bodies(beta_queue) == expected
+    assert bodies(alpha_queue) == expected
     for harness in (alpha, middle, beta):
         assert all(not transfer.table for transfer in harness.engine.transfers.values())
-    # no session was closed for a wrong count, so that nothing was sent twice
+    # no session was closed for a wrong count, so nothing was sent twice
     for sender, receiver in (
         ("alpha", "middle"),
         ("middle", "beta"),
         ("beta", "middle"),
         ("middle", "alpha"),
     ):
-        carried = network.between(sender, receiver, "UserMessage")
-        assert len(carried) == 200
+        packets = network.between(sender, receiver, "UserMessage")
+        assert len(packets) == 200
 
 
 @pytest.mark.requirement("MQQB-3.1.5.11-02", "MQQB-3.1.5.8.10-01", "MQQB-3.1.7.2.1-01")

@@ -1,4 +1,4 @@
-"""Transactional sequences that begin here: [MS-MQQB] 3.1.1.3.1.1, .2, 3.1.1.5, 3.1.5.6 and .7."""
+"""Outgoing transactional sequences: [MS-MQQB] 3.1.1.3.1.1, .2, 3.1.1.5, 3.1.5.6 and .7."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FIRST = TxSequenceId(START_UTC, 1)
 
 
 def started(
-    *some: bytes, settings: Settings | None = None, **how: object
+    *message_bodies: bytes, settings: Settings | None = None, **attributes: object
 ) -> tuple[EngineHarness, HandwrittenPeer, Transfer]:
-    """Messages that were sent in one transaction."""
+    """Send messages in one transaction."""
     harness = harness_with_peer(settings=settings)
-    harness.send(*some, **how, transactional=True)
+    harness.send(*message_bodies, **attributes, transactional=True)
     return harness, harness.called[0], harness.transfer()
 
 
@@ -52,12 +52,12 @@ def test_messages_of_a_sequence_are_numbered():
     assert transfer.sequence_id == FIRST
     assert transfer.next_number == 3
     assert list(transfer.unacked_sequence) == infos(1, 2)
-    assert [one.tx_sequence_number for one in transfer.table.values()] == [1, 2]
+    assert [entry.tx_sequence_number for entry in transfer.table.values()] == [1, 2]
     first = peer.packets[0]
     assert first.tx[0] == START_UTC
     assert peer.sequenced_bodies() == [(b"a", 1, 1, 0), (b"b", 1, 2, 1)]
     harness.send(b"plain")
-    assert [one.tx_sequence_number for one in transfer.table.values()] == [1, 2, 0]
+    assert [entry.tx_sequence_number for entry in transfer.table.values()] == [1, 2, 0]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-05", "MQQB-3.1.6.5-02")
@@ -76,13 +76,13 @@ def test_numbers_survive():
     harness, peer, _ = started(b"a", b"b", b"c")
     peer.acknowledge()
     peer.send_order_ack(FIRST, 1)
-    again = harness.restarted()
-    assert again.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2)]
-    again.send(b"d", transactional=True)
-    assert again.called[0].sequenced_bodies() == [(b"d", 1, 4, 3)]
-    assert [info.number for info in again.transfer().unacked_sequence] == [2, 3, 4]
-    third = again.restarted()
-    assert third.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
+    restarted = harness.restarted()
+    assert restarted.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2)]
+    restarted.send(b"d", transactional=True)
+    assert restarted.called[0].sequenced_bodies() == [(b"d", 1, 4, 3)]
+    assert [info.number for info in restarted.transfer().unacked_sequence] == [2, 3, 4]
+    restarted_again = restarted.restarted()
+    assert restarted_again.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-02", "MQQB-3.1.1.5-06", "MQQB-3.1.1.5-07", "MQQB-3.1.5.6-09")
@@ -98,8 +98,8 @@ def test_the_next_sequence_begins_when_all_is_acknowledged():
     assert transfer.table == {}
     harness.send(b"d", b"e", transactional=True)
     assert peer.sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
-    again = harness.restarted()
-    assert again.called[0].sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
+    restarted = harness.restarted()
+    assert restarted.called[0].sequenced_bodies() == [(b"d", 2, 1, 0), (b"e", 2, 2, 1)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-09", "MQQB-3.1.1.5-07")
@@ -120,11 +120,11 @@ def test_a_sequence_after_a_restart_is_later_than_all_before():
     harness, peer, _ = started(b"a")
     peer.acknowledge()
     peer.send_order_ack(FIRST, 1)
-    again = harness.restarted()
-    assert again.called == []
-    again.send(b"b", transactional=True)
-    assert again.called[0].sequenced_bodies() == [(b"b", 2, 1, 0)]
-    assert again.transfer().sequence_id == TxSequenceId(START_UTC, 2)
+    restarted = harness.restarted()
+    assert restarted.called == []
+    restarted.send(b"b", transactional=True)
+    assert restarted.called[0].sequenced_bodies() == [(b"b", 2, 1, 0)]
+    assert restarted.transfer().sequence_id == TxSequenceId(START_UTC, 2)
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-04", "MQQB-3.1.7.1.3-04")
@@ -147,7 +147,7 @@ def test_the_gap_of_a_message_that_expired_is_bridged():
     assert peer.sequenced_bodies() == [
         (b"c", 1, 3, 1),
         (b"e", 1, 5, 3),
-    ]  # the first one follows the last acknowledged
+    ]  # the first one follows the last acknowledged message
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.3-04")
@@ -176,18 +176,23 @@ def test_what_is_known_of_a_message_on_its_way():
     harness.send(b"transactional", transactional=True)
     transfer = harness.transfer()
     express, recoverable, transactional = transfer.table.values()
-    assert {one.position for one in transfer.table.values()} == set(harness.outgoing().positions)
+    assert {entry.position for entry in transfer.table.values()} == set(harness.outgoing().positions)
 
     def numbers() -> list[tuple[int, int, int]]:
         return [
-            (one.sequence_number, one.recoverable_sequence_number, one.tx_sequence_number)
-            for one in (express, recoverable, transactional)
+            (entry.sequence_number, entry.recoverable_sequence_number, entry.tx_sequence_number)
+            for entry in (express, recoverable, transactional)
         ]
 
     def states() -> list[tuple[bool, bool, bool, bool]]:
         return [
-            (one.session is not None, one.received_session_ack, one.received_order_ack, one.transmitted)
-            for one in (express, recoverable, transactional)
+            (
+                entry.session is not None,
+                entry.received_session_ack,
+                entry.received_order_ack,
+                entry.transmitted,
+            )
+            for entry in (express, recoverable, transactional)
         ]
 
     assert numbers() == [(0, 0, 0)] * 3
@@ -199,7 +204,7 @@ def test_what_is_known_of_a_message_on_its_way():
     assert numbers() == [(1, 0, 0), (2, 1, 0), (3, 2, 1)]
     assert states() == [(True, False, False, True)] * 3
     peer.acknowledge(ack=3, recoverable_ack=0, recoverable_flags=0)
-    assert [one.received_session_ack for one in (express, recoverable, transactional)] == [True] * 3
+    assert [entry.received_session_ack for entry in (express, recoverable, transactional)] == [True] * 3
     assert list(transfer.table.values()) == [recoverable, transactional]
     peer.send_order_ack(transfer.sequence_id, 1)
     assert transactional.received_order_ack
@@ -218,12 +223,12 @@ def test_a_forwarded_transactional_message_is_done_with_its_session_acknowledgem
     (position,) = harness.core.binary.transfers[outgoing.number].table.values()
     assert position.tx_sequence_number == 0
     assert list(harness.store.rows(Table.OUTGOING)) == []
-    harness.advance(35_000)  # while it is not acknowledged no timer of the sequence sends it again
+    harness.advance(35_000)  # until it is acknowledged, no sequence timer resends it
     assert peer.sequenced_bodies() == []
-    again = harness.restarted()
-    assert again.called[0].sequenced_bodies() == [(b"m", 7, 4, 3)]
-    again.called[0].acknowledge()
-    assert bodies(again.outgoing(f"PRIVATE={PEER_ID}\\9")) == []
+    restarted = harness.restarted()
+    assert restarted.called[0].sequenced_bodies() == [(b"m", 7, 4, 3)]
+    restarted.called[0].acknowledge()
+    assert bodies(restarted.outgoing(f"PRIVATE={PEER_ID}\\9")) == []
 
 
 # --- order acknowledgements ---
@@ -261,7 +266,7 @@ def test_what_an_order_acknowledgement_tells():
     assert info.eod_no_ack_count == 2
     assert [info.eod_first_non_ack, info.eod_last_non_ack] == infos(4, 5)
     harness.advance(2_000)
-    peer.send_order_ack(FIRST, 2)  # an older one
+    peer.send_order_ack(FIRST, 2)  # an older acknowledgement
     assert (transfer.time_of_last_ack, transfer.last_ack_count) == (harness.utc, 2)
     assert [transfer.last_ack] == infos(3)
     assert list(transfer.unacked_sequence) == infos(4, 5)
@@ -279,7 +284,7 @@ def test_a_message_without_its_session_acknowledgement_stays():
     assert bodies(harness.outgoing()) == [b"2", b"3"]
     peer.acknowledge(ack=3, recoverable_ack=2, recoverable_flags=0b11)
     assert bodies(harness.outgoing()) == [b"3"]
-    assert [one.state for one in transfer.table.values()] == [MessageState.WAITING_FOR_ORDER_ACK]
+    assert [entry.state for entry in transfer.table.values()] == [MessageState.WAITING_FOR_ORDER_ACK]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-11")
@@ -295,8 +300,8 @@ def test_an_order_acknowledgement_of_another_sequence_says_nothing(sequence):
 @pytest.mark.requirement("MQQB-3.1.1.6.2-08", "MQQB-3.1.5.6-08", "MQQB-3.1.1.6.2-09")
 @pytest.mark.parametrize("which", ["positive", "negative", None])
 def test_a_transactional_message_is_kept_until_its_last_acknowledgement(which):
-    how = {f"{which}_journaling_requested": True} if which else {}
-    harness, peer, transfer = started(b"1", **how)
+    journaling = {f"{which}_journaling_requested": True} if which else {}
+    harness, peer, transfer = started(b"1", **journaling)
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
     harness.advance(10_000)
@@ -308,12 +313,12 @@ def test_a_transactional_message_is_kept_until_its_last_acknowledgement(which):
     assert bodies(harness.outgoing()) == ([b"1"] if which else [])
     if which:
         harness.advance(86_400_000)
-        again = harness.restarted()
-        assert bodies(again.outgoing()) == [b"1"]
-        assert again.called == []
-        again.accept_session().send_final_ack(packet)
-        assert bodies(again.outgoing()) == []
-        journal = again.core.queue_manager.system_journal_queue
+        restarted = harness.restarted()
+        assert bodies(restarted.outgoing()) == [b"1"]
+        assert restarted.called == []
+        restarted.accept_session().send_final_ack(packet)
+        assert bodies(restarted.outgoing()) == []
+        journal = restarted.core.queue_manager.system_journal_queue
         assert bodies(journal) == ([b"1"] if which == "positive" else [])
 
 
@@ -327,7 +332,7 @@ def test_order_and_final_acknowledgements_are_counted_and_acknowledged():
     assert (session.message_received_count, session.recoverable_message_received_count) == (1, 0)
     peer.send_final_ack(packet)
     assert (session.message_received_count, session.recoverable_message_received_count) == (2, 1)
-    peer.acknowledge()  # its counts are right
+    peer.acknowledge()  # with correct counts
     assert not peer.closed
     harness.advance(500)
     assert peer.acks[-1][:3] == (2, 1, 1)
@@ -390,19 +395,19 @@ def test_where_a_message_ends_with_its_final_acknowledgement(positive, negative,
 @pytest.mark.parametrize("valid", [True, False])
 def test_a_refused_message_goes_to_the_dead_letter_queue_of_the_application(valid):
     harness = harness_with_peer()
-    own = harness.queue("dead", transactional=valid)
+    dead_letter_queue = harness.queue("dead", transactional=valid)
     harness.send(
         b"m",
         negative_journaling_requested=True,
-        application_deadletter_queue=own.pathname,
+        application_deadletter_queue=dead_letter_queue.pathname,
         transactional=True,
     )
     peer = harness.called[0]
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()
     peer.send_final_ack(packet, 0x8000)
-    dead = bodies(harness.core.queue_manager.system_transactional_deadletter_queue)
-    assert (bodies(own), dead) == (([b"m"], []) if valid else ([], [b"m"]))
+    system_dead_letters = bodies(harness.core.queue_manager.system_transactional_deadletter_queue)
+    assert (bodies(dead_letter_queue), system_dead_letters) == (([b"m"], []) if valid else ([], [b"m"]))
 
 
 @pytest.mark.requirement("MQQB-3.1.5.7-02")

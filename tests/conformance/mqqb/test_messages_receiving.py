@@ -32,8 +32,8 @@ def session_of(peer: HandwrittenPeer):
     return peer.harness.core.binary.session_table.by_connection.get(peer.connection)
 
 
-def routed(**how: object) -> EngineHarness:
-    harness = harness_with_peer(routes={THIRD_ID: ["far"]}, **how)
+def routed(**options: object) -> EngineHarness:
+    harness = harness_with_peer(routes={THIRD_ID: ["far"]}, **options)
     harness.names["far"], harness.hosts[PEER_ADDRESS] = PEER_ADDRESS, THIRD_ID
     return harness
 
@@ -75,28 +75,28 @@ def test_the_steps_are_made_in_their_order():
     harness = harness_with_peer(settings=Settings(send_insecure_nacks=True))
     harness.queue(), harness.queue("tx", transactional=True)
     admin, peer = harness.queue("adm"), harness.accept_session()
-    bad = {
+    faults = {
         "security": handmade.security_header(signature=b"s" * 8),
         "time_to_reach_queue": 5,
         "sent_time": harness.utc - 9,
     }
-    how = {"acks": NA | PA, "admin": ADMIN}
-    peer.send_message(b"known", message_id=70, **how)
+    options = {"acks": NA | PA, "admin": ADMIN}
+    peer.send_message(b"known", message_id=70, **options)
     peer.send_message(
-        b"known", message_id=70, destination=direct("none"), **bad, **how
+        b"known", message_id=70, destination=direct("none"), **faults, **options
     )  # Duplicate Detection
-    peer.send_message(destination=direct("none"), **bad, **how)  # General Processing
-    peer.send_message(destination=direct("tx"), **bad, **how)
-    peer.send_message(**bad, **how)  # Security
-    bad.pop("security")
-    peer.send_message(**bad, session=True, **how)  # SessionHeader Processing, Message Expiration
+    peer.send_message(destination=direct("none"), **faults, **options)  # General Processing
+    peer.send_message(destination=direct("tx"), **faults, **options)
+    peer.send_message(**faults, **options)  # Security
+    faults.pop("security")
+    peer.send_message(**faults, session=True, **options)  # SessionHeader Processing, Message Expiration
     assert message_classes(admin) == [0x0002, 0x8000, 0x800A, 0x8006, 0x8002]
     peer.send_message(
-        b"2", tx=(2, 1), destination=direct("tx"), time_to_reach_queue=5, sent_time=harness.utc - 9, **how
+        b"2", tx=(2, 1), destination=direct("tx"), time_to_reach_queue=5, sent_time=harness.utc - 9, **options
     )
     assert (
         message_classes(admin)[5:] == []
-    )  # Transactional Message Processing: not the next one, so not even late
+    )  # Transactional Message Processing: out of sequence, so its lateness does not matter
     assert session_of(peer).state is SessionState.OPEN
 
 
@@ -148,7 +148,7 @@ def test_a_duplicate_keeps_its_entry_alive():
         settings=Settings(message_id_history_cleanup_ms=60_000, session_cleanup_ms=1 << 30)
     )
     queue, peer = harness.queue(), harness.accept_session()
-    for _ in range(4):  # never a minute between two
+    for _ in range(4):  # never a minute apart
         peer.send_message(b"1", message_id=9, recoverable=True)
         key = bytes(ObjectId(PEER_ID, 9))
         assert int.from_bytes(harness.store.row(Table.HISTORY, key), "little") == harness.utc
@@ -168,7 +168,7 @@ def test_a_duplicate_is_counted_and_acknowledged(recoverable):
     peer = harness.accept_session()
     for _ in range(3):
         peer.send_message(b"1", message_id=9, recoverable=recoverable)
-    peer.acknowledge()  # whose counts are checked: MQQB-3.1.5.5.5-01
+    peer.acknowledge()  # its counts are checked: MQQB-3.1.5.5.5-01
     assert session_of(peer).state is SessionState.OPEN
     harness.advance(10_000)
     assert peer.acks[-1][:3] == ((3, 1, 0b111) if recoverable else (3, 0, 0))
@@ -190,7 +190,7 @@ def test_a_message_to_pass_on_that_cannot_be_saved_is_disregarded():
     assert peer.kinds() == []
     assert harness.called == []
     assert bodies(queue) == []
-    assert peer.closed  # for all that followed would be counted one too low
+    assert peer.closed  # since everything that followed would be counted one too low
     harness.core.queues.end_flow_control()
     harness.accept_session().send_message(b"on", message_id=9, **ONWARD)
     assert harness.called[0].bodies() == [b"on"]
@@ -213,7 +213,7 @@ def test_a_message_is_counted():
     assert (session.message_received_count, session.unacked_received_count) == (2, 2)
     harness.advance(5_999)
     assert peer.kinds() == []
-    harness.advance(1)  # half of AckWaitTimeout after the first one
+    harness.advance(1)  # half of AckWaitTimeout after the first message
     assert peer.kinds() == ["SessionAck"]
 
 
@@ -239,7 +239,7 @@ def test_the_history_has_the_last_messages():
         peer.send_message(b"%d" % number, message_id=number)
         harness.advance(1000)
     assert timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
-    peer.send_message(b"1", message_id=1)  # the earliest is 2 now
+    peer.send_message(b"1", message_id=1)  # the oldest remembered is now 2
     assert history._times[ObjectId(PEER_ID, 1)] == harness.utc
     peer.send_message(b"4", message_id=4)
     assert len(history) == 3
@@ -351,7 +351,7 @@ def test_a_message_that_has_passed_too_many(asked, tx):
     assert message_classes(admin) == ([0x8005] if asked else [])
     classes = [
         packet.MessageClass
-        for one in (peer, *harness.called) for packet in one.take("FinalAck")
+        for each_peer in (peer, *harness.called) for packet in each_peer.take("FinalAck")
     ]  # fmt: skip
     assert classes == ([0x8005] if tx else [])
 
@@ -367,7 +367,7 @@ def test_recoverable_messages_are_counted_and_saved_beside():
         peer.send_message(recoverable=recoverable)
         flags.append((session.recoverable_message_received_count, session.recoverable_ack_flags))
     assert flags == [(0, 0), (1, 1), (1, 1), (2, 0b11)]
-    assert len(list(harness.store.rows(Table.PACKET))) == 2  # stored, while nothing was acknowledged yet
+    assert len(list(harness.store.rows(Table.PACKET))) == 2  # stored, since nothing was acknowledged yet
     assert peer.kinds() == []
 
 

@@ -1,4 +1,4 @@
-"""Recoverable messages are counted and acknowledged beside the others: [MS-MQQB] 3.1.5.8.7."""
+"""Recoverable messages are also counted and acknowledged separately: [MS-MQQB] 3.1.5.8.7."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_first_recoverable_message_hastens_the_acknowledgement():
     harness.advance(3_000)
     peer.send_message(recoverable=True)
     harness.advance(300)
-    peer.send_message(recoverable=True)  # not the first one: the time goes on
+    peer.send_message(recoverable=True)  # not the first one: the timer keeps running
     harness.advance(199)
     assert peer.kinds() == []
     harness.advance(1)

@@ -1,4 +1,4 @@
-"""What the engine itself sends about messages on their way: [MS-MQQB] 3.1.5.8.9, 3.1.7.1.7 and 3.1.7.17."""
+"""Reports and acknowledgements that the engine itself sends: [MS-MQQB] 3.1.5.8.9, 3.1.7.1.7 and 3.1.7.17."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LABEL = re.compile(
 
 
 def traced() -> tuple[EngineHarness, HandwrittenPeer]:
-    """A queue manager with a queue for reports, which is named by its GUID."""
+    """A queue manager with a report queue, named by its GUID."""
     harness = harness_with_peer()
     harness.queue()
     reports = harness.queue("reports")
@@ -109,12 +109,12 @@ def test_nothing_is_reported_of_what_is_refused():
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.7-01", "MQQB-3.1.7.1.7-02", "MQQB-3.1.7.1.7-03")
-@pytest.mark.parametrize("own", [True, False])
-def test_the_report_of_a_departure(own):
+@pytest.mark.parametrize("sent_here", [True, False])
+def test_the_report_of_a_departure(sent_here):
     harness = harness_with_peer(routes={THIRD_ID: ["far"]})
     harness.names["far"], harness.hosts[PEER_ADDRESS] = PEER_ADDRESS, THIRD_ID
     reports = harness.queue("reports")
-    if own:
+    if sent_here:
         harness.send(
             b"m", to=harness.open_to_send(f"PRIVATE={THIRD_ID}\\9"), tracing_requested=True,
             tracing_queue_identifier=reports.identifier,
@@ -127,10 +127,10 @@ def test_the_report_of_a_departure(own):
         )  # fmt: skip
         number, hops, source = 7, 5, PEER_ID
     assert harness.called[0].bodies() == [b"m"]
-    departure = [one for one in messages(reports) if b"N\0E\0X\0T\0" in one.body]
-    assert len(departure) == 1
-    assert len(messages(reports)) == (1 if own else 2)
-    report = departure[0]
+    departures = [message for message in messages(reports) if b"N\0E\0X\0T\0" in message.body]
+    assert len(departures) == 1
+    assert len(messages(reports)) == (1 if sent_here else 2)
+    report = departures[0]
     assert report.message_class == 1
     assert not report.recoverable
     start = str(reports.identifier)[:4].upper()
@@ -152,7 +152,7 @@ def ack_of(peer: HandwrittenPeer, kind: str) -> bytes:
 
 
 def expected(body: bytes, message_id: int, message_class: int, destination: tuple[int, bytes]) -> bytes:
-    """The packet as 3.1.7.17 has it, in bytes of our own."""
+    """The packet as in 3.1.7.17, from bytes built independently."""
     return handmade.user_message(
         user=handmade.user_header(
             source=OWN_ID.bytes_le, flags=handmade.MP | 0x20, message_id=message_id, destination=destination,
@@ -177,29 +177,29 @@ def test_the_bytes_of_an_order_acknowledgement():
     peer = harness.accept_session()
     peer.send_message(tx=(5, 0, 9), destination=direct("tx"))
     harness.advance(0)
-    found = ack_of(peer, "OrderAck")
+    packet = ack_of(peer, "OrderAck")
     destination = 7, handmade.direct_name(f"TCP:{PEER_ADDRESS}\\PRIVATE$\\order_queue$")
     body = handmade.order_ack_body(ordinal=9, number=5, previous=4)
-    assert found == expected(body, 1, 0x00FF, destination)
+    assert packet == expected(body, 1, 0x00FF, destination)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.17-01", "MQQB-3.1.7.17-03", "MQQB-3.1.7.17-05", "MQQB-3.1.7.17-06")
-@pytest.mark.parametrize("how", ["refused", "received"])
-def test_the_bytes_of_a_final_acknowledgement(how):
+@pytest.mark.parametrize("outcome", ["refused", "received"])
+def test_the_bytes_of_a_final_acknowledgement(outcome):
     harness = harness_with_peer()
     queue = harness.queue("tx", transactional=True)
     peer = harness.accept_session()
     peer.send_message(tx=(1, 0, 9), destination=direct("tx"))
-    name = "tx" if how == "received" else "none"
-    previous = 0 if how == "refused" else 1
+    name = "tx" if outcome == "received" else "none"
+    previous = 0 if outcome == "refused" else 1
     number = peer.send_message(tx=(5, previous, 9), destination=direct(name), flags=JP, message_id=0x123)
-    if how == "received":
+    if outcome == "received":
         harness.receive(queue), harness.receive(queue)
     destination = 7, handmade.direct_name(f"TCP:{PEER_ADDRESS}\\PRIVATE$\\order_queue$")
     body = handmade.final_ack_body(
         ordinal=9, number=5, previous=previous, source=PEER_ID.bytes_le, message_id=number
     )
-    message_class = 0x4000 if how == "received" else 0x8000
+    message_class = 0x4000 if outcome == "received" else 0x8000
     assert ack_of(peer, "FinalAck") == expected(body, 1, message_class, destination)
 
 
@@ -243,16 +243,16 @@ def test_without_direct_names_it_goes_to_the_queue_manager_that_sent_the_message
     )  # fmt: skip
     harness.advance(500)
     (queue,) = [
-        one for one in harness.core.queue_manager.queues.values()
-        if isinstance(one, OutgoingQueue) and one.destination == PrivateName(source, 4)
+        candidate for candidate in harness.core.queue_manager.queues.values()
+        if isinstance(candidate, OutgoingQueue) and candidate.destination == PrivateName(source, 4)
     ]  # fmt: skip
-    if source == PEER_ID:  # the session leads there
+    if source == PEER_ID:  # the session is with it
         (ack,) = peer.take("OrderAck")
         assert ack.QueueManagerAddress == PEER_ID.bytes_le
         assert ack.DestinationQueue == handmade.private_id(4)
     else:
         assert peer.take("OrderAck") == []
-        assert [one.message_class for one in messages(queue)] == [0x00FF]
+        assert [message.message_class for message in messages(queue)] == [0x00FF]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.17-08")
@@ -260,14 +260,14 @@ def test_the_address_of_a_session_is_not_that_of_a_sender_behind_it():
     harness = harness_with_peer()
     tx = harness.queue("tx", transactional=True)
     peer = harness.accept_session()
-    peer.send_message(destination=direct("none"))  # makes it a session of direct names
+    peer.send_message(destination=direct("none"))  # marks the session as using direct names
     private = {"destination": (3, handmade.private_id(tx.private_queue_number)), "address": OWN_ID.bytes_le}
     peer.send_message(tx=(1, 0), source=THIRD_ID, **private)
     harness.advance(500)
     assert bodies(tx) == [b"x"]
     assert peer.take("OrderAck") == []
     (queue,) = [
-        one for one in harness.core.queue_manager.queues.values()
-        if isinstance(one, OutgoingQueue) and one.acknowledged_peer == THIRD_ID
+        candidate for candidate in harness.core.queue_manager.queues.values()
+        if isinstance(candidate, OutgoingQueue) and candidate.acknowledged_peer == THIRD_ID
     ]  # fmt: skip
     assert queue.destination == PrivateName(THIRD_ID, 4)

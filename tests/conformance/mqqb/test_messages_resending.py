@@ -1,4 +1,4 @@
-"""Transactional messages that are sent again: [MS-MQQB] 3.1.2.6, 3.1.5.6, 3.1.6.5 and 3.1.5.8.8."""
+"""Resending transactional messages: [MS-MQQB] 3.1.2.6, 3.1.5.6, 3.1.6.5 and 3.1.5.8.8."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_all_that_have_no_order_acknowledgement_are_sent_again():
     peer.send_order_ack(FIRST, 1)
     peer.take()
     harness.advance(15_000)
-    peer.acknowledge(ack=2, recoverable_ack=0, recoverable_flags=0)  # the session lives
+    peer.acknowledge(ack=2, recoverable_ack=0, recoverable_flags=0)  # keeps the session open
     harness.advance(15_000)
     assert peer.sequenced_bodies() == [(b"2", 1, 2, 1), (b"3", 1, 3, 2)]
-    assert [one.sequence_number for one in transfer.table.values()] == [5, 6, 4]
-    assert [one.received_session_ack for one in transfer.table.values()] == [False] * 3
-    peer.acknowledge(ack=4, recoverable_ack=0, recoverable_flags=0)  # what was sent first has come
-    assert [one.received_session_ack for one in transfer.table.values()] == [False, False, True]
+    assert [entry.sequence_number for entry in transfer.table.values()] == [5, 6, 4]
+    assert [entry.received_session_ack for entry in transfer.table.values()] == [False] * 3
+    peer.acknowledge(ack=4, recoverable_ack=0, recoverable_flags=0)  # the first transmission arrived
+    assert [entry.received_session_ack for entry in transfer.table.values()] == [False, False, True]
     peer.acknowledge(recoverable_ack=4, recoverable_flags=0b111)
     assert bodies(harness.outgoing()) == [b"2", b"3"]
     peer.send_order_ack(FIRST, 3)

@@ -1,4 +1,4 @@
-"""What the engine does with protected messages and with senders without rights: [MS-MQQB] 3.1.5.8.3."""
+"""Protected messages and senders without rights: [MS-MQQB] 3.1.5.8.3."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ EB = 0x10
 
 
 def allowing(*sids: str, mask: int = WRITE) -> bytes:
-    """A descriptor that allows this and nothing else."""
+    """A descriptor that allows this access and nothing else."""
     entries = b"".join(_entry(access.sid_bytes(sid), mask) for sid in sids)
     dacl = (
         bytes((2, 0)) + (8 + len(entries)).to_bytes(2, "little") + len(sids).to_bytes(4, "little") + entries
     )
     owner = access.sid_bytes("S-1-5-18")
     head = bytes((1, 0, 4, 0x80)) + b"".join(
-        place.to_bytes(4, "little") for place in (20, 20 + len(owner), 0, 20 + 2 * len(owner))
+        offset.to_bytes(4, "little") for offset in (20, 20 + len(owner), 0, 20 + 2 * len(owner))
     )
     return head + owner + owner + dacl
 
@@ -48,16 +48,16 @@ def _entry(sid: bytes, mask: int) -> bytes:
     return bytes((0, 0)) + (8 + len(sid)).to_bytes(2, "little") + mask.to_bytes(4, "little") + sid
 
 
-def from_user(sid: str = USER, kind: int = 1, **how: bytes) -> bytes:
-    return handmade.security_header(flags=kind, security_id=access.sid_bytes(sid), **how)
+def from_user(sid: str = USER, kind: int = 1, **fields: bytes) -> bytes:
+    return handmade.security_header(flags=kind, security_id=access.sid_bytes(sid), **fields)
 
 
-def verdict(harness: EngineHarness, security: bytes, **how: object) -> str:
-    """What becomes of a message: "taken", or the class of the acknowledgements."""
+def verdict(harness: EngineHarness, security: bytes, **options: object) -> str:
+    """The outcome for a message: "taken", or the class of the acknowledgement."""
     queue = harness.core.queues.lookup.path("here\\private$\\orders")
     admin = harness.core.queues.lookup.path("here\\private$\\adm") or harness.queue("adm")
     before, acknowledged = len(queue.positions), len(message_classes(admin))
-    harness.accept_session().send_message(security=security, acks=NA, admin=ADMIN, **how)
+    harness.accept_session().send_message(security=security, acks=NA, admin=ADMIN, **options)
     if len(queue.positions) > before:
         assert len(message_classes(admin)) == acknowledged
         return "taken"
@@ -101,9 +101,9 @@ def test_the_descriptor_of_a_public_queue_is_that_of_the_directory(published):
     queue.queue_type = queue.queue_type.PUBLIC
     queue.security = allowing(USER)
     if published:
-        there = Queue(queue.identifier, pathname="here\\orders", security=allowing(OTHER))
-        there.queue_type = queue.queue_type
-        directory.create_directory_object(there)
+        published_queue = Queue(queue.identifier, pathname="here\\orders", security=allowing(OTHER))
+        published_queue.queue_type = queue.queue_type
+        directory.create_directory_object(published_queue)
     assert verdict(harness, from_user(USER)) == ("8004" if published else "taken")
     assert verdict(harness, from_user(OTHER)) == ("taken" if published else "8004")
 
@@ -133,17 +133,17 @@ def test_a_message_that_is_refused(asked, tx, insecure):
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-35")
 @pytest.mark.parametrize(
-    "how",
+    "address_fields",
     [
         {"destination": direct()},
         {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_le},
     ],
     ids=["zero", "own"],
 )
-def test_access_is_checked_for_every_name(how):
+def test_access_is_checked_for_every_name(address_fields):
     harness = harness_with_peer(settings=OPEN_NACKS)
     harness.queue(security=allowing(OTHER))
-    assert verdict(harness, from_user(), **how) == "8004"
+    assert verdict(harness, from_user(), **address_fields) == "8004"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-36")
@@ -192,7 +192,7 @@ def test_a_protected_message_is_refused(security, privacy, expected, tx):
     peer.send_message(b"m", security=security, privacy=privacy, tx=tx, acks=NA, admin=ADMIN)
     assert bodies(queue) == []
     assert message_classes(admin) == [expected]
-    assert bodies(admin) == [b"" if privacy else b"m"]  # what is encrypted is not sent back
+    assert bodies(admin) == [b"" if privacy else b"m"]  # an encrypted body is not sent back
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([expected] if tx else [])
 

@@ -41,7 +41,7 @@ def transfer_of(harness: EngineHarness) -> Transfer:
 
 
 def header_of(packet: ReceivedPacket) -> tuple[int, ...] | None:
-    """The SessionHeader of a message without Reserved."""
+    """The SessionHeader of a message, without Reserved."""
     return packet.session_header and packet.session_header[:6]
 
 
@@ -55,7 +55,7 @@ def test_the_events_of_the_core_that_the_engine_answers():
     peer = harness.accept_session()
     peer.send_message(tx=(1, 0), destination=direct("tx"), flags=JP)
     harness.receive(queue)  # Message Position Deleted
-    assert [one.kind for one in peer.take()] == ["FinalAck"]
+    assert [packet.kind for packet in peer.take()] == ["FinalAck"]
     harness.send(b"1")  # Message Position Available
     far = harness.called[0]
     assert far.bodies() == [b"1"]
@@ -108,12 +108,12 @@ def test_nothing_is_sent_from_a_queue_that_is_not_connected(state):
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1-03", "MQQB-3.1.7.1.3-08")
-@pytest.mark.parametrize(("own", "theirs", "window"), [(5, 64, 5), (64, 3, 3), (4, 4, 4)])
-def test_no_more_are_sent_than_the_smaller_window_allows(own, theirs, window):
-    harness = harness_with_peer(settings=Settings(window_size=own))
+@pytest.mark.parametrize(("our_window", "peer_window", "window"), [(5, 64, 5), (64, 3, 3), (4, 4, 4)])
+def test_no_more_are_sent_than_the_smaller_window_allows(our_window, peer_window, window):
+    harness = harness_with_peer(settings=Settings(window_size=our_window))
     harness.send(b"first")
     peer = harness.called[0]
-    peer.window = theirs
+    peer.window = peer_window
     peer.acknowledge()
     peer.take()
     harness.send(*(b"%d" % number for number in range(10)))
@@ -147,14 +147,14 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
         (harness.core.identity, "identify"), (engine.sending, "_protect"), (engine.sending, "_number"),
         (harness.core.system_messages, "trace"),
     ):  # fmt: skip
-        inner = getattr(owner, name)
+        original = getattr(owner, name)
 
-        def watch(*args, inner=inner, name=name, **how):
-            if any(getattr(one, "body", None) == b"m" for one in args):
+        def record(*args, original=original, name=name, **kwargs):
+            if any(getattr(arg, "body", None) == b"m" for arg in args):
                 log.append((name, len(harness.core.context.effects)))
-            return inner(*args, **how)
+            return original(*args, **kwargs)
 
-        monkeypatch.setattr(owner, name, watch)
+        monkeypatch.setattr(owner, name, record)
     to = harness.open_to_send()
     harness.send(b"0", to=to)
     message = Message(body=b"m", tracing_requested=True, tracing_queue_identifier=reports.identifier)
@@ -203,7 +203,7 @@ def test_the_bytes_of_a_message_that_is_sent():
         ),
         flags=5, time_to_reach_queue=100,
     )  # fmt: skip
-    assert [one.transmitted for one in transfer_of(harness).table.values()] == [True]
+    assert [entry.transmitted for entry in transfer_of(harness).table.values()] == [True]
 
 
 # --- 3.1.7.1.2 ---
@@ -221,7 +221,7 @@ def test_an_expired_message_is_not_sent(reach, waited, late):
     harness = harness_with_peer()
     harness.send(b"0")
     harness.called[0].acknowledge()
-    harness.outgoing().state = OutgoingQueueState.ON_HOLD  # so that only the moment of sending tells
+    harness.outgoing().state = OutgoingQueueState.ON_HOLD  # so that only the time of sending matters
     harness.send(b"m", **({} if reach is None else {"time_to_reach_queue": reach}))
     transfer = transfer_of(harness)
     (outgoing,) = transfer.table.values()
@@ -238,24 +238,32 @@ def test_an_expired_message_is_not_sent(reach, waited, late):
 
 @pytest.mark.requirement("MQQB-3.1.7.1.2-04", "MQQB-3.1.7.1.2-05", "DMPR-3.1.1.12-24", "DMPR-3.1.1.12-25")
 @pytest.mark.parametrize("transactional", [False, True])
-@pytest.mark.parametrize("wanted", [False, True])
-@pytest.mark.parametrize("own", [False, True])
-def test_where_an_expired_message_goes(transactional, wanted, own):
+@pytest.mark.parametrize("journaled", [False, True])
+@pytest.mark.parametrize("own_queue", [False, True])
+def test_where_an_expired_message_goes(transactional, journaled, own_queue):
     harness = harness_with_peer()
     harness.hosts.clear()
     queue = harness.queue("dead", transactional=True)
-    how = {"application_deadletter_queue": queue.pathname} if own else {}
+    attributes = {"application_deadletter_queue": queue.pathname} if own_queue else {}
     harness.send(
-        b"m", transactional=transactional, time_to_reach_queue=10, negative_journaling_requested=wanted, **how
+        b"m",
+        transactional=transactional,
+        time_to_reach_queue=10,
+        negative_journaling_requested=journaled,
+        **attributes,
     )
     harness.advance(11_000)
     manager = harness.core.queue_manager
-    found = [
-        bodies(one)
-        for one in (manager.system_deadletter_queue, manager.system_transactional_deadletter_queue, queue)
+    queued = [
+        bodies(dead_letter_queue)
+        for dead_letter_queue in (
+            manager.system_deadletter_queue,
+            manager.system_transactional_deadletter_queue,
+            queue,
+        )
     ]
-    place = 0 if not transactional else 2 if own else 1
-    assert found == [[b"m"] if wanted and number == place else [] for number in range(3)]
+    index = 0 if not transactional else 2 if own_queue else 1
+    assert queued == [[b"m"] if journaled and position == index else [] for position in range(3)]
     assert bodies(harness.outgoing()) == []
 
 
@@ -278,18 +286,18 @@ def test_a_journal_that_is_full_does_not_get_it(which):
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-22", "DMPR-3.1.1.12-23", "DMPR-3.1.1.12-17", "DMPR-3.1.1.12-18")
-@pytest.mark.parametrize("wanted", [False, True])
-def test_a_delivered_message_is_journaled_and_the_journal_survives(wanted):
+@pytest.mark.parametrize("journaled", [False, True])
+def test_a_delivered_message_is_journaled_and_the_journal_survives(journaled):
     harness = harness_with_peer()
-    harness.send(b"m", delivery_guarantee=RECOVERABLE, positive_journaling_requested=wanted, label="l")
-    again = harness.restarted()
-    peer = again.called[0]
+    harness.send(b"m", delivery_guarantee=RECOVERABLE, positive_journaling_requested=journaled, label="l")
+    restarted = harness.restarted()
+    peer = restarted.called[0]
     (packet,) = peer.take("UserMessage")
-    assert (packet.Label, bool(packet.Flags & JP)) == ("l", wanted)
+    assert (packet.Label, bool(packet.Flags & JP)) == ("l", journaled)
     peer.acknowledge()
-    third = again.restarted()
-    assert third.called == []
-    assert bodies(third.core.queue_manager.system_journal_queue) == ([b"m"] if wanted else [])
+    restarted_again = restarted.restarted()
+    assert restarted_again.called == []
+    assert bodies(restarted_again.core.queue_manager.system_journal_queue) == ([b"m"] if journaled else [])
 
 
 # --- 3.1.7.1.3 ---
@@ -304,10 +312,12 @@ def test_what_is_sent_is_counted_each_time():
     transfer = transfer_of(harness)
     session, peer = transfer.session, harness.called[0]
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (3, 2)
-    numbers = [(one.sequence_number, one.recoverable_sequence_number) for one in transfer.table.values()]
+    numbers = [
+        (entry.sequence_number, entry.recoverable_sequence_number) for entry in transfer.table.values()
+    ]
     assert numbers == [(1, 0), (2, 1), (3, 2)]
     peer.acknowledge()
-    harness.advance(30_000)  # the transactional one again
+    harness.advance(30_000)  # the transactional message is resent
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (4, 3)
     (outgoing,) = transfer.table.values()
     assert (outgoing.sequence_number, outgoing.recoverable_sequence_number) == (4, 3)
@@ -324,7 +334,7 @@ def test_what_a_sent_message_awaits():
     assert timers.elapsed(Timer.SESSION_ACK_WAIT, session.number) == 0.0
     harness.advance(10_000)
     harness.send(b"2")
-    assert timers.elapsed(Timer.SESSION_ACK_WAIT, session.number) == 0.25  # of 40 s: it was running
+    assert timers.elapsed(Timer.SESSION_ACK_WAIT, session.number) == 0.25  # of 40 s: it was already running
 
 
 # --- 3.1.7.11 and the SessionHeader of 3.1.7.1.3 ---
@@ -398,19 +408,19 @@ def test_an_acknowledgement_of_order_or_receipt_never_carries_one():
 
 
 @pytest.mark.requirement("MQQB-3.1.7.12-01")
-@pytest.mark.parametrize("how", ["local", "multicast", "locked", "on hold", "http", "https"])
-def test_queues_that_are_not_served(how):
+@pytest.mark.parametrize("kind", ["local", "multicast", "locked", "on hold", "http", "https"])
+def test_queues_that_are_not_served(kind):
     harness = harness_with_peer()
     harness.queue()
     name = {
         "local": f"DIRECT=TCP:{OWN_ADDRESS}\\private$\\orders",
         "http": f"DIRECT=http://{PEER_ADDRESS}/msmq/private$/far",
         "https": f"DIRECT=https://{PEER_ADDRESS}/msmq/private$/far",
-    }.get(how, PEER_QUEUE)
+    }.get(kind, PEER_QUEUE)
     to = harness.open_to_send(name)
-    if how in ("locked", "on hold"):
-        to.queue.state = OutgoingQueueState.LOCKED if how == "locked" else OutgoingQueueState.ON_HOLD
-    elif how == "multicast":
+    if kind in ("locked", "on hold"):
+        to.queue.state = OutgoingQueueState.LOCKED if kind == "locked" else OutgoingQueueState.ON_HOLD
+    elif kind == "multicast":
         to.queue.multicast = True
     harness.forget_effects()
     harness.send(b"m", to=to)
@@ -457,7 +467,9 @@ def test_a_connection_that_is_lost_while_messages_wait():
     assert len(harness.core.dispatch) == 0
     assert len(bodies(reports)) == 2
     assert harness.outgoing().state is OutgoingQueueState.DISCONNECTED
-    assert [one.state for one in transfer_of(harness).table.values()] == [MessageState.WAITING_TO_SEND] * 4
+    assert [entry.state for entry in transfer_of(harness).table.values()] == [
+        MessageState.WAITING_TO_SEND
+    ] * 4
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-02", "DMPR-3.1.1.12-35")

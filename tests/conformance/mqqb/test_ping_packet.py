@@ -92,7 +92,7 @@ def test_bytes_behind_a_ping() -> None:
 
 @requirement("MQQB-3.1.5.1.1-07", "MQQB-2.1.1-02")
 def test_pings_are_apart() -> None:
-    """No ping in a session, and nothing but pings on their port."""
+    """No pings within a session, and only pings on their port."""
     assert PING_PORT == 3527
     assert_refused(msmqwire.parse, handmade.ping(), "BaseHeader.VersionNumber", 0)
     for data in (handmade.session_ack(), handmade.user_message(), handmade.establish_connection()):

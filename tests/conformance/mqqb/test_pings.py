@@ -1,4 +1,4 @@
-"""Pings, asked and answered: [MS-MQQB] 3.1.1.1.1.9, 3.1.2.9, 3.1.5.2.2, 3.1.6.8 and 3.1.7.6 to 3.1.7.9."""
+"""Sending and answering pings: [MS-MQQB] 3.1.1.1.1.9, 3.1.2.9, 3.1.5.2.2, 3.1.6.8 and 3.1.7.6 to 3.1.7.9."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RC, RF = 1, 2
 
 
 def asking(**settings: object) -> EngineHarness:
-    """A harness that has sent a message and waits for the answer to its ping."""
+    """A harness that has a message to send and waits for the reply to its ping."""
     harness = EngineHarness(ping=True, **settings)  # type: ignore[arg-type]
     harness.send()
     harness.resolve(PEER_ADDRESS)
@@ -66,7 +66,7 @@ def test_the_request_byte_for_byte(server: bool) -> None:
     expected = h.ping(flags=flags, cookie=1, queue_manager=OWN_ID.bytes_le)
     assert expected[2:4] == b"\x48\x55"
     assert harness.effects_of(SendDatagram) == [SendDatagram(PEER_ADDRESS, 3527, expected, request=True)]
-    assert harness.effects_of(Connect) == [], "the connection waits for the answer"
+    assert harness.effects_of(Connect) == [], "the connection waits for the reply"
 
 
 @pytest.mark.requirement(
@@ -112,7 +112,7 @@ def test_no_response_within_exactly_a_second_is_a_ping_failure() -> None:
         ConnectionStatus.PING_FAILURE
     ]
     answer(harness)
-    assert refused(harness), "an answer that comes later is for nobody"
+    assert refused(harness), "a later reply is ignored"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.2-03")

@@ -1,4 +1,4 @@
-"""Receiving any packet: [MS-MQQB] 3.1.5.1, how one is known, verified and refused."""
+"""Identifying, verifying and refusing packets: [MS-MQQB] 3.1.5.1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened() -> tuple[EngineHarness, HandwrittenPeer]:
 
 
 def ordering_ack(peer: HandwrittenPeer, message_class: int, body: bytes, **changes: object) -> bytes:
-    """An acknowledgement for order_queue$ of the harness, counted by the peer."""
+    """An acknowledgement for the harness's order_queue$, counted by the peer."""
     peer.sent += 1
     dm = 0x20 if message_class >= 0x4000 else 0
     peer.recoverable_sent += bool(dm)
@@ -38,7 +38,7 @@ def ordering_ack(peer: HandwrittenPeer, message_class: int, body: bytes, **chang
 
 
 def queued(harness: EngineHarness) -> int:
-    """Messages in all queues of applications."""
+    """The number of messages in all application queues."""
     return sum(len(queue.positions) for queue in harness.core.queue_manager.queues.values())
 
 
@@ -119,12 +119,12 @@ def test_an_order_ack_is_known_by_five_things() -> None:
     ]
     for packet in wrong:
         peer.send(packet)
-        assert len(transfer.ordered) == 1, "it is no OrderAck"
+        assert len(transfer.ordered) == 1, "it is not an OrderAck"
     assert not peer.closed
     assert peer.session.message_received_count == len(wrong)
     peer.send(ordering_ack(peer, 0x00FF, body))
     assert len(transfer.ordered) == 0
-    assert queued(harness) <= before, "an OrderAck is put into no queue"
+    assert queued(harness) <= before, "an OrderAck is not put into any queue"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-05")
@@ -146,7 +146,7 @@ def test_a_final_ack_is_known_by_four_things() -> None:
     ]
     for packet in wrong:
         peer.send(packet)
-        assert len(transfer.awaiting_final_ack) == 1, "it is no FinalAck"
+        assert len(transfer.awaiting_final_ack) == 1, "it is not a FinalAck"
     peer.send(ordering_ack(peer, 0x4000, body))
     assert len(transfer.awaiting_final_ack) == 0
     assert not peer.closed
@@ -207,7 +207,7 @@ def test_another_version_or_signature_ends_the_session(at: int, field: bytes) ->
     assert good[0] == 0x10
     peer.send(good, bad, peer.message())
     assert queue is not None
-    assert len(queue.positions) == 1, "the bad one and all behind it are discarded"
+    assert len(queue.positions) == 1, "the bad packet and everything after it are discarded"
     assert peer.closed
     assert peer.session.number not in harness.engine.sessions
     assert harness.last_effect(Disconnect) == Disconnect(peer.connection)
@@ -269,7 +269,7 @@ def test_nothing_of_a_refused_packet_is_processed() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1-02")
-def test_packets_may_come_in_any_pieces() -> None:
+def test_packets_may_arrive_in_segments_of_any_size() -> None:
     harness, peer = opened()
     queue = harness.core.queues.lookup.path("here\\private$\\orders")
     assert queue is not None

@@ -1,4 +1,4 @@
-"""Where messages go next: [MS-MQQB] 3.1.7.4, 3.1.7.5, [MS-MQBR] and [MS-MQMQ] 2.3.12.12."""
+"""Routing: the next hops of messages: [MS-MQQB] 3.1.7.4, 3.1.7.5, [MS-MQBR] and [MS-MQMQ] 2.3.12.12."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HERE, THERE = guid(1), guid(2)
 
 
 class Enterprise:
-    """An enterprise, seen from the queue manager number 1."""
+    """An enterprise seen by queue manager 1."""
 
     def __init__(self, *, workgroup: bool = False, **here: Any) -> None:
         self.directory, self.timers = EmbeddedDirectory(), Timers()
@@ -43,8 +43,8 @@ class Enterprise:
         self.routing = Routing(self.manager, self.events, self.timers)
 
     def add(self, *objects: Any) -> None:
-        for each in objects:
-            assert self.directory.create_directory_object(each).status is Result.SUCCESS
+        for obj in objects:
+            assert self.directory.create_directory_object(obj).status is Result.SUCCESS
 
     def manager_of(self, number: int, *sites: UUID, **attributes: Any) -> UUID:
         name = f"m{number}"
@@ -59,13 +59,13 @@ class Enterprise:
         )
         return guid(number)
 
-    def link(self, one: UUID, other: UUID, cost: int, *gates: UUID) -> None:
+    def link(self, site1: UUID, site2: UUID, cost: int, *gates: UUID) -> None:
         self.add(
             RoutingLink(
                 NULL_GUID,
                 actual_cost=cost,
-                site1_identifier=one,
-                site2_identifier=other,
+                site1_identifier=site1,
+                site2_identifier=site2,
                 site_gate_identifier_list=list(gates),
             )
         )
@@ -137,9 +137,9 @@ def test_names_without_one_host(text: str) -> None:
 def test_directly_within_a_site() -> None:
     enterprise = Enterprise(site_identifier_list=[A])
     enterprise.manager_of(2, B, A)
-    found = enterprise.routing.get_next_hops(THERE)
-    assert [manager.qualified_computer_name for manager in found] == ["m2.example"]
-    assert [manager.identifier for manager in found] == [THERE]
+    next_hops = enterprise.routing.get_next_hops(THERE)
+    assert [manager.qualified_computer_name for manager in next_hops] == ["m2.example"]
+    assert [manager.identifier for manager in next_hops] == [THERE]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.5-03", "MQQB-3.1.7.5-04")
@@ -157,7 +157,7 @@ def test_no_way() -> None:
     enterprise = Enterprise(site_identifier_list=[A])
     assert enterprise.hops() == []  # unknown
     enterprise.manager_of(2, B)
-    assert enterprise.hops() == []  # elsewhere, and no routing server
+    assert enterprise.hops() == []  # in another site, without a routing server
     enterprise.directory.connected = False
     assert enterprise.hops() == []
 
@@ -221,7 +221,7 @@ def test_an_in_routing_server_delivers() -> None:
     assert enterprise.hops() == [THERE]
 
 
-# [MS-MQBR] 4: gates 1, 3, 4 and 5 of the sites A, B, C and D; the destination is in C.
+# [MS-MQBR] 4: sites A, B, C and D with gates 1, 3, 4 and 5; the destination is in C.
 EXAMPLES = [({"AB": 3, "BC": 1, "BD": 1, "CD": 1}, "BC"), ({"AB": 3, "BC": 3, "BD": 1, "CD": 1}, "BDC")]
 
 
@@ -229,13 +229,13 @@ def example(costs: dict[str, int], here: UUID = A) -> Enterprise:
     enterprise = Enterprise(site_identifier_list=[here], routing_server=True)
     site = {"A": A, "B": B, "C": C, "D": D}
     gate = {"A": guid(11), "B": guid(12), "C": guid(13), "D": guid(14)}
-    gate[next(name for name, each in site.items() if each == here)] = HERE
+    gate[next(name for name, identifier in site.items() if identifier == here)] = HERE
     enterprise.sites(*site.values())
     for name, number in gate.items():
         if number != HERE:
             enterprise.manager_of(number.int, site[name], routing_server=True)
-    for (one, other), cost in costs.items():
-        enterprise.link(site[one], site[other], cost, gate[one], gate[other])
+    for (site1, site2), cost in costs.items():
+        enterprise.link(site[site1], site[site2], cost, gate[site1], gate[site2])
     enterprise.manager_of(2, C)
     enterprise.routing.initialize()
     return enterprise
@@ -297,14 +297,14 @@ def test_without_sites_all_is_one_site() -> None:
 
 def links(costs: Iterable[tuple[UUID, UUID, int]]) -> list[RoutingLink]:
     return [
-        RoutingLink(NULL_GUID, site1_identifier=one, site2_identifier=other, actual_cost=cost)
-        for one, other, cost in costs
+        RoutingLink(NULL_GUID, site1_identifier=site1, site2_identifier=site2, actual_cost=cost)
+        for site1, site2, cost in costs
     ]
 
 
 def test_links_go_both_ways_and_unknown_sites_do_not_count() -> None:
-    found = next_sites([A], [A, B, C], links([(B, A, 5), (C, B, 1), (A, D, 1), (D, C, 1)]))
-    assert found == {A: A, B: B, C: B}
+    first_hops = next_sites([A], [A, B, C], links([(B, A, 5), (C, B, 1), (A, D, 1), (D, C, 1)]))
+    assert first_hops == {A: A, B: B, C: B}
 
 
 def test_the_cheapest_of_own_sites_is_the_start() -> None:

@@ -32,7 +32,7 @@ def test_the_ack_wait_timer_starts_with_a_message(
     assert harness.time_left(*timer) == expected
     harness.advance(100)
     harness.send(to=PEER_QUEUE if direct else f"PRIVATE={PEER_ID}\\00000009")
-    assert harness.time_left(*timer) == expected - 100, "it is started only if it is stopped"
+    assert harness.time_left(*timer) == expected - 100, "it is only started when stopped"
 
 
 @pytest.mark.requirement("MQQB-3.1.2.4-01", "MQQB-3.1.6.3-02", "MQQB-3.1.1.1.1.1-12", "MQQB-3.1.1.1.1.2-11")
@@ -93,7 +93,7 @@ def test_an_acknowledgement_starts_the_timer_again_while_others_are_missing() ->
     assert harness.time_left(*timer) == 40_000
     harness.advance(10_000)
     peer.send(peer.ack(ack=2))
-    assert harness.time_left(*timer) == 30_000, "it runs out by itself"
+    assert harness.time_left(*timer) == 30_000, "it expires by itself"
     other = EngineHarness()
     peer = other.open_session(transactional=True)
     other.advance(10_000)
@@ -110,11 +110,11 @@ def test_figure_13() -> None:
     alpha.send(count=3)
     network.advance(15_000)
     assert network.exchanged()[4:] == [("alpha", "UserMessage")] * 3 + [("beta", "SessionAck")]
-    found = network.log[-1].packet.session_header
-    assert found is not None
-    assert found.ack == 3
+    session_header = network.log[-1].packet.session_header
+    assert session_header is not None
+    assert session_header.ack == 3
     assert len(queue.positions) == 3
     before = len(network.log)
     network.advance(600_000)
     assert alpha.engine.sessions == beta.engine.sessions == {}
-    assert len(network.log) == before, "no packet tells of the end"
+    assert len(network.log) == before, "no packet announces the end"

@@ -16,14 +16,14 @@ TX = h.transaction_header
 
 
 def acks(peer: HandwrittenPeer) -> list[SessionHeader]:
-    """The session acknowledgements that were heard."""
+    """The session acknowledgements the peer received."""
     return [
-        found for packet in peer.take() if packet.kind == "SessionAck" and (found := packet.session_header)
+        header for packet in peer.take() if packet.kind == "SessionAck" and (header := packet.session_header)
     ]
 
 
 def ids(harness: EngineHarness, name: str = PEER_QUEUE) -> list[int]:
-    """MessageIDs of what is in OutgoingMessageTable, in its order."""
+    """The MessageIDs in OutgoingMessageTable, in order."""
     return [position.message.identifier.uniquifier for position in harness.transfer(name).table]
 
 
@@ -53,11 +53,11 @@ def test_messages_are_numbered_in_the_order_of_sending() -> None:
     harness.send()
     harness.send(transactional=True)
     session, table = peer.session, harness.transfer().table.values()
-    assert [one.sequence_number for one in table] == [1, 2, 3, 4]
-    assert [one.recoverable_sequence_number for one in table] == [0, 1, 0, 2]
+    assert [entry.sequence_number for entry in table] == [1, 2, 3, 4]
+    assert [entry.recoverable_sequence_number for entry in table] == [0, 1, 0, 2]
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (4, 2)
     assert session.unacked_message_count == 4
-    assert all(packet.session_header is None for packet in peer.packets), "the number itself is in no packet"
+    assert all(packet.session_header is None for packet in peer.packets), "the number itself is never sent"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.4-01", "MQQB-3.1.3.2-01", "MQQB-3.1.1.3.1-05")
@@ -69,15 +69,15 @@ def test_both_sequences_begin_anew_with_each_session() -> None:
     peer.disconnect()
     harness.advance(5_000)
     harness.resolve(PEER_ADDRESS)
-    again = harness.connect()
-    again.answer_handshake()
-    session = again.session
+    reconnected = harness.connect()
+    reconnected.answer_handshake()
+    session = reconnected.session
     assert (session.message_sent_count, session.recoverable_message_sent_count) == (3, 3)
-    assert [one.sequence_number for one in harness.transfer().table.values()] == [1, 2, 3]
+    assert [entry.sequence_number for entry in harness.transfer().table.values()] == [1, 2, 3]
     assert (session.message_received_count, session.recoverable_message_received_count) == (0, 0)
-    again.send(again.message(), again.ack(ack=1))
-    assert again.state is S.OPEN
-    assert len(ids(harness)) == 3, "express numbers say nothing of recoverable messages"
+    reconnected.send(reconnected.message(), reconnected.ack(ack=1))
+    assert reconnected.state is S.OPEN
+    assert len(ids(harness)) == 3, "express numbers don't acknowledge recoverable messages"
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-07", "MQQB-3.1.1.3.1-08", "MQQB-3.1.1.3.1-11", "MQQB-3.1.1.4-04")
@@ -143,7 +143,7 @@ def test_what_was_acknowledged_is_not_acknowledged_again() -> None:
     assert acks(peer) == [SessionHeader(3, 3, 0b1, 0, 0, 64, 0)]
     peer.send(peer.message())
     harness.advance(15_000)
-    assert acks(peer) == [SessionHeader(4, 0, 0, 0, 0, 64, 0)], "nothing recoverable has come since"
+    assert acks(peer) == [SessionHeader(4, 0, 0, 0, 0, 64, 0)], "no recoverable message has arrived since"
 
 
 @pytest.mark.requirement("MQQB-3.1.2.5-01", "MQQB-3.1.6.4-01", "MQQB-3.1.6.4-10", "MQQB-3.1.2.5-03")
@@ -155,7 +155,7 @@ def test_express_messages_are_acknowledged_after_half_of_the_wait() -> None:
     assert harness.time_left(*timer) == 15_000
     harness.advance(4_000)
     peer.send(peer.message())
-    assert harness.time_left(*timer) == 11_000, "further ones don't put it off"
+    assert harness.time_left(*timer) == 11_000, "further messages don't delay it"
     harness.advance(10_999)
     assert peer.packets == []
     harness.advance(1)
@@ -176,7 +176,7 @@ def test_the_first_recoverable_message_shortens_the_wait() -> None:
     assert harness.time_left(*timer) == 1_000
     harness.advance(600)
     peer.send(peer.message(recoverable=True))
-    assert harness.time_left(*timer) == 400, "only the first one since the last acknowledgement does"
+    assert harness.time_left(*timer) == 400, "only the first since the last acknowledgement starts it"
     harness.advance(400)
     assert acks(peer) == [SessionHeader(3, 1, 0b11, 0, 0, 64, 0)]
     peer.send(peer.message(recoverable=True))
@@ -185,15 +185,16 @@ def test_the_first_recoverable_message_shortens_the_wait() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.1.6.1-07", "MQQB-3.1.1.3.1-19", "MQQB-3.1.1.3.1-20")
 @pytest.mark.parametrize(
-    ("own", "theirs", "at"), [(64, 64, 32), (10, 64, 5), (64, 8, 4), (64, 1, 1), (64, 0, 1), (3, 3, 1)]
+    ("our_window", "peer_window", "interval"),
+    [(64, 64, 32), (10, 64, 5), (64, 8, 4), (64, 1, 1), (64, 0, 1), (3, 3, 1)],
 )
-def test_half_a_window_is_acknowledged_at_once(own: int, theirs: int, at: int) -> None:
-    harness = EngineHarness(window_size=own)
+def test_half_a_window_is_acknowledged_at_once(our_window: int, peer_window: int, interval: int) -> None:
+    harness = EngineHarness(window_size=our_window)
     harness.queue()
-    peer = harness.accept_session(window=theirs, ack=30_000)
-    for number in range(1, 2 * at + 1):
+    peer = harness.accept_session(window=peer_window, ack=30_000)
+    for number in range(1, 2 * interval + 1):
         peer.send(peer.message())
-        assert len(acks(peer)) == (number % at == 0)
+        assert len(acks(peer)) == (number % interval == 0)
     assert harness.time_left(Timer.SESSION_ACK_SEND, peer.session.number) == 15_000
 
 
@@ -225,35 +226,37 @@ def test_what_was_never_sent_over_the_session_is_not_marked() -> None:
     harness = EngineHarness(window_size=2)
     peer = harness.open_session(count=4)
     assert peer.kinds() == ["UserMessage"] * 2
-    peer.session.window_size = 0  # nothing more is sent
+    peer.session.window_size = 0  # nothing more can be sent
     first = ids(harness)
     peer.send(peer.ack(ack=2, window=1))
-    waiting = [one for one in harness.transfer().table.values() if one.state is MessageState.WAITING_TO_SEND]
+    waiting = [
+        entry for entry in harness.transfer().table.values() if entry.state is MessageState.WAITING_TO_SEND
+    ]
     assert ids(harness)[-len(waiting) :] == first[-len(waiting) :]
-    assert not any(one.received_session_ack for one in waiting)
+    assert not any(entry.received_session_ack for entry in waiting)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.1-01")
 @pytest.mark.parametrize(
-    ("ahead", "left"),
+    ("ahead", "remaining"),
     [(0, 1), (1, 0), (2, 0), (1_000, 0), (0x7FFF, 0), (0x8001, 2), (0xFFFE, 2), (0xFFFF, 2)],
 )
-def test_numbers_are_compared_with_their_wrap(ahead: int, left: int) -> None:
+def test_numbers_are_compared_with_their_wrap(ahead: int, remaining: int) -> None:
     harness = EngineHarness()
     peer = harness.open_session(count=1)
     peer.acknowledge()
     peer.session.message_sent_count = 0xFFFE
     harness.send(count=2)
-    assert [one.sequence_number for one in harness.transfer().table.values()] == [0xFFFF, 0]
+    assert [entry.sequence_number for entry in harness.transfer().table.values()] == [0xFFFF, 0]
     peer.send(peer.ack(ack=(0xFFFF + ahead) % 0x10000))
-    assert len(ids(harness)) == left
-    assert peer.session.unacked_message_count == left
+    assert len(ids(harness)) == remaining
+    assert peer.session.unacked_message_count == remaining
     assert peer.state is S.OPEN
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.3-02", "MQQB-3.1.1.6.1-05", "MQQB-3.1.5.5-03")
 @pytest.mark.parametrize(
-    ("base", "flags", "left"),
+    ("base", "flags", "remaining"),
     [
         (0, 0, [1, 2, 3, 4, 5]),
         (1, 0b1, [2, 3, 4, 5]),
@@ -266,16 +269,18 @@ def test_numbers_are_compared_with_their_wrap(ahead: int, left: int) -> None:
         (0xFFF0, 0xFFFF_FFFF, [1 + 15, 1 + 16]),
     ],
 )
-def test_recoverable_messages_are_dropped_by_base_and_bits(base: int, flags: int, left: list[int]) -> None:
+def test_recoverable_messages_are_dropped_by_base_and_bits(
+    base: int, flags: int, remaining: list[int]
+) -> None:
     harness = EngineHarness()
     peer = harness.open_session(count=5, recoverable=True)
     first = ids(harness)
-    if base == 0xFFF0:  # bits lead over the wrap
-        for number, one in enumerate(harness.transfer().table.values()):
-            one.recoverable_sequence_number = (base + (13, 14, 15, 32, 33)[number]) % 0x10000
-        left = [4, 5]
+    if base == 0xFFF0:  # the bits extend past the wrap
+        for number, entry in enumerate(harness.transfer().table.values()):
+            entry.recoverable_sequence_number = (base + (13, 14, 15, 32, 33)[number]) % 0x10000
+        remaining = [4, 5]
     peer.send(peer.ack(ack=5, recoverable_ack=base, recoverable_flags=flags))
-    assert [first.index(number) + 1 for number in ids(harness)] == left
+    assert [first.index(number) + 1 for number in ids(harness)] == remaining
     assert peer.session.unacked_message_count == 0
 
 
@@ -286,7 +291,7 @@ def test_bits_say_nothing_of_express_messages_and_numbers_nothing_of_recoverable
     harness.send(count=2, recoverable=True)
     first = ids(harness)
     peer.send(peer.ack(ack=4))
-    assert ids(harness) == first[2:], "received is not saved"
+    assert ids(harness) == first[2:], "received does not mean saved"
     harness.send(count=1)
     express = ids(harness)[-1]
     peer.send(peer.ack(ack=4, recoverable_ack=2, recoverable_flags=1))
@@ -374,11 +379,11 @@ def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: boo
     if piggy_backed:
         wrong = {name: value + (name == "sent") for name, value in wrong.items()}
         peer.send(peer.message(header={"ack": 1} | wrong))
-        assert len(queue.positions) == 3, "the message that it came with is in its queue all the same"
+        assert len(queue.positions) == 3, "the message that carried it is in its queue nevertheless"
     else:
         peer.send(peer.ack(ack=1, **wrong))
     assert peer.closed
-    assert len(ids(harness)) == 1, "what it acknowledges counts"
+    assert len(ids(harness)) == 1, "its acknowledgement counts"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.5-01", "MQQB-3.1.5.5-02", "MQQB-3.1.1.6.1-01", "MQQB-3.1.1.4-05")

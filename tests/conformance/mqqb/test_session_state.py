@@ -1,4 +1,4 @@
-"""The elements of a session, their first values, and queues on hold: [MS-MQQB] 3.1.1.3.1 and 3.1.3.2."""
+"""The elements of a session, their initial values, and queues on hold: [MS-MQQB] 3.1.1.3.1 and 3.1.3.2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECOND = r"DIRECT=TCP:10.0.0.2\private$\second"
 
 
 def used(harness: EngineHarness) -> HandwrittenPeer:
-    """A session over which everything has happened, and that the initiator has lost."""
+    """A session that has seen every kind of traffic and that the initiator has lost."""
     harness.queue()
     harness.queue("tx", transactional=True)
     peer = harness.open_session(count=3)
@@ -101,7 +101,7 @@ def test_each_session_begins_a_new_outgoing_transfer_sequence() -> None:
     transfer = harness.transfer()
     sequence = transfer.sequence_id
     peer.acknowledge()
-    harness.advance(30_000)  # sent again: the next interval
+    harness.advance(30_000)  # resent: the next interval
     assert transfer.resend_index == 1
     peer.acknowledge()
     body = h.order_ack_body(ordinal=sequence.ordinal, time_stamp=sequence.time_stamp, number=1)
@@ -191,7 +191,7 @@ def test_order_acknowledgements_are_put_off_for_ten_seconds_at_most() -> None:
         peer.send(peer.message(queue="tx", transaction=TX(number=number, previous=number - 1)))
         assert harness.now - began < 20_000
         harness.advance(400)
-    assert harness.now - began == 10_400, "the first one counts from the start of the session"
+    assert harness.now - began == 10_400, "the first interval runs from the start of the session"
     assert peer.session.last_order_ack_send_time == harness.utc
 
 
@@ -332,7 +332,7 @@ def test_pausing_tells_the_peer_to_slow_down() -> None:
     assert (session.recoverable_ack_flags, session.unacked_received_count) == (0, 0)
     assert session.last_acked_recoverable == 2
     assert session.session_active is False
-    assert session.window_size == 64, "its own window is as before"
+    assert session.window_size == 64, "its own window is unchanged"
 
 
 @pytest.mark.requirement("MQQB-3.1.7-01", "MQQB-3.1.7.13-03")
@@ -350,7 +350,7 @@ def test_a_queue_on_hold_sends_nothing_more() -> None:
     assert "UserMessage" not in peer.kinds()
     assert len(harness.core.dispatch) == 0
     harness.send(to=SECOND)
-    assert peer.kinds() == ["UserMessage"], "other queues that the session serves go on"
+    assert peer.kinds() == ["UserMessage"], "other queues of the session carry on"
 
 
 @pytest.mark.requirement("MQQB-3.1.7-01", "MQQB-3.1.7.14-02")
@@ -368,7 +368,7 @@ def test_resuming_sends_what_waits_and_nothing_twice() -> None:
     assert peer.session.session_active is True
     assert len(harness.effects_of(Connect)) == 1
     established = [entry.status.value for entry in harness.outgoing().connection_history]
-    assert established.count("Established") == 1, "nothing was established anew"
+    assert established.count("Established") == 1, "no new session was established"
 
 
 @pytest.mark.requirement("MQQB-3.1.7.14-01")

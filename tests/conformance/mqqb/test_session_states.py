@@ -1,4 +1,4 @@
-"""The states of a session, by table and by behaviour: [MS-MQQB] 3.1.1.1.1.1, -2, 3.1.5.9 and 3.1.6.1."""
+"""The states of a session, in the table and in practice: [MS-MQQB] 3.1.1.1.1.1, -2, 3.1.5.9 and 3.1.6.1."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_states_are_these() -> None:
 
 
 def in_state(state: SessionState, role: Role) -> tuple[EngineHarness, HandwrittenPeer]:
-    """A session of a harness in a state of the handshake, or open. A message waits on the side that asked."""
+    """A session in one of the handshake states, or open. A message waits if the harness is the initiator."""
     harness = EngineHarness()
     harness.queue()
     if role is ASKS:
@@ -86,7 +86,7 @@ HALFWAY = [
     (S.WAITING_CP_MSG, ASKED),
 ]
 ANY = [*HALFWAY, (S.OPEN, ASKS), (S.OPEN, ASKED)]
-EACH = pytest.mark.parametrize(("state", "role"), ANY, ids=lambda one: one.value)
+EACH = pytest.mark.parametrize(("state", "role"), ANY, ids=lambda param: param.value)
 
 
 def packets(peer: HandwrittenPeer) -> dict[SessionEvent, bytes]:
@@ -116,7 +116,7 @@ def test_each_packet_in_each_state(state: SessionState, role: Role, event: Sessi
     if expected is None:
         assert peer.closed
         assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
-        assert peer.packets == [], "nothing of it is processed"
+        assert peer.packets == [], "none of it is processed"
     else:
         assert session.state is expected
         assert not peer.closed
@@ -126,7 +126,7 @@ def test_each_packet_in_each_state(state: SessionState, role: Role, event: Sessi
 @pytest.mark.requirement(
     "MQQB-3.1.1.1.1.1-02", "MQQB-3.1.1.1.1.1-05", "MQQB-3.1.1.1.1.2-04", "MQQB-3.1.6.6-01", "MQQB-3.1.2.1-02"
 )
-@pytest.mark.parametrize(("state", "role"), HALFWAY, ids=lambda one: one.value)
+@pytest.mark.parametrize(("state", "role"), HALFWAY, ids=lambda param: param.value)
 def test_a_handshake_that_takes_too_long_closes_the_session(state: SessionState, role: Role) -> None:
     harness, peer = in_state(state, role)
     session = peer.session
@@ -154,8 +154,8 @@ def test_each_session_has_an_initialization_timer_of_its_own() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.5.9-01", "MQQB-3.1.5.9-03", "MQQB-3.1.7.3-01")
 @EACH
-@pytest.mark.parametrize("how", ["closed here", "the connection breaks"])
-def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role: Role, how: str) -> None:
+@pytest.mark.parametrize("cause", ["closed here", "the connection breaks"])
+def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role: Role, cause: str) -> None:
     harness, peer = in_state(state, role)
     session, other = peer.session, harness.accept_session()
     if state is S.OPEN:
@@ -165,19 +165,19 @@ def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role:
         harness.engine.session_timers.start_ack_wait(session)
         assert harness.time_left(Timer.SESSION_ACK_SEND, session.number) is not None
     peer.take()
-    if how == "closed here":
+    if cause == "closed here":
         harness.engine.close(session)
         harness.run()
     else:
         peer.disconnect()
     assert peer.packets == []
-    assert harness.effects_of(Disconnect) == ([Disconnect(peer.connection)] if how == "closed here" else [])
+    assert harness.effects_of(Disconnect) == ([Disconnect(peer.connection)] if cause == "closed here" else [])
     for timer in OF_A_SESSION:
         assert harness.time_left(timer, session.number) is None, timer
     for transfer in harness.engine.transfers.values():
         assert harness.time_left(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number) is None
     assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
-    assert other.state is S.OPEN, "other sessions are left alone"
+    assert other.state is S.OPEN, "other sessions are unaffected"
     assert harness.time_left(Timer.SESSION_CLEANUP, other.session.number) is not None
 
 
@@ -188,7 +188,7 @@ def test_with_messages_left_the_initiator_reconnects_later() -> None:
     session = peer.session
     states = []
     harness.engine.session_table.forget_connection, forget = (  # type: ignore[method-assign]
-        lambda one: (states.append(harness.outgoing().state), forget(one))[1],
+        lambda closed: (states.append(harness.outgoing().state), forget(closed))[1],
         harness.engine.session_table.forget_connection,
     )
     harness.engine.close(session)
@@ -271,9 +271,9 @@ def test_messages_left_over_by_an_accepted_session_get_one_of_their_own() -> Non
     assert session.state is S.WAITING_RECONNECT
     harness.advance(5_000)
     harness.resolve(PEER_ADDRESS)
-    again = harness.connect()
-    again.answer_handshake()
-    assert again.kinds() == ["UserMessage"] * 3
+    reconnected = harness.connect()
+    reconnected.answer_handshake()
+    assert reconnected.kinds() == ["UserMessage"] * 3
 
 
 # -- 3.1.6.1: retrying -------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_a_retry_goes_to_the_next_address_without_resolving() -> None:
     assert len(harness.effects_of(Resolve)) == 1
     peer.disconnect()
     harness.advance(5_000)
-    assert len(harness.effects_of(Resolve)) == 2, "behind the last one all begins anew"
+    assert len(harness.effects_of(Resolve)) == 2, "after the last address it starts over"
 
 
 @pytest.mark.requirement("MQQB-3.1.6.1-05", "MQQB-3.1.1.6-02", "MQQB-3.1.4.1-01")
@@ -341,9 +341,9 @@ def test_what_was_not_acknowledged_is_sent_again_in_order() -> None:
     peer.disconnect()
     harness.advance(5_000)
     harness.resolve(PEER_ADDRESS)
-    again = harness.connect()
-    again.answer_handshake()
-    second = again.take()
+    reconnected = harness.connect()
+    reconnected.answer_handshake()
+    second = reconnected.take()
     assert [packet[56:60] for packet in second] == [packet[56:60] for packet in first[1:]]
     assert not any(packet.base_flags & h.BASE_SH for packet in second)
 
@@ -368,9 +368,9 @@ def test_an_idle_session_is_closed(role: Role, cleanup: int) -> None:
     if role is ASKS:
         peer.acknowledge()
         peer.session.session_active = False
-    left = harness.time_left(Timer.SESSION_CLEANUP, peer.session.number)
-    assert left == cleanup - (harness.now - began)
-    harness.advance(left - 1)
+    remaining = harness.time_left(Timer.SESSION_CLEANUP, peer.session.number)
+    assert remaining == cleanup - (harness.now - began)
+    harness.advance(remaining - 1)
     assert peer.state is S.OPEN
     harness.advance(1)
     assert peer.closed
@@ -378,8 +378,8 @@ def test_an_idle_session_is_closed(role: Role, cleanup: int) -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.6.2-02", "MQQB-3.1.2.2-01", "MQQB-3.1.1.3.1-22")
-@pytest.mark.parametrize("what", ["sent", "received"])
-def test_a_session_with_messages_is_closed_one_period_later(what: str) -> None:
+@pytest.mark.parametrize("event", ["sent", "received"])
+def test_a_session_with_messages_is_closed_one_period_later(event: str) -> None:
     harness = EngineHarness()
     harness.queue()
     peer = harness.open_session()
@@ -387,15 +387,15 @@ def test_a_session_with_messages_is_closed_one_period_later(what: str) -> None:
     session = peer.session
     session.session_active = False
     harness.advance(10_000)
-    if what == "sent":
+    if event == "sent":
         harness.send()
         peer.acknowledge()
     else:
         peer.send(peer.message())
     assert session.session_active is True
-    left = harness.time_left(Timer.SESSION_CLEANUP, session.number)
-    assert left is not None
-    harness.advance(left)
+    remaining = harness.time_left(Timer.SESSION_CLEANUP, session.number)
+    assert remaining is not None
+    harness.advance(remaining)
     assert session.session_active is False
     assert harness.time_left(Timer.SESSION_CLEANUP, session.number) == 300_000
     harness.advance(299_999)

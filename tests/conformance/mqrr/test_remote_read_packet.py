@@ -1,4 +1,4 @@
-"""A message as a remote reader gets it: [MS-MQRR] 2.2.5."""
+"""A message as sent to a remote reader: [MS-MQRR] 2.2.5."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_order_of_the_headers(dead_letter: bytes) -> None:
 @requirement("MQRR-2.2.5-02", "MQRR-2.2.5.2-03")
 @pytest.mark.parametrize("flags", range(32))
 def test_headers_by_the_flags(flags: int) -> None:
-    """Any combination of DL, SQ, X2, DI and EA: only the three bits tell what follows."""
+    """Any combination of DL, SQ, X2, DI and EA: only the three bits determine what follows."""
     parts = {
         "SubqueueHeader": (0x02, handmade.subqueue_header(name="sub")),
         "DeadLetterHeader": (0x01, handmade.dead_letter_header(PATH)),
@@ -98,7 +98,7 @@ def test_headers_by_the_flags(flags: int) -> None:
 @requirement("MQRR-2.2.5-02", "MQRR-2.2.5.2-11")
 @pytest.mark.parametrize("session", [b"", handmade.session_header(ack=3)])
 def test_a_packet_without_them(session: bytes) -> None:
-    """As Windows Server 2003 sends it: it ends with the UserMessage."""
+    """As sent by Windows Server 2003: it ends with the UserMessage."""
     data = handmade.user_message(properties=handmade.properties_header(body=b"12345"), session=session)
     packet = assert_same(REMOTE_READ_MESSAGE, data)
     assert [packet[name] for name in BEHIND] == [None] * 4
@@ -108,7 +108,7 @@ def test_a_packet_without_them(session: bytes) -> None:
 
 @requirement("MQRR-2.2.5-02")
 def test_each_header_is_stepped_over_by_its_size() -> None:
-    """Longer headers than these are read, and the next one is found behind them."""
+    """Longer headers are accepted, and the next header follows them."""
     subqueue = handmade.subqueue_header(size=152, name="sub") + b"more"
     address = handmade.extended_address_header(b"\1\2\3\4", kind=1, size=32) + b"more"
     data = handmade.remote_read_message(subqueue=subqueue, address=address)
@@ -206,7 +206,7 @@ def test_srmp_headers_by_their_bit() -> None:
         {"SRMPEnvelopeHeader": {"Data": "<e/>"}, "CompoundMessageHeader": {"Data": b"POST"}}
     )
     assert built[60:64] == bytes.fromhex("00 00 20 02")
-    # the bit without the headers, and the headers without the bit
+    # the bit without its header, and the header without its bit
     bare = handmade.user_message(user_flags=handmade.MP | handmade.AH)
     assert_refused(parse, bare, "SRMPEnvelopeHeader.HeaderId", len(bare))
     assert_refused(parse, data[:63] + b"\0" + data[64:], "BaseHeader.PacketSize", 8)
@@ -226,7 +226,7 @@ def test_session_header_by_its_bit() -> None:
 
 @requirement("MQRR-2.2.5.1-03", "MQRR-2.2.5.1-14")
 def test_fields_with_another_meaning_keep_their_place() -> None:
-    """An absolute time at 12, and an address in the 16 bytes at 32: all offsets are those of a message."""
+    """An absolute time at 12 and an address in the 16 bytes at 32: offsets within the message."""
     overlay = handmade.source_address(length=4, kind=1, address=b"\x0a\x01\x02\x03")
     user = handmade.user_header(address=overlay, destination=(7, handmade.direct_name("OS:a\\b")))
     data = handmade.remote_read_message(handmade.user_message(user=user, time_to_reach_queue=1_893_456_000))
@@ -254,8 +254,8 @@ def test_address_overlay() -> None:
     assert user[16:32] == overlay
     packet = parse(handmade.remote_read_message(handmade.user_message(user=user)))
     header = packet.UserHeader
-    held = SOURCE_ADDRESS.parse(header.QueueManagerAddress.bytes_le)
-    assert nested(held) == {
+    source_address = SOURCE_ADDRESS.parse(header.QueueManagerAddress.bytes_le)
+    assert nested(source_address) == {
         "AddressLength": 16,
         "AddressType": 6,
         "AddressScope": 0x01020304,
@@ -268,8 +268,8 @@ def test_address_overlay() -> None:
         0x31323334,
     )
     assert header.DestinationQueue.DirectFormatName == "OS:a\\b"
-    given = {"QueueManagerAddress": UUID(bytes_le=SOURCE_ADDRESS.build(nested(held)))}
-    assert REMOTE_READ_MESSAGE.build({"UserHeader": given})[32:48] == overlay
+    fields = {"QueueManagerAddress": UUID(bytes_le=SOURCE_ADDRESS.build(nested(source_address)))}
+    assert REMOTE_READ_MESSAGE.build({"UserHeader": fields})[32:48] == overlay
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_source_address(path: str, offset: int, data: bytes, value: Any) -> None
     [("10.1.2.3", 1, 0), ("fe80::102:304:506:708", 6, 0x0A0B0C0D)],
 )
 def test_addresses_of_both_kinds(address: str, kind: int, scope: int) -> None:
-    """The true length, and as much of the address as eight bytes hold."""
+    """The true length, and as much of the address as fits in eight bytes."""
     packed = ip_address(address).packed
     data = handmade.source_address(length=len(packed), kind=kind, scope=scope, address=packed[:8])
     record = assert_same(SOURCE_ADDRESS, data)
@@ -317,7 +317,7 @@ def test_srmp_envelope_fields(path: str, offset: int, data: bytes, value: Any) -
 @requirement("MQRR-2.2.5.1.2.1-04", "MQRR-2.2.5.1.2.1-05")
 @pytest.mark.parametrize("characters", [0, 1, 2, 300])
 def test_srmp_envelope_length(characters: int) -> None:
-    """Characters with the null; bytes are understood too, where only those end on the null."""
+    """Characters including the null; a byte count is accepted if only that ends on the null."""
     text = "x" * characters
     data = handmade.srmp_envelope_header(text)
     assert data[4:8] == struct.pack("<L", characters + 1)
@@ -327,7 +327,7 @@ def test_srmp_envelope_length(characters: int) -> None:
     assert_same(SRMP_ENVELOPE_HEADER, data)
     assert SRMP_ENVELOPE_HEADER.build({"Data": text}) == data
     if not characters:
-        return  # the padding would be the null of two characters
+        return  # the padding would be taken for the null
     bytes_told = handmade.srmp_envelope_header(text, length=2 * characters + 2)
     record = assert_same(SRMP_ENVELOPE_HEADER, bytes_told)
     assert (record.DataLength, record.Data) == (2 * characters + 2, text)
@@ -443,7 +443,7 @@ def test_what_is_ignored_of_the_extension() -> None:
     ],
 )
 def test_header_sizes(schema: Any, base: bytes, size: int) -> None:
-    """At offset 0, and filled in; too small or past the packet is refused there."""
+    """At offset 0 and filled in; a value too small or past the packet is refused there."""
     assert len(base) == size
     assert base[:4] == struct.pack("<L", size)
     assert assert_same(schema, base).HeaderSize == size
@@ -458,7 +458,7 @@ def test_header_sizes(schema: Any, base: bytes, size: int) -> None:
 @pytest.mark.parametrize("header", BEHIND)
 @pytest.mark.parametrize("more", [1, 4, 0xFFFFFF00])
 def test_header_sizes_past_the_data(header: str, more: int) -> None:
-    """In a packet: nothing announces where its last headers end but the data itself."""
+    """In a packet only the data itself shows where its last headers end."""
     raw = {
         "ExtensionHeader": (0x00, b""),
         "SubqueueHeader": (0x02, SUBQUEUE),
@@ -536,7 +536,7 @@ def test_subqueue_header_that_says_nothing() -> None:
 )
 @pytest.mark.parametrize("characters", [1, 31])
 def test_subqueue_names(field: str, offset: int, characters: int) -> None:
-    """Up to 31 characters and a null, filled up with zeroes to 64 bytes."""
+    """Up to 31 characters and a null, padded with zeroes to 64 bytes."""
     name = "n" * characters
     data = SUBQUEUE_HEADER.build({field: name})
     assert data[offset : offset + 64] == name.encode("utf-16-le").ljust(64, b"\0")
@@ -563,7 +563,7 @@ def test_dead_letter_header(path: str) -> None:
 @requirement("MQRR-2.2.5.4-01")
 @pytest.mark.parametrize("size", [0, 4, 5, 9, 0xFFFFFFFF])
 def test_dead_letter_sizes_that_cannot_be(size: int) -> None:
-    """Less than the shortest name, or more than there is."""
+    """Less than the shortest name, or more than the data."""
     data = handmade.dead_letter_header("", size=size)
     assert_refused(DEAD_LETTER_HEADER, data, "DeadLetterHeader.HeaderSize", 0)
 
@@ -603,5 +603,5 @@ def test_extended_addresses(address: str, kind: int, scope: int) -> None:
     record = assert_same(EXTENDED_ADDRESS_HEADER, data)
     assert (record.AddressLength, record.AddressType, record.AddressScope) == (len(packed), kind, scope)
     assert record.Address == packed.ljust(16, b"\0")
-    given = {"AddressLength": len(packed), "AddressType": kind, "AddressScope": scope}
-    assert EXTENDED_ADDRESS_HEADER.build({**given, "Address": packed.ljust(16, b"\0")}) == data
+    fields = {"AddressLength": len(packed), "AddressType": kind, "AddressScope": scope}
+    assert EXTENDED_ADDRESS_HEADER.build({**fields, "Address": packed.ljust(16, b"\0")}) == data
