@@ -33,7 +33,7 @@ FILES_MAX: Final = 4096
 
 
 class FlowDecoder(RowBuffer):
-    """Decodes segments that are sorted by flow, in place of a tracker for each.
+    """Decodes segments that are sorted by flow, instead of a tracker for each.
 
     ``stream`` is the number of the flow, and ``frame`` the offset of the frame in its file. It uses memory
     for two batches, and for the segments of one run that are out of order or in incomplete packets.
@@ -42,7 +42,7 @@ class FlowDecoder(RowBuffer):
         maker: makes the record batches.
         ports: as for `msmqwire.dissect`.
         end_ns: when the last TCP segment of the whole capture was captured.
-        boundaries: where flows are cut.
+        boundaries: those between the chunks of divided flows.
 
     Attributes:
         handed: how many segments went to the tracker.
@@ -106,7 +106,7 @@ class FlowDecoder(RowBuffer):
                 yield from self._take_datagram(table.datagram(row))
                 state[entry.POS] = row + 1
             elif stop_code == StopCode.RUN_BEGINS:
-                self._begin_part()
+                self._begin_chunk()
             elif stop_code == StopCode.RUN_ENDS:
                 yield from self._end_run()
             else:
@@ -142,8 +142,8 @@ class FlowDecoder(RowBuffer):
 
     # -- runs ---------------------------------------------------------------------------------------
 
-    def _begin_part(self) -> None:
-        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PART])
+    def _begin_chunk(self) -> None:
+        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.CHUNK])
         if number:
             self._tracker.resume(self._boundaries[flow][number - 1].checkpoint)
             self._connections.acquire_all()
@@ -153,15 +153,15 @@ class FlowDecoder(RowBuffer):
         self._use_tracker()
         if self._run[grouped_scan.OPENING_LEFT]:
             self._connections.import_clock()
-        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.PART])
-        yield from self._finish_part(flow, number)
+        flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.CHUNK])
+        yield from self._finish_chunk(flow, number)
         grouped_scan.number_rows(self._state, self._run, self.rows)
         self._tracker = self._new_tracker()
         self._connections.restart(self._tracker)
         self._run[grouped_scan.IS_OPEN] = self._run[grouped_scan.OPENING_LEFT] = 0
 
-    def _finish_part(self, flow: int, number: int) -> Iterator[Any]:
-        """Yield the rows at the end of a run, unless the flow continues in another part."""
+    def _finish_chunk(self, flow: int, number: int) -> Iterator[Any]:
+        """Yield the rows at the end of a run, unless the flow continues in another chunk."""
         if number == len(self._boundaries.get(flow, ())):
             yield from self._add_items(self._connections.flush(self._end_ns))
 
@@ -189,10 +189,10 @@ class FlowDecoder(RowBuffer):
 
 
 class ChunkChecker(FlowDecoder):
-    """Checks for each part but the last of a flow whether it ends in the state with which the next begins.
+    """Checks for each chunk but the last of a flow whether it ends in the state with which the next begins.
 
     Attributes:
-        checked: flow, number of the part, and whether it does.
+        checked: flow, number of the chunk, and whether it does.
     """
 
     def __init__(self, *, ports: Collection[int], boundaries: ChunkBoundaries) -> None:
@@ -200,7 +200,7 @@ class ChunkChecker(FlowDecoder):
         self.drops_rows = True
         self.checked: list[tuple[int, int, bool]] = []
 
-    def _finish_part(self, flow: int, number: int) -> Iterator[Any]:
+    def _finish_chunk(self, flow: int, number: int) -> Iterator[Any]:
         boundaries = self._boundaries.get(flow, ())
         if number < len(boundaries):
             self.checked.append((flow, number, self._connections.save() == boundaries[number].checkpoint))

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from msmqwire.capture import Datagram
 from msmqwire.columnar.compiled.grouped_scan import (
+    SEGMENT_CHUNK,
     SEGMENT_FIELDS,
     SEGMENT_FLOW,
     SEGMENT_FRAME,
-    SEGMENT_IS_CUT,
+    SEGMENT_IS_DIVIDED,
     SEGMENT_KIND,
     SEGMENT_NS,
-    SEGMENT_PART,
 )
 from msmqwire.columnar.compiled.network import (
     ACK,
@@ -83,7 +83,7 @@ class Tables:
         rows[:, SEGMENT_NS], rows[:, SEGMENT_FLOW] = numbers["time_ns"], numbers["flow"]
         self._note_files(batch.column("file"), numbers["file_index"])
         if self._boundaries:
-            self._number_parts(rows)
+            self._number_chunks(rows)
         data = payloads.buffers()[2]
         payload = np.frombuffer(data or b"", np.uint8)
         return Table(rows, offsets, payload, src, dst, is_tcp, numbers["missing"])
@@ -110,15 +110,15 @@ class Tables:
             if index not in self.files:
                 self.files[index] = names[row].as_py()
 
-    def _number_parts(self, rows: Any) -> None:
+    def _number_chunks(self, rows: Any) -> None:
         starts = np.flatnonzero(np.diff(rows[:, SEGMENT_FLOW], prepend=rows[:1, SEGMENT_FLOW] - 1))
         for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
             boundaries = self._boundaries.get(int(rows[start, SEGMENT_FLOW]))
             if boundaries is not None:
-                rows[start:stop, SEGMENT_PART] = np.searchsorted(
+                rows[start:stop, SEGMENT_CHUNK] = np.searchsorted(
                     boundaries, rows[start:stop, SEGMENT_FRAME], side="right"
                 )
-                rows[start:stop, SEGMENT_IS_CUT] = 1
+                rows[start:stop, SEGMENT_IS_DIVIDED] = 1
 
 
 class Texts:

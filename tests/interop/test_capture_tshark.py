@@ -1,12 +1,9 @@
-"""The same payloads, times and lengths as tshark finds in the same files."""
+"""Payloads, times and lengths are those that tshark finds in the same files."""
 
 from __future__ import annotations
 
 import gzip
-import os
 import random
-import shutil
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -14,34 +11,12 @@ import pytest
 
 from msmqwire.capture import Data, End, Gap, IpDecoder, Reassembler, open_records
 from tests.support import captures as c
-
-TSHARK = shutil.which("tshark")
-
-if TSHARK is None and os.environ.get("CI") != "true":
-    pytest.skip("tshark is not installed", allow_module_level=True)
-
-
-def tshark(path: Path, *arguments: str) -> str:
-    assert TSHARK is not None, "tshark is not installed"
-    command = [TSHARK, "-n", "-r", str(path), "-o", "tcp.desegment_tcp_streams:FALSE", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+from tests.support.tshark import DISORDERS, followed, tshark
 
 
 def fields(path: Path, *names: str, only: str = "") -> list[list[str]]:
     arguments = [argument for name in names for argument in ("-e", name)]
     return [line.split("\t") for line in tshark(path, "-Y", only, "-T", "fields", *arguments).splitlines()]
-
-
-def followed(path: Path, stream: int) -> dict[str, bytes]:
-    """The bytes of both directions by the address and port of their sender."""
-    nodes: dict[int, str] = {}
-    data: dict[str, bytes] = defaultdict(bytes)
-    for line in tshark(path, "-q", "-z", f"follow,tcp,raw,{stream}").splitlines():
-        if line.startswith("Node "):
-            nodes[int(line[5])] = line[8:]
-        elif len(nodes) == 2 and not line.startswith("="):
-            data[nodes[line.startswith("\t")]] += bytes.fromhex(line.strip())
-    return {node: data[node] for node in nodes.values()}
 
 
 def reassembled(path: Path) -> dict[int, dict[str, bytes]]:
@@ -62,7 +37,7 @@ def reassembled(path: Path) -> dict[int, dict[str, bytes]]:
 
 
 def conversations(rng: random.Random, midstream: bool) -> list[list[c.Frame]]:
-    made = []
+    talks = []
     for number in range(4):
         v6 = number == 3
         talk = c.TcpConversation(
@@ -78,27 +53,17 @@ def conversations(rng: random.Random, midstream: bool) -> list[list[c.Frame]]:
             talk.send(rng.randbytes(100), by_client=False)
         if number != 2:
             talk.close(rng.random() < 0.5)
-        made.append(talk.frames[3:] if midstream else talk.frames)
-    return made
-
-
-DISORDERS = {
-    "none": {},
-    "reorder": {"reorder": 0.3},
-    "duplicate": {"duplicate": 0.3},
-    "resegment": {"resegment": 0.5},
-    "overlap": {"overlap": 0.3},
-    "all": {"reorder": 0.2, "duplicate": 0.2, "resegment": 0.3, "overlap": 0.2},
-}
+        talks.append(talk.frames[3:] if midstream else talk.frames)
+    return talks
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", DISORDERS)
 def test_streams(tmp_path, name, seed):
     rng = random.Random(seed)
-    # tshark takes what comes behind its own acknowledgement for lost.
-    made = conversations(rng, midstream=False)
-    talks = [c.disorder(frames, rng, behind_acks=False, **DISORDERS[name]) for frames in made]
+    # tshark reports data that arrives after its own acknowledgement as lost.
+    in_order = conversations(rng, midstream=False)
+    talks = [c.disorder(frames, rng, behind_acks=False, **DISORDERS[name]) for frames in in_order]
     path = tmp_path / "a.pcapng"
     path.write_bytes(c.pcapng_bytes(c.merged(*talks)))
     streams = reassembled(path)
@@ -215,6 +180,6 @@ def test_times_and_lengths_of_every_kind_of_file(tmp_path, name, packed):
         for number, time, length, cap_len, interface in rows
     ]
     actual = [(r.number, r.time_ns, r.length, len(r.data), r.interface) for r in open_records(path)]
-    if name == "pcapng sections":  # tshark numbers interfaces through the sections
+    if name == "pcapng sections":  # tshark numbers interfaces across sections
         expected[1] = (*expected[1][:4], 0)
     assert actual == expected

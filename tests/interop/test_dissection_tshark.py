@@ -1,54 +1,20 @@
-"""Packets and skipped ranges of a direction, joined, are the bytes that tshark follows."""
+"""The packets and skipped ranges of a direction add up to the bytes that tshark follows."""
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-import subprocess
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from msmqwire.dissection import Item, dissect
 from tests.support import captures as c
 from tests.support import handmade as h
-
-TSHARK = shutil.which("tshark")
-
-if TSHARK is None and os.environ.get("CI") != "true":
-    pytest.skip("tshark is not installed", allow_module_level=True)
-
-DISORDERS = {
-    "none": {},
-    "reorder": {"reorder": 0.3},
-    "duplicate": {"duplicate": 0.3},
-    "resegment": {"resegment": 0.5},
-    "overlap": {"overlap": 0.3},
-    "all": {"reorder": 0.2, "duplicate": 0.2, "resegment": 0.3, "overlap": 0.2},
-}
-
-
-def followed(path: Path, stream: int) -> dict[str, bytes]:
-    """The bytes of both directions by the address and port of their sender."""
-    assert TSHARK is not None, "tshark is not installed"
-    command = [TSHARK, "-n", "-r", str(path), "-q", "-z", f"follow,tcp,raw,{stream}"]
-    lines = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=60
-    ).stdout.splitlines()
-    nodes: dict[int, str] = {}
-    data: dict[str, bytes] = defaultdict(bytes)
-    for line in lines:
-        if line.startswith("Node "):
-            nodes[int(line[5])] = line[8:]
-        elif len(nodes) == 2 and not line.startswith("="):
-            data[nodes[line.startswith("\t")]] += bytes.fromhex(line.strip())
-    return {node: data[node] for node in nodes.values()}
+from tests.support.tshark import DISORDERS, followed
 
 
 def content(rng: random.Random, clean: bool) -> bytes:
-    """Packets, with other bytes between them; each range is identified by its bytes."""
+    """Packets with other bytes between them; each range is identified by its bytes."""
     parts = [
         h.establish_connection(),
         h.connection_parameters(),
@@ -63,7 +29,7 @@ def content(rng: random.Random, clean: bool) -> bytes:
 
 
 def conversations(rng: random.Random, *, clean: bool) -> list[c.TcpConversation]:
-    made = []
+    talks = []
     for number in range(4):
         ends = (c.CLIENT_6, c.SERVER_6) if number == 3 else (c.CLIENT, c.SERVER)
         talk = c.TcpConversation(
@@ -75,8 +41,8 @@ def conversations(rng: random.Random, *, clean: bool) -> list[c.TcpConversation]
             talk.send(content(rng, clean), by_client=rng.random() < 0.5, acknowledged=rng.random() < 0.5)
         if number != 2:
             talk.close(rng.random() < 0.5)
-        made.append(talk)
-    return made
+        talks.append(talk)
+    return talks
 
 
 def directions(items: list[Item]) -> dict[int, dict[str, list[Item]]]:
@@ -93,7 +59,7 @@ def directions(items: list[Item]) -> dict[int, dict[str, list[Item]]]:
 @pytest.mark.parametrize("name", DISORDERS)
 def test_items_stand_at_their_places_in_the_stream(tmp_path, name, clean, seed):
     rng = random.Random(seed)
-    # tshark takes what comes behind its own acknowledgement for lost.
+    # tshark reports data that arrives after its own acknowledgement as lost.
     talks = [
         c.disorder(talk.frames, rng, behind_acks=False, **DISORDERS[name])
         for talk in conversations(rng, clean=clean)

@@ -1,8 +1,8 @@
-"""PROPVARIANT and QUEUE_FORMAT against scapy's NDR: what either builds the other reads, value by value.
+"""PROPVARIANT and QUEUE_FORMAT against scapy's NDR: each reads what the other builds, value by value.
 
 The declarations below are made from the IDL of [MS-MQMQ] 2.2.7 to 2.2.16 with the fields of
-scapy.layers.dcerpc, 32-bit transfer syntax, and share nothing with msmqwire. Two things are done differently
-from scapy, and why is said at `member` and `Elements`.
+scapy.layers.dcerpc, 32-bit transfer syntax, and share nothing with msmqwire. Two things differ from
+scapy, for the reasons given at `member` and `Elements`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REFERENT = 0x20000
 
 @pytest.fixture(autouse=True, scope="module")
 def ndr32() -> Iterator[None]:
-    """scapy's packets are NDR64 unless told otherwise; its own helpers can't be told one by one."""
+    """scapy's packets are NDR64 by default, and its helpers can't be switched individually."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conf, "ndr64", False)
         yield
@@ -60,13 +60,13 @@ def ndr32() -> Iterator[None]:
 
 
 def structure(name: str, align: int, *fields: Any, **more: Any) -> type[NDRPacket]:
-    """A class of packets, as scapy wants it, that is aligned to so many bytes."""
+    """A scapy packet class with this alignment."""
     space = {"ALIGNMENT": (align, align), "fields_desc": list(fields), **more}
     return type(NDRPacket)(name, (NDRPacket,), space)
 
 
 def member(name: str, *fields: Any) -> type[NDRPacket]:
-    """A member of the union of PROPVARIANT: one structure for each.
+    """A member of the union of PROPVARIANT, as a structure of its own.
 
     scapy aligns the discriminant of a union for its largest member, but a member for itself, so that cVal
     would stand at 10. C706 14.3.8 says nothing of a gap between the two; Windows aligns all members, the
@@ -103,7 +103,7 @@ def text(name: str) -> Any:
 
 
 def counted(count: str, array: Any) -> type[NDRPacket]:
-    """A count, and a pointer to an array of that many elements."""
+    """A count and a pointer to an array of that many elements."""
     return member("Counted", NDRIntField(count, 0), NDRFullEmbPointerField(array))
 
 
@@ -136,7 +136,7 @@ def union_of(arms: dict[int, type[NDRPacket]], by: str, align: int, fmt: str) ->
 
 
 def propvariant(levels: int) -> type[NDRPacket]:
-    """A PROPVARIANT that may hold so many levels of vectors of PROPVARIANTs."""
+    """A PROPVARIANT that may nest vectors of PROPVARIANTs to this many levels."""
     arms = {
         0: member("Empty"),
         1: member("Null"),
@@ -201,7 +201,7 @@ QueueFormat = structure(
 )
 PROP_VARIANT = propvariant(VARIANT_DEPTH_MAX)
 
-# -- values: (vt, reserved, what), where what is None for a null pointer -----------------------------
+# -- values: (vt, reserved, content), where content is None for a null pointer -----------------------
 
 Value = tuple[int, tuple[int, int, int], Any]
 SCALARS = {
@@ -225,7 +225,7 @@ def variants(levels: int) -> st.SearchStrategy[Value]:
     def lists(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         return st.none() | st.lists(of, max_size=4)
 
-    what: dict[int, st.SearchStrategy[Any]] = {
+    contents: dict[int, st.SearchStrategy[Any]] = {
         0: st.none(),
         1: st.none(),
         72: st.none() | st.uuids(),
@@ -235,124 +235,128 @@ def variants(levels: int) -> st.SearchStrategy[Value]:
         0x1048: lists(st.uuids()),
         0x101F: lists(st.none() | strings),
     }
-    what |= {vt: st.integers(low, high) for vt, (_, low, high) in SCALARS.items()}
-    what |= {vt: lists(what[of]) for vt, of in NUMBERS.items() if vt != 0x1015}
-    # C706 leaves open whether a gap stands before 64-bit elements that are not there; scapy has none.
-    what[0x1015] = st.none() | st.lists(what[21], min_size=1, max_size=4)
+    contents |= {vt: st.integers(low, high) for vt, (_, low, high) in SCALARS.items()}
+    contents |= {vt: lists(contents[of]) for vt, of in NUMBERS.items() if vt != 0x1015}
+    # C706 leaves open whether padding precedes an empty array of 64-bit elements; scapy has none.
+    contents[0x1015] = st.none() | st.lists(contents[21], min_size=1, max_size=4)
     if levels:
-        what[0x100C] = lists(variants(levels - 1))
+        contents[0x100C] = lists(variants(levels - 1))
     nested = [0x100C] * 8 if levels else []  # so that the limit is reached
-    return st.sampled_from([*sorted(what), *nested]).flatmap(
-        lambda vt: st.tuples(st.just(vt), reserved, what[vt])
+    return st.sampled_from([*sorted(contents), *nested]).flatmap(
+        lambda vt: st.tuples(st.just(vt), reserved, contents[vt])
     )
 
 
 # -- values to and from msmqwire ---------------------------------------------------------------------
 
 
-def pointee(vt: int, what: Any) -> Any:
+def pointee(vt: int, content: Any) -> Any:
     """What a pointer points to, as `build` takes it."""
     if vt == 31:
-        return {"String": what}
+        return {"String": content}
     if vt == 72:
-        return {"Value": what}
+        return {"Value": content}
     if vt == 0x101F:
-        strings = [None if one is None else {"String": one} for one in what]
-        return {"Elements": [{"pwszVal": 0} if one is None else {} for one in what], "Strings": strings}
+        strings = [None if text is None else {"String": text} for text in content]
+        return {"Elements": [{"pwszVal": 0} if text is None else {} for text in content], "Strings": strings}
     if vt == 0x100C:
         return {
-            "Elements": [ours(one, inline=True) for one in what],
-            "Pointees": [None if vt in SCALARS or one is None else pointee(vt, one) for vt, _, one in what],
+            "Elements": [ours(element, inline=True) for element in content],
+            "Pointees": [
+                None if vt in SCALARS or inner is None else pointee(vt, inner) for vt, _, inner in content
+            ],
         }
     if vt in (65, 0x1011):
-        return {"Elements": what}
-    return {"Elements": [{"QuadPart" if vt == 0x1015 else "Value": one} for one in what]}
+        return {"Elements": content}
+    return {"Elements": [{"QuadPart" if vt == 0x1015 else "Value": element} for element in content]}
 
 
 def ours(value: Value, *, inline: bool = False) -> dict[str, Any]:
-    vt, (first, second, third), what = value
-    made: dict[str, Any] = {"vt": vt, "wReserved1": first, "wReserved2": second, "wReserved3": third}
+    vt, (first, second, third), content = value
+    fields: dict[str, Any] = {"vt": vt, "wReserved1": first, "wReserved2": second, "wReserved3": third}
     if vt in SCALARS:
-        made["_varUnion"] = {SCALARS[vt][0]: what}
+        fields["_varUnion"] = {SCALARS[vt][0]: content}
     elif vt > 1:
-        held = {31: "String", 72: "Guid"}.get(vt, "Elements")
-        made["_varUnion"] = {} if inline or what is None else {held: pointee(vt, what)}
-    return made
+        name = {31: "String", 72: "Guid"}.get(vt, "Elements")
+        fields["_varUnion"] = {} if inline or content is None else {name: pointee(vt, content)}
+    return fields
 
 
-def pointed(vt: int, found: Any) -> Any:
-    if found is None:
+def dereferenced_value(vt: int, record: Any) -> Any:
+    if record is None:
         return None
     if vt == 31:
-        assert (found.MaximumCount, found.Offset) == (found.ActualCount, 0)
-        return found.String
+        assert (record.MaximumCount, record.Offset) == (record.ActualCount, 0)
+        return record.String
     if vt == 72:
-        return found.Value
-    assert found.MaximumCount == len(found.Elements)
+        return record.Value
+    assert record.MaximumCount == len(record.Elements)
     if vt == 0x101F:
-        assert [bool(one.pwszVal) for one in found.Elements] == [one is not None for one in found.Strings]
-        return [pointed(31, one) for one in found.Strings]
+        assert [bool(item.pwszVal) for item in record.Elements] == [
+            text is not None for text in record.Strings
+        ]
+        return [dereferenced_value(31, text) for text in record.Strings]
     if vt == 0x100C:
-        return [from_ours(one, found.Pointees[i]) for i, one in enumerate(found.Elements)]
+        return [from_ours(element, record.Pointees[i]) for i, element in enumerate(record.Elements)]
     if vt in (65, 0x1011):
-        return found.Elements
-    return [one.QuadPart if vt == 0x1015 else one.Value for one in found.Elements]
+        return record.Elements
+    return [element.QuadPart if vt == 0x1015 else element.Value for element in record.Elements]
 
 
 def from_ours(record: Any, deferred: Any = None) -> Value:
     vt, union = record.vt, record._varUnion
     assert record.vt_ == vt
-    what: Any = None
+    content: Any = None
     if vt in SCALARS:
-        what = union[SCALARS[vt][0]]
+        content = union[SCALARS[vt][0]]
     elif vt > 1:
-        held = union.get({31: "String", 72: "Guid"}.get(vt, "Elements"))
-        what = pointed(vt, deferred if held is None else held)
+        pointee_record = union.get({31: "String", 72: "Guid"}.get(vt, "Elements"))
+        content = dereferenced_value(vt, deferred if pointee_record is None else pointee_record)
         count = union.get("cElems", union.get("cbSize"))
-        assert count is None or count == len(what or ())
-    return vt, (record.wReserved1, record.wReserved2, record.wReserved3), what
+        assert count is None or count == len(content or ())
+    return vt, (record.wReserved1, record.wReserved2, record.wReserved3), content
 
 
 # -- values to and from scapy ------------------------------------------------------------------------
 
 
-def their_text(what: str | None) -> Any:
+def their_text(text: str | None) -> Any:
     """A pointer to a string, with its counts: those that scapy fills in count octets of UTF-8."""
-    if what is None:
+    if text is None:
         return None
-    count = len(what.encode("utf-16-le")) // 2 + 1
-    varying = NDRVaryingArray(actual_count=count, value=what.encode())
+    count = len(text.encode("utf-16-le")) // 2 + 1
+    varying = NDRVaryingArray(actual_count=count, value=text.encode())
     return NDRPointer(referent_id=REFERENT, value=NDRConformantArray(max_count=count, value=[varying]))
 
 
 def theirs(value: Value, cls: type[NDRPacket] = PROP_VARIANT) -> NDRPacket:
-    vt, (first, second, third), what = value
+    vt, (first, second, third), content = value
     arm = cls.arms[vt]
     names = [field.name for field in arm.fields_desc]
     if vt in (0, 1):
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
     elif vt in SCALARS:
-        given = {names[0]: what}
+        values = {names[0]: content}
     elif vt == 31:
-        given = {names[0]: their_text(what)}
+        values = {names[0]: their_text(content)}
     elif vt == 72:
-        given = {names[0]: None if what is None else GuidPacket(Value=what)}
+        values = {names[0]: None if content is None else GuidPacket(Value=content)}
     else:
-        held = what
-        if vt == 0x1048 and what is not None:
-            held = [GuidPacket(Value=one) for one in what]
-        if vt == 0x101F and what is not None:
-            held = [their_text(one) for one in what]
-        if vt == 0x100C and what is not None:
+        items = content
+        if vt == 0x1048 and content is not None:
+            items = [GuidPacket(Value=guid) for guid in content]
+        if vt == 0x101F and content is not None:
+            items = [their_text(text) for text in content]
+        if vt == 0x100C and content is not None:
             inner = arm.fields_desc[1].fld.fld.fld.fld.cls
-            held = [theirs(one, inner) for one in what]
-        given = {names[0]: len(what or ()), names[1]: held}
+            items = [theirs(element, inner) for element in content]
+        values = {names[0]: len(content or ()), names[1]: items}
     return cls(
         vt=vt,
         wReserved1=first,
         wReserved2=second,
         wReserved3=third,
-        _varUnion=NDRUnion(tag=vt, value=arm(**given)),
+        _varUnion=NDRUnion(tag=vt, value=arm(**values)),
     )
 
 
@@ -367,38 +371,38 @@ def their_string(pointer: Any) -> str | None:
     if conformant is None:
         return None
     varying = conformant.value[0] if isinstance(conformant.value, list) else conformant.value
-    found = varying.value.decode()  # scapy keeps text as UTF-8
-    count = len(found.encode("utf-16-le")) // 2 + 1
+    text = varying.value.decode()  # scapy keeps text as UTF-8
+    count = len(text.encode("utf-16-le")) // 2 + 1
     assert (conformant.max_count, varying.offset, varying.actual_count) == (count, 0, count)
-    return str(found)
+    return str(text)
 
 
 def from_theirs(packet: Any) -> Value:
     vt, union = packet.vt, packet._varUnion
     assert union.tag == vt
     names = [field.name for field in union.value.fields_desc]
-    held = [getattr(union.value, name) for name in names]
-    what: Any = None
+    values = [getattr(union.value, name) for name in names]
+    content: Any = None
     if vt == 31:
-        what = their_string(held[0])
+        content = their_string(values[0])
     elif vt == 72:
-        guid = dereferenced(held[0])
-        what = None if guid is None else guid.Value
+        guid = dereferenced(values[0])
+        content = None if guid is None else guid.Value
     elif vt in SCALARS:
-        what = held[0]
-    elif vt > 1 and (array := dereferenced(held[1])) is not None:
-        assert array.max_count == held[0] == len(array.value)
-        what = array.value
+        content = values[0]
+    elif vt > 1 and (array := dereferenced(values[1])) is not None:
+        assert array.max_count == values[0] == len(array.value)
+        content = array.value
         if vt == 0x1048:
-            what = [one.Value for one in what]
+            content = [guid.Value for guid in content]
         elif vt == 0x101F:
-            what = [their_string(one) for one in what]
+            content = [their_string(pointer) for pointer in content]
         elif vt == 0x100C:
-            what = [from_theirs(one) for one in what]
-    return vt, (packet.wReserved1, packet.wReserved2, packet.wReserved3), what
+            content = [from_theirs(element) for element in content]
+    return vt, (packet.wReserved1, packet.wReserved2, packet.wReserved3), content
 
 
-# -- the tests -----------------------------------------------------------------------------------------
+# -- tests -------------------------------------------------------------------------------------------
 
 
 def check(value: Value) -> None:
@@ -452,39 +456,39 @@ def test_queue_format(
     """Every member, in both directions; a null pointer where there is no name."""
     pointed_to = {} if name is None else {"String": name}
     member_name = {1: "m_gPublicID", 4: "m_gMachineID", 5: "m_GConnectorID"}.get(kind, "")
-    mine: dict[str, Any]
+    member: dict[str, Any]
     if member_name:
-        mine, arm = {member_name: uuid}, {"Value": uuid}
+        member, arm = {member_name: uuid}, {"Value": uuid}
     elif kind == 2:
         arm = {"Lineage": uuid, "Uniquifier": first}
-        mine = {"m_oPrivateID": arm}
+        member = {"m_oPrivateID": arm}
     elif kind == 6:
         arm = {"m_DlGuid": uuid, "m_pwzDomain": their_text(name)}
-        mine = {"m_DlID": {"m_DlGuid": uuid} | ({"Domain": pointed_to} if pointed_to else {})}
+        member = {"m_DlID": {"m_DlGuid": uuid} | ({"Domain": pointed_to} if pointed_to else {})}
     elif kind == 7:
         arm = {"m_address": first, "m_port": second}
-        mine = {"m_MulticastID": arm}
+        member = {"m_MulticastID": arm}
     else:
         arm = {"Name": their_text(name)}
-        mine = {"Name": pointed_to} if pointed_to else {}
+        member = {"Name": pointed_to} if pointed_to else {}
     head = {"m_qft": kind, "m_SuffixAndFlags": suffix, "m_reserved": padding}
-    data = QUEUE_FORMAT.build({**head, "_varUnion": mine})
+    data = QUEUE_FORMAT.build({**head, "_varUnion": member})
     packet = QueueFormat(data)
     assert (packet.m_qft, packet.m_SuffixAndFlags, packet.m_reserved) == (kind, suffix, padding)
     assert packet._varUnion.tag == kind
     for field, value in arm.items():
-        found = getattr(packet._varUnion.value, field)
+        actual = getattr(packet._varUnion.value, field)
         if field in ("Name", "m_pwzDomain"):
-            assert their_string(found) == name
+            assert their_string(actual) == name
         else:
-            assert found == value
+            assert actual == value
     built = bytes(QueueFormat(**head, _varUnion=NDRUnion(tag=kind, value=KINDS[kind](**arm))))
     assert built == data
     assert QUEUE_FORMAT.build(QUEUE_FORMAT.parse(built)) == data
 
 
 def test_queue_format_without_a_member() -> None:
-    """scapy ends behind the discriminant; with the padding of the union it leaves the three bytes over."""
+    """scapy stops after the discriminant and leaves the three bytes of the union's padding."""
     data = QUEUE_FORMAT.build({})
     packet = QueueFormat(data)
     assert (packet.m_qft, packet._varUnion.tag) == (0, 0)

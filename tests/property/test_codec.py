@@ -18,7 +18,7 @@ from msmqwire.schema.layout import layout
 
 KEYS = [key for key, schema in strategies.SELF_CONTAINED.items() if not schema.variant]
 EVERY_SCHEMA = pytest.mark.parametrize("key", KEYS)
-# There are so many schemas that each takes a share of the examples only.
+# There are so many schemas that each gets only a share of the examples.
 SOME = settings(max_examples=max(50, settings.default.max_examples // 10))
 
 
@@ -82,25 +82,25 @@ def test_headers_start_on_multiples_of_4(packet: Record) -> None:
         assert {header: start % 4 for header, start in starts.items()} == dict.fromkeys(starts, 0)
 
 
-# A test that cannot fail is a defect: the strategies have to reach every form.
+# A test that cannot fail is a defect: the strategies must reach every form.
 
 
 def forms(value: Record) -> Iterator[tuple[str, object]]:
-    """What is seen in a value: which parts are there, in which form, and which bits are set."""
+    """The forms in a value: which parts are present, in which form, and which bits are set."""
     for part in value.schema.parts:
-        name, held = f"{value.schema.key}.{part.name}", value.get(part.name)
+        name, content = f"{value.schema.key}.{part.name}", value.get(part.name)
         if isinstance(part, Maybe | Choice):
-            yield name, held and held.schema.key if isinstance(held, Record) else held is not None
+            yield name, content and content.schema.key if isinstance(content, Record) else content is not None
         if isinstance(part, Flags):
-            yield from ((f"{name}.{bit}", bool(bits)) for bit, bits in held.bits().items())
-        if isinstance(held, Record):
-            yield from forms(held)
-        for item in held if isinstance(held, list) else ():
+            yield from ((f"{name}.{bit}", bool(bits)) for bit, bits in content.bits().items())
+        if isinstance(content, Record):
+            yield from forms(content)
+        for item in content if isinstance(content, list) else ():
             yield from forms(item)
 
 
 def all_forms(schema: Header) -> Iterator[tuple[str, object]]:
-    """Every form that `forms` may see, the items of lists apart."""
+    """Every form that `forms` may return, except those of list items."""
     for part in schema.parts:
         name = f"{schema.key}.{part.name}"
         if isinstance(part, Choice):
@@ -112,7 +112,7 @@ def all_forms(schema: Header) -> Iterator[tuple[str, object]]:
             yield from ((name, False), (name, inner.key if inner else True))
             yield from all_forms(inner) if inner else ()
         elif isinstance(part, Flags):
-            yield from ((f"{name}.{bit.name}", there) for bit in part.parts for there in (False, True))
+            yield from ((f"{name}.{bit.name}", value) for bit in part.parts for value in (False, True))
         elif hasattr(part, "header"):
             yield from all_forms(part.header)
 
@@ -120,29 +120,29 @@ def all_forms(schema: Header) -> Iterator[tuple[str, object]]:
 def test_values_come_in_every_form() -> None:
     schema = REMOTE_READ_MESSAGE  # it has all the headers of a UserMessage
     seen: set[tuple[str, object]] = set()
-    kept_as_bytes: set[str] = set()
-    odd: set[str] = set()
+    texts_as_bytes: set[str] = set()
+    odd_padding: set[str] = set()
 
     @settings(max_examples=1500)
     @given(value=strategies.values(schema))
-    def look(value: Record) -> None:
+    def collect(value: Record) -> None:
         seen.update(forms(value))
         for field in layout(value):
             path = field.path.partition("[")[0]
             if isinstance(field.value, OddPadding):
-                odd.add(path)
+                odd_padding.add(path)
             elif type(field.node).__name__ == "Text" and isinstance(field.value, bytes):
-                kept_as_bytes.add(path)
+                texts_as_bytes.add(path)
 
-    look()
+    collect()
     assert set(all_forms(schema)) <= seen
-    assert {"MessagePropertiesHeader.Label", "SoapHeader.Header", "SRMPEnvelopeHeader.Data"} <= kept_as_bytes
-    assert "SoapHeader.HeaderPadding" in odd
-    assert len(odd) > 1
+    assert {"MessagePropertiesHeader.Label", "SoapHeader.Header", "SRMPEnvelopeHeader.Data"} <= texts_as_bytes
+    assert "SoapHeader.HeaderPadding" in odd_padding
+    assert len(odd_padding) > 1
 
 
 def test_a_pickle_is_read_by_a_fresh_interpreter() -> None:
-    """As on a worker, where nothing has been parsed before."""
+    """As on a Spark worker that has parsed nothing yet."""
     values = [schema.make() for schema in (USER_MESSAGE, ESTABLISH_CONNECTION)]
     script = "import pickle, sys; print([v.to_bytes().hex() for v in pickle.load(sys.stdin.buffer)])"
     ran = subprocess.run(

@@ -53,7 +53,7 @@ JUNK = [
     b"z" * 3000,
 ]
 
-pieces = st.one_of(
+chunks = st.one_of(
     st.sampled_from(PACKETS),
     st.sampled_from(PACKETS),
     packet_bytes(),
@@ -64,7 +64,7 @@ pieces = st.one_of(
 
 @st.composite
 def damaged(draw: st.DrawFn, data: st.SearchStrategy[bytes]) -> bytes:
-    """Bytes of which a few are changed."""
+    """Bytes with a few of them changed."""
     changed = bytearray(draw(data))
     for _ in range(draw(st.integers(0, 3)) if changed else 0):
         changed[draw(st.integers(0, len(changed) - 1))] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF]))
@@ -73,7 +73,7 @@ def damaged(draw: st.DrawFn, data: st.SearchStrategy[bytes]) -> bytes:
 
 @st.composite
 def conversations(draw: st.DrawFn, number: int) -> list[c.Frame]:
-    """A connection, good or bad, with its own times."""
+    """A connection, good or bad, with times of its own."""
     six = draw(st.booleans())
     client, server = (c.CLIENT_6, c.SERVER_6) if six else (c.CLIENT, c.SERVER)
     port = draw(st.sampled_from([1801, 1801, 1801, 2000]))
@@ -87,7 +87,7 @@ def conversations(draw: st.DrawFn, number: int) -> list[c.Frame]:
     if draw(st.booleans()) or draw(st.booleans()):
         talk.handshake()
     for _ in range(draw(st.integers(0, 6))):
-        data = draw(st.one_of(pieces, damaged(pieces)))
+        data = draw(st.one_of(chunks, damaged(chunks)))
         talk.send(data, by_client=draw(st.booleans()), acknowledged=draw(st.booleans()))
         if draw(st.integers(0, 9)) == 0:
             talk.keep_alive()
@@ -106,7 +106,7 @@ PING = bytes.fromhex("0000485507000000") + bytes(range(16))
 
 @st.composite
 def datagrams(draw: st.DrawFn) -> list[c.Frame]:
-    """Pings and other UDP."""
+    """Pings and other UDP datagrams."""
     frames = []
     for at in range(draw(st.integers(0, 3))):
         data = draw(st.one_of(st.just(PING), damaged(st.just(PING)), st.binary(max_size=30)))
@@ -117,7 +117,7 @@ def datagrams(draw: st.DrawFn) -> list[c.Frame]:
 
 @st.composite
 def captures(draw: st.DrawFn) -> list[c.Frame]:
-    """Frames of several connections, in order or not, some of them cut or lost."""
+    """Frames of several connections, in order or not, some truncated or lost."""
     parts = [draw(conversations(number)) for number in range(draw(st.integers(1, 3)))]
     frames = c.merged(*parts, draw(datagrams()))
     rng = random.Random(draw(st.integers(0, 1 << 20)))
@@ -132,7 +132,7 @@ def captures(draw: st.DrawFn) -> list[c.Frame]:
 
 
 def file_of(draw: st.DataObject, frames: list[c.Frame]) -> bytes:
-    """A capture file of some format, sometimes cut off or damaged."""
+    """A capture file of any format, sometimes truncated or damaged."""
     if draw.draw(st.booleans()):
         order, nano = draw.draw(st.sampled_from("<>")), draw.draw(st.booleans())
         data = c.pcap_bytes(frames, byteorder=order, nanoseconds=nano)
@@ -167,13 +167,13 @@ def streams(files: list[bytes]) -> list[Any]:
 
 
 def table(batches_: Iterator[Any]) -> pa.Table:
-    held = list(batches_)
-    for batch in held:
+    stored = list(batches_)
+    for batch in stored:
         batch.validate(full=True)
-    return pa.Table.from_batches(held, arrow_schema())
+    return pa.Table.from_batches(stored, arrow_schema())
 
 
-def same(files: list[bytes], **sizes: int) -> None:
+def assert_same(files: list[bytes], **sizes: int) -> None:
     """Check that both readers return the same rows, errors and counts."""
     by_items, expected = generic(files)
     with ExitStack() as stack:
@@ -197,7 +197,7 @@ SIZES = st.sampled_from(
 def test_any_capture_gives_the_same_columns(
     frames: list[c.Frame], sizes: dict[str, int], data: st.DataObject
 ) -> None:
-    same([file_of(data, frames)], **sizes)
+    assert_same([file_of(data, frames)], **sizes)
 
 
 @given(frames=captures(), cuts=st.lists(st.integers(0, 200), max_size=3), sizes=SIZES, data=st.data())
@@ -206,7 +206,7 @@ def test_captures_in_several_files_give_the_same_columns(
 ) -> None:
     bounds = [0, *sorted(min(cut, len(frames)) for cut in cuts), len(frames)]
     parts = [frames[a:b] for a, b in pairwise(bounds)]
-    same([file_of(data, part) for part in parts], **sizes)
+    assert_same([file_of(data, part) for part in parts], **sizes)
 
 
 @given(packets=st.lists(packet_bytes(), min_size=1, max_size=20))
@@ -215,7 +215,7 @@ def test_every_packet_gives_the_same_columns(packets: list[bytes]) -> None:
     talk = c.TcpConversation().handshake()
     for packet in packets:
         talk.send(packet)
-    same([c.pcap_bytes(talk.close().frames)])
+    assert_same([c.pcap_bytes(talk.close().frames)])
 
 
 @pytest.mark.parametrize("link", sorted(c.LINKS))
@@ -226,14 +226,13 @@ def test_every_link_gives_the_same_columns(link: int) -> None:
     for packet in PACKETS:
         talk.send(packet)
     data = c.pcap_bytes(talk.close().frames, linktype=link)
-    same([data])
-    handed = columnar([data])[0].handed
-    assert handed < len(talk.frames) // 2  # most frames are for the compiled scan
+    assert_same([data])
+    assert columnar([data])[0].handed < len(talk.frames) // 2  # most frames are for the compiled scan
 
 
 @pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng"])
 def test_the_examples_give_the_same_columns(name: str) -> None:
-    same([(EXAMPLES / name).read_bytes()])
+    assert_same([(EXAMPLES / name).read_bytes()])
 
 
 CONDITIONS = st.lists(

@@ -25,7 +25,7 @@ links = st.lists(st.tuples(sites, sites, st.integers(1, 5)), max_size=12)
 
 
 def costs(edges: list[tuple[UUID, UUID, int]]) -> dict[tuple[UUID, UUID], float]:
-    """Return the least costs between all sites, by the Floyd-Warshall algorithm."""
+    """Return the lowest costs between all sites, by the Floyd-Warshall algorithm."""
     cost = {(source, target): float("inf") for source in SITES for target in SITES}
     cost |= {(site, site): 0 for site in SITES}
     for source, target, step in edges:
@@ -103,11 +103,11 @@ def test_what_is_written_is_read(
     queue.queue_type = QueueType.PUBLIC
     assert directory.create_directory_object(queue).status is DirectoryOperationResult.SUCCESS
     filters: list[Filter] = [("Label", "EQUALS", label), ("Type", "EQUALS", kind)]
-    read = directory.read_directory("Queue", filters).found
-    assert isinstance(read, Queue)
+    stored = directory.read_directory("Queue", filters).found
+    assert isinstance(stored, Queue)
     for field in ("label", "pathname", "quota", "journaling", "type", "security", "privacy_level"):
-        assert getattr(read, field) == getattr(queue, field)
-    assert read.multicast_address == multicast
+        assert getattr(stored, field) == getattr(queue, field)
+    assert stored.multicast_address == multicast
 
 
 @given(st.lists(st.sampled_from("abcABC"), min_size=2, max_size=8))

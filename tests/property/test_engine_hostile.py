@@ -1,4 +1,4 @@
-"""Hostile peers: whatever comes over a connection, the engine goes on, in a named state and within bounds."""
+"""Hostile peers: whatever they send, the engine carries on, in a defined state and within bounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTS = st.sampled_from([0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 0x7FFF, 0x8000, 0x
 )
 FLAGS = st.sampled_from([0, 1, 3, 0x8000_0000, 0xFFFF_FFFF]) | st.integers(0, 0xFFFF_FFFF)
 NUMBERS = st.sampled_from([0, 1, 2, 3, 0x7FFF_FFFF, 0xFFFF_FFFF]) | st.integers(0, 0xFFFF_FFFF)
-GUIDS = st.sampled_from([OWN_ID, PEER_ID, UUID(int=0), UUID(int=2**128 - 1)]).map(lambda one: one.bytes_le)
+GUIDS = st.sampled_from([OWN_ID, PEER_ID, UUID(int=0), UUID(int=2**128 - 1)]).map(lambda guid: guid.bytes_le)
 HISTORY = 20
 LIMIT = 0x0040_0010
 """Bytes of the largest packet, with its SessionHeader."""
@@ -116,7 +116,7 @@ def acknowledgements() -> st.SearchStrategy[bytes]:
     return st.builds(h.order_ack, orders) | st.builds(h.final_ack, finals, message_class=classes)
 
 
-def whole() -> st.SearchStrategy[bytes]:
+def intact() -> st.SearchStrategy[bytes]:
     return (
         messages()
         | st.builds(h.session_ack, session_headers())
@@ -131,11 +131,11 @@ def damaged() -> st.SearchStrategy[bytes]:
         at %= len(packet)
         return (packet[:at] + bytes([value]) + packet[at + 1 :])[: len(packet) - cut % 20]
 
-    return st.builds(damage, whole(), st.integers(0, 2000), st.integers(0, 255), st.integers(0, 400))
+    return st.builds(damage, intact(), st.integers(0, 2000), st.integers(0, 255), st.integers(0, 400))
 
 
-def bounded(harness: EngineHarness) -> None:
-    """What must hold after every step."""
+def assert_bounded(harness: EngineHarness) -> None:
+    """The invariants after every step."""
     engine = harness.engine
     assert len(engine.sessions) <= len(harness.peers) + len(engine.transfers)
     assert len(engine.history) <= HISTORY
@@ -148,8 +148,8 @@ def bounded(harness: EngineHarness) -> None:
         assert 0 <= session.recoverable_ack_flags <= 0xFFFF_FFFF
         assert session.is_open <= (session.connection in engine.session_table.by_connection)
     for transfer in engine.transfers.values():
-        for one in transfer.table.values():
-            assert one.state in (
+        for entry in transfer.table.values():
+            assert entry.state in (
                 MessageState.WAITING_TO_SEND,
                 MessageState.WAITING_FOR_SESSION_ACK,
                 MessageState.WAITING_FOR_ORDER_ACK,
@@ -165,7 +165,7 @@ def harness_with_queues() -> EngineHarness:
     return harness
 
 
-def opened(harness: EngineHarness, opening: str) -> HandwrittenPeer:
+def peer_at(harness: EngineHarness, opening: str) -> HandwrittenPeer:
     if opening == "accept_connection":
         return harness.accept_connection()
     if opening == "accept_session":
@@ -186,30 +186,30 @@ OPENINGS = st.sampled_from(
 @given(OPENINGS, st.lists(st.binary(max_size=700), max_size=6))
 def test_any_bytes(opening: str, chunks: list[bytes]) -> None:
     harness = harness_with_queues()
-    peer = opened(harness, opening)
+    peer = peer_at(harness, opening)
     for chunk in chunks:
         peer.send(chunk)
-        bounded(harness)
+        assert_bounded(harness)
     harness.advance(700_000)
-    bounded(harness)
+    assert_bounded(harness)
 
 
-@given(OPENINGS, st.lists(whole(), max_size=8), st.data())
-def test_any_packets_in_any_order_and_any_pieces(
+@given(OPENINGS, st.lists(intact(), max_size=8), st.data())
+def test_any_packets_in_any_order_and_any_chunks(
     opening: str, packets: list[bytes], data: st.DataObject
 ) -> None:
     harness = harness_with_queues()
-    peer = opened(harness, opening)
+    peer = peer_at(harness, opening)
     stream = b"".join(packets)
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         peer.send(stream[:size])
         stream = stream[size:]
-        bounded(harness)
+        assert_bounded(harness)
 
 
 ACTIONS = st.one_of(
-    st.tuples(st.just("packet"), whole()),
+    st.tuples(st.just("packet"), intact()),
     st.tuples(st.just("packet"), damaged()),
     st.tuples(st.just("counted"), st.booleans()),
     st.tuples(st.just("acknowledge"), st.none()),
@@ -225,9 +225,9 @@ ACTIONS = st.one_of(
 @given(st.lists(ACTIONS, max_size=30))
 def test_any_story(story: list[tuple[str, Any]]) -> None:
     harness = harness_with_queues()
-    peer = opened(harness, "open_session")
-    for what, value in story:
-        match what:
+    peer = peer_at(harness, "open_session")
+    for kind, value in story:
+        match kind:
             case "packet":
                 peer.send(value)
             case "counted":
@@ -264,7 +264,7 @@ def test_any_story(story: list[tuple[str, Any]]) -> None:
                 for request in (True, False):
                     harness.engine.datagram(value, PEER_ADDRESS, 3527, request=request)
                 harness.run()
-        bounded(harness)
+        assert_bounded(harness)
     harness.restarted()
 
 
@@ -272,7 +272,7 @@ def test_any_story(story: list[tuple[str, Any]]) -> None:
 
 
 def test_a_session_of_more_messages_than_its_counts_can_hold() -> None:
-    """131,200 messages each way over one session: counts wrap twice, and both sides stay together."""
+    """131,200 messages each way over one session: counts wrap twice, and both sides stay in step."""
     harness = EngineHarness(remove_duplicate_size=100)
     harness.queue()
     peer = harness.open_session()
@@ -285,7 +285,7 @@ def test_a_session_of_more_messages_than_its_counts_can_hold() -> None:
         for _ in range(32):
             peer.sent = (peer.sent + 1) % 0x10000
             peer.recoverable_sent = (peer.recoverable_sent + 1) % 0x10000
-            batch.append(template)  # a duplicate each: counted all the same
+            batch.append(template)  # duplicates are counted too
         engine.received(peer.connection, b"".join(batch))
         if number % 64 == 0:
             harness.send(count=16, recoverable=True)
@@ -351,7 +351,7 @@ def test_a_size_that_can_not_be_is_refused_before_it_is_awaited(size: int) -> No
     assert harness.engine.sessions == {}
 
 
-def test_the_largest_packet_is_awaited_and_no_more_is_kept() -> None:
+def test_the_largest_packet_is_awaited_and_no_more_is_buffered() -> None:
     harness = harness_with_queues()
     peer = harness.accept_session()
     peer.send(h.base_header(0x0040_0000))
@@ -360,7 +360,7 @@ def test_the_largest_packet_is_awaited_and_no_more_is_kept() -> None:
         assert peer.session.framer.buffered <= LIMIT
     assert not peer.closed
     peer.send(bytes(65_536))
-    assert peer.closed, "it is not well-formed"
+    assert peer.closed, "a malformed packet must close the connection"
 
 
 def test_many_silent_connections_go_away() -> None:
@@ -371,7 +371,8 @@ def test_many_silent_connections_go_away() -> None:
     harness.advance(60_000)
     assert harness.engine.sessions == {}
     assert harness.engine.session_table.by_connection == {}
-    assert not [one for one in harness.core.context.timers._armed if one[0] is Timer.SESSION_INITIALIZATION]
+    armed = harness.core.context.timers._armed
+    assert not [key for key in armed if key[0] is Timer.SESSION_INITIALIZATION]
 
 
 @pytest.mark.parametrize("window", [0, 1, 0xFFFF])

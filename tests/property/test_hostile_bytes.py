@@ -1,4 +1,4 @@
-"""Bytes and JSON from anywhere: only our own errors come out, with a place, and both readers agree."""
+"""Arbitrary bytes and JSON: only our own errors are raised, with an offset, and both readers agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msmqwire.schema import SCHEMAS, Record
 PROTOCOLS: tuple[Protocol, ...] = ("session", "ping", "remote_read")
 KEYS = [key for key, schema in strategies.SELF_CONTAINED.items() if not schema.variant]
 EVERY_SCHEMA = pytest.mark.parametrize("key", KEYS)
-# There are so many schemas that each takes a share of the examples only.
+# There are so many schemas that each gets only a share of the examples.
 SOME = settings(max_examples=max(50, settings.default.max_examples // 10))
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 

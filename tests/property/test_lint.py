@@ -1,4 +1,4 @@
-"""Lint judges anything without raising, and finds nothing in sessions that follow the text."""
+"""Lint judges anything without raising, and finds nothing in sessions that conform to the specification."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_broken_packets(name: str, data: st.DataObject, protocol: Any) -> None:
     try:
         parse(bytes(broken[:cut]), protocol=protocol)
     except MalformedPacket:
-        assert findings  # a malformed packet always has one
+        assert findings  # a malformed packet always has at least one
 
 
 @given(st.sampled_from(sorted(BYTES)), st.binary(max_size=64), st.integers(16, 300))
@@ -79,7 +79,7 @@ def test_any_order_of_pings(steps: list[tuple[bool, int, bool]]) -> None:
 
 
 class Side:
-    """A side of a session that follows the text."""
+    """A side of a session that conforms to the specification."""
 
     def __init__(self) -> None:
         self.sent = self.recoverable = self.received = self.stored = self.acked = self.number = 0
@@ -100,7 +100,7 @@ class Side:
 
 
 def send(sides: dict[bool, Side], initiator: bool, name: str, *, piggyback: bool) -> Record:
-    """The next message of a side."""
+    """The next message of this side."""
     side, peer = sides[initiator], sides[not initiator]
     changes: dict[str, Any] = {"UserHeader.MessageID": side.sent + 1}
     changes["UserHeader.SourceQueueManager"] = SOURCE if initiator else TARGET
@@ -145,7 +145,7 @@ def test_clean_sessions_break_nothing(steps: list[tuple[bool, str, bool]], skipp
     unacknowledged = {True: 0, False: 0}
     for initiator, name, piggyback in steps:
         side, peer = sides[initiator], sides[not initiator]
-        if name == "next":  # all was acknowledged: the next sequence begins
+        if name == "next":  # everything is acknowledged: the next sequence begins
             side.ordinal, side.number = side.ordinal + (side.number > 0), 0
             continue
         if name == "order" and not peer.number:

@@ -1,4 +1,4 @@
-"""Messages to packets and back: what a packet can hold comes back, and any packet is read or refused."""
+"""Messages to packets and back: all that a packet can hold survives, and any packet is read or refused."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ ALWAYS = {
     "soap_header": TEXT,
     "soap_body": TEXT,
 }
-# Of the rest nothing is in a packet: what only this queue manager knows, and the parts of SRMP.
-BESIDE = {
+# Never in a packet: what only this queue manager knows, and the parts of SRMP.
+NOT_IN_PACKETS = {
     "allow_peek_when_locked", "application_deadletter_queue", "arrival_time", "authentication_level",
     "lookup_identifier", "packet", "soap_compound_message", "soap_envelope", "transaction_identifier",
     "transaction_status_queue",
@@ -120,12 +120,12 @@ def messages(draw: Any, *, everything: bool = False) -> Message:
 
 
 def attributes(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in Message.__slots__ if name not in BESIDE}
+    return {name: getattr(message, name) for name in Message.__slots__ if name not in NOT_IN_PACKETS}
 
 
 def test_every_attribute_is_generated() -> None:
     drawn = {*ALWAYS, *TRANSACTION, *SECURITY, *LISTED, "identifier"}
-    assert drawn | BESIDE == {field.name for field in fields(Message)}
+    assert drawn | NOT_IN_PACKETS == {field.name for field in fields(Message)}
 
 
 @given(messages() | messages(everything=True))
@@ -133,55 +133,57 @@ def test_a_message_comes_back_from_its_packet(message: Message) -> None:
     data = serialization.to_packet(message)
     assert serialization.packet_size(message) == len(data)
     record = parse(data)
-    assert record.recomputed() == record  # what was filled in by hand is what building computes
+    assert record.recomputed() == record  # building computes what the serialiser filled in
     for given_as in (data, record):
-        found = serialization.deserialize(given_as)
-        assert attributes(found) == attributes(message)
-        assert found.packet == data
+        restored = serialization.deserialize(given_as)
+        assert attributes(restored) == attributes(message)
+        assert restored.packet == data
 
 
 @given(messages(), st.sampled_from(AuthenticationLevel))
 def test_a_message_comes_back_from_a_store(message: Message, level: AuthenticationLevel) -> None:
     message.authentication_level = level
     message.soap_envelope, message.soap_compound_message = "<e/>", b"POST"
-    found = serialization.from_stored(serialization.to_stored(message), NULL_GUID)
-    assert attributes(found) == attributes(message)
-    assert found.authentication_level is level
-    assert (found.soap_envelope, found.soap_compound_message) == ("<e/>", b"POST")
+    restored = serialization.from_stored(serialization.to_stored(message), NULL_GUID)
+    assert attributes(restored) == attributes(message)
+    assert restored.authentication_level is level
+    assert (restored.soap_envelope, restored.soap_compound_message) == ("<e/>", b"POST")
 
 
 @given(packet(USER_MESSAGE) | packet(ORDER_ACK) | packet(FINAL_ACK))
 def test_any_packet_is_read_or_refused(record: Record) -> None:
     data = record.to_bytes()
     try:
-        found = serialization.deserialize(data)
+        message = serialization.deserialize(data)
     except MalformedPacket:
         with pytest.raises(MalformedPacket):
             serialization.deserialize(record)
         return
-    assert attributes(serialization.deserialize(record)) == attributes(found)
-    again = serialization.deserialize(serialization.to_packet(found))
-    assert attributes(again) == attributes(found)
-    assert again.packet == found.packet
+    assert attributes(serialization.deserialize(record)) == attributes(message)
+    again = serialization.deserialize(serialization.to_packet(message))
+    assert attributes(again) == attributes(message)
+    assert again.packet == message.packet
     try:
-        rebuilt = serialization.deserialize(serialization.to_packet(found.copy(packet=None)))
+        rebuilt = serialization.deserialize(serialization.to_packet(message.copy(packet=None)))
     except InvalidValue:
-        assert len(found.label) >= 249  # without a null there may be one character more
+        assert len(message.label) >= 249  # one more character fits without the null
         return
-    expected = {name: value for name, value in attributes(found).items() if name not in not_written(found)}
+    expected = {
+        name: value for name, value in attributes(message).items() if name not in not_written(message)
+    }
     assert {name: getattr(rebuilt, name) for name in expected} == expected
 
 
-def not_written(found: Message) -> set[str]:
-    """What a packet may have although nothing tells that the header is needed."""
+def not_written(message: Message) -> set[str]:
+    """Attributes that a packet may carry although no other one requires their header."""
     names = set()
-    if not found.destinations:
+    if not message.destinations:
         names |= {"administrations", "responses", "multiple_destination_signature"}
     security = [name for name in SECURITY if name != "sender_identifier_type"]
-    if not any(getattr(found, name) for name in security):
+    if not any(getattr(message, name) for name in security):
         names.add("sender_identifier_type")
-    if found.signature or found.multiple_destination_signature:
-        names |= {"authentication_provider_type"} if not found.authentication_provider_name else set()
+    if message.signature or message.multiple_destination_signature:
+        names |= {"authentication_provider_type"} if not message.authentication_provider_name else set()
     return names
 
 
@@ -190,15 +192,15 @@ def test_what_is_kept_goes_out_as_it_came(record: Record) -> None:
     if record.schema not in (USER_MESSAGE, ORDER_ACK, FINAL_ACK):
         reject()
     try:
-        found = serialization.deserialize(record)
+        message = serialization.deserialize(record)
     except MalformedPacket:
         reject()
-    kept = parse(serialization.to_packet(found))
-    assert kept.SessionHeader is None
+    stored = parse(serialization.to_packet(message))
+    assert stored.SessionHeader is None
     for name in record.schema.fields[1:]:
         if name not in ("SessionHeader", "SecurityHeader", "OrderAckBody", "FinalAckBody"):
-            assert kept[name] == record[name]
-    found.hop_count = (found.hop_count + 1) % 32
-    raised = parse(serialization.to_packet(found))
-    word = kept.UserHeader.Flags.replace(RC=found.hop_count)
-    assert raised == kept.replace(UserHeader=kept.UserHeader.replace(Flags=word))
+            assert stored[name] == record[name]
+    message.hop_count = (message.hop_count + 1) % 32
+    forwarded = parse(serialization.to_packet(message))
+    word = stored.UserHeader.Flags.replace(RC=message.hop_count)
+    assert forwarded == stored.replace(UserHeader=stored.UserHeader.replace(Flags=word))

@@ -1,4 +1,4 @@
-"""Names and bodies: what is read comes back, and nothing but InvalidName is raised."""
+"""Names and bodies: they survive a round trip, and nothing but InvalidName is raised."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def direct_names(draw):
             protocol, address, system=draw(st.sampled_from(["JOURNAL", "DEADLETTER", "DeadXact"]))
         )
     private, queue, journal = draw(st.booleans()), draw(queues), draw(st.booleans())
-    # A public queue whose name begins like the prefix of another form has no name of its own in the grammar.
+    # A public queue whose name begins with the prefix of another form has no name in the grammar.
     return DirectName(protocol, address, queue, private, None, journal, draw(subqueues))
 
 
 publics = st.builds(PublicName, st.uuids(), st.booleans())
 privates = st.builds(PrivateName, st.uuids(), st.integers(0, 0xFFFFFFFF), st.booleans())
-# No comma: one before a prefix would split the name.
+# No comma: before a prefix it would split the name.
 domains = st.none() | st.text([c for c in VISIBLE if c != ","], min_size=1, max_size=255)
 lists = st.builds(DistributionListName, st.uuids(), domains)
 machines = st.builds(MachineName, st.uuids(), st.sampled_from([None, "JOURNAL", "DEADLETTER", "DEADXACT"]))
@@ -92,7 +92,7 @@ multiples = st.builds(MultipleElementName, st.lists(elements, min_size=2, max_si
 single_names = st.one_of(direct_names(), publics, privates, lists, machines, connectors, multicasts)
 names = single_names | multiples
 
-pieces = st.lists(
+fragments = st.lists(
     st.sampled_from(
         [
             "DIRECT=",
@@ -153,7 +153,7 @@ def test_the_elements_are_those_that_were_joined(name):
     assert split_elements(name.text) == [element.text for element in name.elements]
 
 
-@given(st.text() | pieces)
+@given(st.text() | fragments)
 @example("DIRECT=HTTP://h:" + "9" * 5000 + "/MSMQ\\q")
 @example("MULTICAST=" + "9" * 5000)
 @example("\ud800")
@@ -162,8 +162,8 @@ def test_any_text_is_a_name_or_refused(text):
         try:
             name = parse(text)
         except InvalidName as exc:
-            place = exc.offset
-            assert 0 <= place <= len(text)
+            offset = exc.offset
+            assert 0 <= offset <= len(text)
         else:
             assert name.text == text
             assert parse(str(name)) == name

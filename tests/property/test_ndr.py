@@ -78,9 +78,9 @@ def lists(item: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 def deferring(
     name: str, elements: st.SearchStrategy[tuple[dict[str, Any], Any]]
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """An array of pairs, an element and what its pointer points to, and behind it all of the latter."""
+    """An array of elements, followed by everything their pointers point to; from pairs of both."""
     return st.lists(elements, max_size=4).map(
-        lambda pairs: {"Elements": [one for one, _ in pairs], name: [target for _, target in pairs]}
+        lambda pairs: {"Elements": [element for element, _ in pairs], name: [target for _, target in pairs]}
     )
 
 
@@ -92,8 +92,8 @@ def string_pointers(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
 
 
 def targets(levels: int) -> dict[int, tuple[str, str, st.SearchStrategy[Any]]]:
-    """By vt: the pointer, the field for what it points to, and that."""
-    found = {
+    """By vt: the pointer, the field of its target, and values of the target."""
+    targets_by_vt = {
         31: ("pwszVal", "String", strings),
         72: ("puuid", "Guid", guids),
         65: ("pBlobData", "Elements", st.fixed_dictionaries({"Elements": st.binary(max_size=9)})),
@@ -106,13 +106,13 @@ def targets(levels: int) -> dict[int, tuple[str, str, st.SearchStrategy[Any]]]:
         0x101F: ("pElems", "Elements", deferring("Strings", string_pointers())),
     }
     if levels:
-        found[0x100C] = ("pElems", "Elements", deferring("Pointees", elements(levels - 1)))
-    return found
+        targets_by_vt[0x100C] = ("pElems", "Elements", deferring("Pointees", elements(levels - 1)))
+    return targets_by_vt
 
 
 @st.composite
 def elements(draw: st.DrawFn, levels: int) -> tuple[dict[str, Any], Any]:
-    """A PROPVARIANT without what its pointer points to, and that."""
+    """A PROPVARIANT without the target of its pointer, and the target."""
     pointed = targets(levels)
     nested = [0x100C] * 8 if levels else []  # so that the limit is reached
     vt = draw(st.sampled_from([0, 1, *SCALARS, *pointed, *nested]))
@@ -129,7 +129,7 @@ def elements(draw: st.DrawFn, levels: int) -> tuple[dict[str, Any], Any]:
 
 
 def whole(levels: int) -> st.SearchStrategy[dict[str, Any]]:
-    """A PROPVARIANT with what its pointer points to."""
+    """A PROPVARIANT with the target of its pointer."""
 
     def join(pair: tuple[dict[str, Any], Any]) -> dict[str, Any]:
         value, target = pair
@@ -192,19 +192,19 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 values = st.sampled_from(SCHEMAS).flatmap(lambda schema: st.tuples(st.just(schema), VALUES[schema.name]))
 variants = st.tuples(st.just(PROPVARIANT), VALUES["PROPVARIANT"])
 
-# -- what holds --------------------------------------------------------------------------------------
+# -- properties --------------------------------------------------------------------------------------
 
 
 def check_readers(schema: Header, data: bytes) -> bool:
-    """Both readers take the bytes for the same, or refuse them at the same place. Whether they take them."""
+    """Check that both readers return the same or refuse at the same offset; return whether they accept."""
     try:
         record, end = schema.read(data)
     except MalformedPacket as refused:
         check_refusal(schema, data, refused)
-        place = refused.path, refused.offset
+        path_and_offset = refused.path, refused.offset
         with pytest.raises(MalformedPacket) as caught:
             read(schema, data)
-        check_same(caught.value, place)
+        check_same(caught.value, path_and_offset)
         return False
     container, other_end = read(schema, data)
     assert plain(container) == plain(record)
@@ -213,8 +213,8 @@ def check_readers(schema: Header, data: bytes) -> bool:
     return True
 
 
-def check_same(refused: MalformedPacket, place: tuple[str, int | None]) -> None:
-    assert (refused.path, refused.offset) == place
+def check_same(refused: MalformedPacket, path_and_offset: tuple[str, int | None]) -> None:
+    assert (refused.path, refused.offset) == path_and_offset
 
 
 def check_refusal(schema: Header, data: bytes, refused: MalformedPacket) -> None:
@@ -234,7 +234,7 @@ def contains(left: Any, right: Any) -> bool:
 
 @given(variants | values)
 def test_round_trip(pair: tuple[Header, Any]) -> None:
-    """Everything that was given comes back, and the record, its JSON and the construct reader agree."""
+    """Every given value comes back, and the record, its JSON and the construct reader agree."""
     schema, value = pair
     data = schema.build(value)
     record = schema.parse(data)
@@ -249,7 +249,7 @@ def test_round_trip(pair: tuple[Header, Any]) -> None:
 
 @given(variants | values, st.data())
 def test_every_cut_is_refused(pair: tuple[Header, Any], data: st.DataObject) -> None:
-    """Except where only padding is gone, the end of a structure without a member."""
+    """Unless only padding is missing, at the end of a structure without a member."""
     schema, value = pair
     built = schema.build(value)
     cut = data.draw(st.integers(0, len(built) - 1))
@@ -269,9 +269,9 @@ changes = st.lists(
 
 
 def mutated(data: bytes, edits: list[tuple[int, int, int, bool]]) -> bytes:
-    """Each edit writes a number of 1, 2 or 4 bytes over what is there, or puts it in between."""
-    for place, size, number, insert in edits:
-        at = place % (len(data) + 1)
+    """Each edit overwrites bytes with a number of 1, 2 or 4 bytes, or inserts it."""
+    for position, size, number, insert in edits:
+        at = position % (len(data) + 1)
         word = (number & (1 << 8 * size) - 1).to_bytes(size, "little")
         data = data[:at] + word + data[at if insert else at + size :]
     return data
@@ -296,14 +296,14 @@ heads = st.sampled_from([0, 1, 2, 3, 11, 20, 31, 65, 72, 0x100C, 0x1011, 0x1013,
 words = st.lists(st.integers(0, 4) | interesting, max_size=24).map(
     lambda numbers: struct.pack(f"<{len(numbers)}L", *numbers)
 )
-pieces = st.lists(heads | words | st.binary(max_size=24), max_size=6).map(b"".join)
+chunks = st.lists(heads | words | st.binary(max_size=24), max_size=6).map(b"".join)
 
 
-@given(st.sampled_from(SCHEMAS), st.binary(max_size=120) | pieces)
+@given(st.sampled_from(SCHEMAS), st.binary(max_size=120) | chunks)
 @example(PROPVARIANT, b"")
 @example(CAPROPVARIANT, struct.pack("<LLL", 0xFFFFFFFF, 1, 0xFFFFFFFF))
 def test_any_bytes(schema: Header, data: bytes) -> None:
-    """Nothing but MalformedPacket comes out, with a path and an offset in the data."""
+    """Nothing but MalformedPacket is raised, with a path and an offset in the data."""
     check_readers(schema, data)
     try:
         schema.construct.parse(data)
@@ -314,8 +314,8 @@ def test_any_bytes(schema: Header, data: bytes) -> None:
 # -- bounds --------------------------------------------------------------------------------------------
 
 
-def vector(count: int, said: int, element: bytes) -> bytes:
-    return struct.pack("<LLL4x", said, 1, said) + element * count
+def vector(count: int, declared: int, element: bytes) -> bytes:
+    return struct.pack("<LLL4x", declared, 1, declared) + element * count
 
 
 EMPTY = bytes(16)
@@ -326,13 +326,13 @@ ARRAY = struct.pack("<HBBLH6xLL", 0x1011, 0, 0, 0, 0x1011, 0, 1)
 @pytest.mark.parametrize("element", [EMPTY, STRING, ARRAY], ids=["empty", "string", "array"])
 @pytest.mark.parametrize("count", [10, 1000])
 def test_memory_is_bounded_by_the_data(element: bytes, count: int) -> None:
-    """What is taken, and what is refused at its very end: in proportion to the bytes that are there."""
+    """Memory is in proportion to the data, whether it is accepted or refused at its very end."""
     good = vector(count, count, element) + (bytes(4) * count if element is ARRAY else b"")
     CAPROPVARIANT.read(good)  # the generated code is compiled once
-    for data, taken in ((good, True), (good[:-20], False), (vector(count, 0xFFFFFFFF, element), False)):
+    for data, accepted in ((good, True), (good[:-20], False), (vector(count, 0xFFFFFFFF, element), False)):
         tracemalloc.start()
         try:
-            assert check_readers(CAPROPVARIANT, data) == taken
+            assert check_readers(CAPROPVARIANT, data) == accepted
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

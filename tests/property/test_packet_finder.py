@@ -50,7 +50,7 @@ garbage = st.one_of(st.binary(min_size=1, max_size=50), damaged(), lying(), pack
 
 
 class Run:
-    """A finder with the stream it was fed and its results."""
+    """A finder with the stream fed to it and its results."""
 
     def __init__(self, midstream: bool = False) -> None:
         self.finder = PacketFinder(midstream=midstream)
@@ -160,13 +160,12 @@ def test_after_garbage_all_packets_are_found(first, noise, then, midstream):
     run.feed(noise)
     for packet in then:
         run.feed(packet)
-    found = complete_packets(run.end())
-    assert found == [first, *then]
+    assert complete_packets(run.end()) == [first, *then]
 
 
 @given(packets, st.integers(1, 700), st.lists(packets, min_size=1, max_size=5))
 def test_a_capture_that_begins_inside_a_packet_finds_those_that_follow(first, cut, then):
-    assume(b"LIOR" not in first[cut:])  # otherwise the packets in its body are as certain
+    assume(b"LIOR" not in first[cut:])  # otherwise packets in its body are just as certain
     run = Run(midstream=True)
     run.feed(first[cut:])
     for packet in then:
@@ -191,8 +190,7 @@ def test_a_gap_costs_no_packet_but_those_it_touches(sent, start, size, known):
     run.feed(data[:start])
     run.gap(stop - start if known else None)
     run.feed(data[stop:])
-    found = complete_packets(run.end())
-    assert found == intact
+    assert complete_packets(run.end()) == intact
 
 
 @given(st.one_of(packets, damaged(), lying()), st.binary(max_size=20), st.binary(max_size=20))
@@ -205,6 +203,6 @@ def test_a_packet_is_judged_alike_at_any_offset(data, before, after):
     try:
         parse(data)
     except MalformedPacket:
-        assert not judged or data[2] == data[3] == 0  # an OrderAck or FinalAck has a body of its own
+        assert not judged or data[2] == data[3] == 0  # an OrderAck or FinalAck has a body of its own format
     else:
         assert judged

@@ -1,4 +1,4 @@
-"""Whole packets in Arrow arrays: every column is what reading value by value gives, whatever the bytes."""
+"""Packets in Arrow arrays: every column equals that of reading value by value, whatever the bytes."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ good = st.one_of(
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """Packets of which a few bytes are changed, too many or missing."""
-    found = bytearray(draw(good))
+    """Packets with a few bytes changed, added or missing."""
+    packet = bytearray(draw(good))
     for _ in range(draw(st.integers(0, 3))):
-        found[draw(st.integers(0, len(found) - 1))] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF]))
+        packet[draw(st.integers(0, len(packet) - 1))] = draw(st.sampled_from([0, 1, 0x10, 0x7F, 0xFF]))
     if draw(st.booleans()):
-        return bytes(found[: draw(st.integers(0, len(found)))])
-    return bytes(found) + draw(st.binary(max_size=3))
+        return bytes(packet[: draw(st.integers(0, len(packet)))])
+    return bytes(packet) + draw(st.binary(max_size=3))
 
 
 values = st.lists(st.one_of(good, good, damaged(), st.binary(max_size=40), st.none()), max_size=8)
@@ -56,9 +56,9 @@ types = st.sampled_from([pa.binary(), pa.large_binary()])
 
 @st.composite
 def arrays(draw: st.DrawFn) -> Any:
-    """Values that stand in the middle of a larger array."""
-    before, own, after = draw(values), draw(values), draw(values)
-    return pa.array([*before, *own, *after], draw(types)).slice(len(before), len(own))
+    """Values in the middle of a larger array."""
+    before, middle, after = draw(values), draw(values), draw(values)
+    return pa.array([*before, *middle, *after], draw(types)).slice(len(before), len(middle))
 
 
 def one_by_one(raw: Any, named: list[str | None], columns: tuple[Column, ...]) -> list[Any]:
@@ -86,10 +86,10 @@ def row_of(data: bytes, protocol: str, columns: tuple[Column, ...]) -> dict[str,
 @given(arrays(), st.data())
 def test_every_column_is_that_of_the_generic_reader(raw: Any, data: st.DataObject) -> None:
     named = data.draw(st.lists(protocols, min_size=len(raw), max_size=len(raw)))
-    found = f.parse_raw(raw, pa.array(named, pa.string()))
-    found.validate(full=True)
-    assert found.type == f.FUNCTIONS["msmq_parse"][1]
-    assert found.to_pylist() == one_by_one(raw, named, f.PARSE_COLUMNS)
+    rows = f.parse_raw(raw, pa.array(named, pa.string()))
+    rows.validate(full=True)
+    assert rows.type == f.FUNCTIONS["msmq_parse"][1]
+    assert rows.to_pylist() == one_by_one(raw, named, f.PARSE_COLUMNS)
 
 
 @given(arrays())
@@ -101,9 +101,9 @@ def test_without_protocols_the_bytes_tell_as_on_the_command_line(raw: Any) -> No
 
 @given(arrays())
 def test_pings(raw: Any) -> None:
-    found = f.ping_raw(raw)
-    found.validate(full=True)
-    assert found.to_pylist() == one_by_one(raw, ["ping"] * len(raw), f.PING_COLUMNS)
+    rows = f.ping_raw(raw)
+    rows.validate(full=True)
+    assert rows.to_pylist() == one_by_one(raw, ["ping"] * len(raw), f.PING_COLUMNS)
 
 
 @given(arrays(), st.data())
@@ -111,10 +111,10 @@ def test_chunks_and_some_columns(raw: Any, data: st.DataObject) -> None:
     at = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=3)))
     chunks = [raw[i:j] for i, j in zip([0, *at], [*at, len(raw)], strict=True)]
     named = data.draw(st.lists(protocols, min_size=len(raw), max_size=len(raw)))
-    wanted = data.draw(st.lists(st.sampled_from(PACKET_COLUMNS), min_size=1, unique=True))
-    found = read_packets(
+    columns = data.draw(st.lists(st.sampled_from(PACKET_COLUMNS), min_size=1, unique=True))
+    rows = read_packets(
         pa.chunked_array(chunks, raw.type),
-        columns=[column.name for column in wanted],
+        columns=[column.name for column in columns],
         protocols=pa.array(named, pa.string()),
     )
-    assert found.to_pylist() == one_by_one(raw, named, tuple(wanted))
+    assert rows.to_pylist() == one_by_one(raw, named, tuple(columns))

@@ -1,4 +1,4 @@
-"""Security descriptors come back whole; hostile ones raise MalformedPacket and nothing else."""
+"""Security descriptors survive a round trip; hostile ones raise MalformedPacket and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The segments of a part, found by compiled code, are those of the generic reader, row by row."""
+"""The segments that compiled code finds in a partition are those of the generic reader, row by row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ports = st.sampled_from([0, 53, 1801, 3527, 65_535])
 
 @st.composite
 def packets(draw: st.DrawFn) -> list[bytes]:
-    """An IP packet with anything in it, at times in fragments, with options or extension headers."""
+    """An IP packet with any content, at times in fragments, with options or extension headers."""
     six = draw(st.booleans())
     src, dst = (draw(addresses_6 if six else addresses_4) for _ in range(2))
     ends = src, draw(ports), dst, draw(ports)
@@ -78,7 +78,7 @@ def packets(draw: st.DrawFn) -> list[bytes]:
 
 @st.composite
 def linked(draw: st.DrawFn, link: int) -> list[bytes]:
-    """The frames of such a packet, with tags or padding, cut, changed, or none at all."""
+    """The frames of such a packet, perhaps with tags or padding, truncated or changed."""
     tags = draw(st.sampled_from([()] * 5 + [(7,), (0x88A8, 7, 7), tuple(range(1, 11))]))
     frames = []
     for packet in draw(packets()):
@@ -109,8 +109,8 @@ def pcap_files(draw: st.DrawFn) -> bytes:
     link = draw(links)
     frames = [
         c.Frame(draw(times), frame)
-        for found in draw(st.lists(linked(link), max_size=8))
-        for frame in draw(st.permutations(found))
+        for packet_frames in draw(st.lists(linked(link), max_size=8))
+        for frame in draw(st.permutations(packet_frames))
     ]
     return c.pcap_bytes(
         frames, linktype=link, byteorder=draw(st.sampled_from("<>")), nanoseconds=draw(st.booleans()),
@@ -136,16 +136,16 @@ def pcapng_files(draw: st.DrawFn) -> bytes:
     data = b""
     for _ in range(draw(st.integers(1, 2))):
         file = c.PcapNg(draw(st.sampled_from("<>"))).section()
-        found = draw(st.lists(links, min_size=1, max_size=3))
+        linktypes = draw(st.lists(links, min_size=1, max_size=3))
         for number in range(draw(st.integers(1, 12))):
-            if number < len(found):
+            if number < len(linktypes):
                 file.interface(
-                    found[number], tsresol=draw(st.sampled_from([6, 9, 0, 0x80, 0x8A, 0x3F, 0xFF])),
+                    linktypes[number], tsresol=draw(st.sampled_from([6, 9, 0, 0x80, 0x8A, 0x3F, 0xFF])),
                     tsoffset=draw(st.sampled_from([0, 0, 1_600_000_000, -5, 2_300_000_000, 1 << 40])),
                     snaplen=draw(st.sampled_from([0, 0, 0, 60])),
                 )  # fmt: skip
-            interface = draw(st.integers(0, min(number, len(found) - 1)))
-            for frame in draw(linked(found[interface])):
+            interface = draw(st.integers(0, min(number, len(linktypes) - 1)))
+            for frame in draw(linked(linktypes[interface])):
                 kind = draw(st.sampled_from(["enhanced"] * 5 + ["simple", "old", "other", "strange"]))
                 if kind in ("enhanced", "old"):
                     ticks = draw(high_ticks), draw(st.integers(0, 2**32 - 1))
@@ -160,8 +160,8 @@ def pcapng_files(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def files(draw: st.DrawFn) -> list[bytes]:
-    """The files of a capture, some of them packed, cut off or damaged."""
-    found = []
+    """The files of a capture, some of them compressed, truncated or damaged."""
+    contents = []
     for _ in range(draw(st.integers(1, 3))):
         form = draw(st.integers(0, 2))
         if form == 0:
@@ -177,8 +177,8 @@ def files(draw: st.DrawFn) -> list[bytes]:
         if draw(st.integers(0, 9)) == 0:
             data = gzip.compress(data, mtime=0)
             data = data[: draw(st.sampled_from([len(data), len(data) - 9]))]
-        found.append(data)
-    return found
+        contents.append(data)
+    return contents
 
 
 SIZES = st.fixed_dictionaries(
@@ -193,35 +193,35 @@ SIZES = st.fixed_dictionaries(
 # -- both readers -------------------------------------------------------------------------------------------
 
 
-def written(folder: str, given: Sequence[bytes]) -> list[str]:
+def written(folder: str, contents: Sequence[bytes]) -> list[str]:
     paths = []
-    for number, data in enumerate(given):
+    for number, data in enumerate(contents):
         path = Path(folder, f"{number}.cap")
         path.write_bytes(data)
         paths.append(str(path))
     return paths
 
 
-def generic(part: CapturePartition) -> Iterator[dict[str, Any]]:
-    """The rows of a part by the readers of `msmqwire.capture`."""
+def generic(partition: CapturePartition) -> Iterator[dict[str, Any]]:
+    """The rows of a partition by the readers of `msmqwire.capture`."""
     decoder = IpDecoder()
-    for window in part.warm_up_windows():
+    for window in partition.warm_up_windows():
         for _, _ in of_window(window, decoder):
             pass
-    for index, window in enumerate(part.windows, part.file_index):
-        for offset, found in of_window(window, decoder):
+    for index, window in enumerate(partition.windows, partition.file_index):
+        for offset, datagram in of_window(window, decoder):
             row = {"file": window.path, "file_index": index, "offset": offset}
-            if isinstance(found, CaptureError):
+            if isinstance(datagram, CaptureError):
                 yield dict.fromkeys(NAMES) | row | {
                     "transport": "damaged", "flow": 0, "seq": 0, "ack": 0, "flags": 0,
-                    "payload": found.why.encode(), "missing": 0, "size": 0, "error": found.why,
+                    "payload": datagram.why.encode(), "missing": 0, "size": 0, "error": datagram.why,
                 }  # fmt: skip
                 continue
-            fields = found._asdict()
-            time = found.time_ns if abs(found.time_ns) <= INT64_MAX else None
-            flow = flow_number(found.src, found.src_port, found.dst, found.dst_port)
+            fields = datagram._asdict()
+            time = datagram.time_ns if abs(datagram.time_ns) <= INT64_MAX else None
+            flow = flow_number(datagram.src, datagram.src_port, datagram.dst, datagram.dst_port)
             row |= {"time": time, "time_ns": time, "flow": flow, "error": None}
-            row["size"] = len(found.payload) + found.missing
+            row["size"] = len(datagram.payload) + datagram.missing
             yield row | {name: fields[name] for name in NAMES if name not in row}
 
 
@@ -229,16 +229,16 @@ def of_window(window: Window, decoder: IpDecoder) -> Iterator[tuple[int, Any]]:
     with window.open() as stream:
         try:
             for offset, record in records_with_offsets(stream):
-                for found in decoder.feed(record):
-                    yield offset, found
+                for datagram in decoder.feed(record):
+                    yield offset, datagram
         except CaptureError as error:
             yield error.offset, error
 
 
-def shown(found: Any) -> list[dict[str, Any]]:
-    """The rows of batches, times as they are."""
+def shown(batches: Any) -> list[dict[str, Any]]:
+    """The rows of batches, with unchanged times."""
     rows = []
-    for batch in found:
+    for batch in batches:
         batch.validate(full=True)
         if "time" in batch.schema.names:
             at = batch.schema.names.index("time")
@@ -266,14 +266,14 @@ def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[Capture
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
 @given(files(), st.sampled_from([0, 0, 500, 6000]), st.sampled_from([0, 300, ALL]), SIZES)
 def test_any_captures_give_the_rows_of_the_generic_reader(
-    given: list[bytes], split_size: int, overlap: int, sizes: dict[str, int]
+    contents: list[bytes], split_size: int, overlap: int, sizes: dict[str, int]
 ) -> None:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         shrunk(stack, sizes)
-        for part in planned(written(folder, given), split_size, overlap):
-            found = list(segment_batches(part))
-            assert shown(found) == list(generic(part))
-            assert all(0 < batch.num_rows <= sizes["ROWS"] for batch in found)
+        for partition in planned(written(folder, contents), split_size, overlap):
+            batches = list(segment_batches(partition))
+            assert shown(batches) == list(generic(partition))
+            assert all(0 < batch.num_rows <= sizes["ROWS"] for batch in batches)
 
 
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
@@ -291,7 +291,7 @@ def test_any_captures_give_the_rows_of_the_generic_reader(
     st.sampled_from(["PERMISSIVE", "DROPMALFORMED"]), SIZES,
 )  # fmt: skip
 def test_columns_and_filters_leave_the_same_rows(
-    given: list[bytes], names: list[str], where: list[Any], mode: str, sizes: dict[str, int]
+    contents: list[bytes], names: list[str], where: list[Any], mode: str, sizes: dict[str, int]
 ) -> None:
     assert all(name in PUSHED for name, _, _ in where)
     schema = arrow_fields(spark_schema(pa.schema([SEGMENT_SCHEMA.field(name) for name in names])))
@@ -301,48 +301,50 @@ def test_columns_and_filters_leave_the_same_rows(
     }  # fmt: skip
     with TemporaryDirectory() as folder, ExitStack() as stack:
         shrunk(stack, sizes)
-        (part,) = planned(written(folder, given), ALL, ALL)
+        (partition,) = planned(written(folder, contents), ALL, ALL)
         reader = SegmentReader(Options((folder,), mode=mode), tuple(names), schema, tuple(where))  # type: ignore[arg-type]
         expected = [
             {name: micros(row[name]) if name == "time" else row[name] for name in names}
-            for row in generic(part)
+            for row in generic(partition)
             if (mode == "PERMISSIVE" or row["transport"] != "damaged")
             and all(row[name] is not None and tests[op](row[name], value) for name, op, value in where)
         ]
-        assert shown(reader.read(part)) == expected
+        assert shown(reader.read(partition)) == expected
 
 
 @given(files())
-def test_a_damaged_file_is_an_error_where_that_is_asked_for(given: list[bytes]) -> None:
+def test_a_damaged_file_is_an_error_where_that_is_asked_for(contents: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
-        (part,) = planned(written(folder, given), ALL, ALL)
-        damaged = [row for row in generic(part) if row["transport"] == "damaged"]
-        with warnings.catch_warnings(record=True) as told:
+        (partition,) = planned(written(folder, contents), ALL, ALL)
+        damaged = [row for row in generic(partition) if row["transport"] == "damaged"]
+        with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
-            assert sum(batch.num_rows for batch in segment_batches(part)) == len(list(generic(part)))
-        assert len([one for one in told if one.category is CaptureWarning]) == len(damaged)
+            assert sum(batch.num_rows for batch in segment_batches(partition)) == len(
+                list(generic(partition))
+            )
+        assert len([warning for warning in raised if warning.category is CaptureWarning]) == len(damaged)
         if damaged:
             with pytest.raises(MalformedCapture, match=damaged[0]["payload"].decode()[:20]):
-                list(segment_batches(part, strict=True))
+                list(segment_batches(partition, strict=True))
         else:
-            list(segment_batches(part, strict=True))
+            list(segment_batches(partition, strict=True))
 
 
-# -- what it is for -----------------------------------------------------------------------------------------
+# -- particular cases ------------------------------------------------------------------------
 
 
 def test_a_large_datagram_has_a_batch_of_its_own() -> None:
-    """The total length of what segmentation offload sends is 0, and the frame of any size."""
+    """Segmentation offload sends frames of any size with a total length of 0."""
     sizes = [10, 900, 40_000, 10, 70_000, 20]
     frames = [
         c.Frame(c.START_NS, c.ethernet(c.ipv4(c.tcp(bytes([n]) * size), total=0), padded=False))
         for n, size in enumerate(sizes, 1)
     ]
     with TemporaryDirectory() as folder, mock.patch.object(datagrams, "PAYLOADS", 1000):
-        (part,) = planned(written(folder, [c.pcap_bytes(frames)]), ALL, ALL)
-        found = list(segment_batches(part))
-        assert shown(found) == list(generic(part))
-        assert [batch.num_rows for batch in found] == [2, 1, 1, 1, 1]
+        (partition,) = planned(written(folder, [c.pcap_bytes(frames)]), ALL, ALL)
+        batches = list(segment_batches(partition))
+        assert shown(batches) == list(generic(partition))
+        assert [batch.num_rows for batch in batches] == [2, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("link", sorted(c.LINKS))
@@ -355,8 +357,8 @@ def test_plain_frames_are_not_handed_to_the_generic_reader(link: int) -> None:
         mock.patch.object(DatagramReader, "_take_record", side_effect=AssertionError),
     ):
         for data in (c.pcap_bytes(talk.frames, linktype=link), c.pcapng_bytes(talk.frames, linktype=link)):
-            (part,) = planned(written(folder, [data]), ALL, ALL)
-            assert sum(batch.num_rows for batch in segment_batches(part)) == len(talk.frames)
+            (partition,) = planned(written(folder, [data]), ALL, ALL)
+            assert sum(batch.num_rows for batch in segment_batches(partition)) == len(talk.frames)
 
 
 @pytest.mark.parametrize("snaplen", range(0, 120, 3))
@@ -371,11 +373,11 @@ def test_frames_that_are_cut_off_anywhere(snaplen: int) -> None:
         )
     ] * 20  # fmt: skip
     with TemporaryDirectory() as folder:
-        (part,) = planned(written(folder, [c.pcap_bytes(frames, snaplen=snaplen)]), ALL, ALL)
+        (partition,) = planned(written(folder, [c.pcap_bytes(frames, snaplen=snaplen)]), ALL, ALL)
         with mock.patch.object(
             DatagramReader, "_take_record", autospec=True, side_effect=DatagramReader._take_record
         ) as hand:
-            assert shown(segment_batches(part)) == list(generic(part))
+            assert shown(segment_batches(partition)) == list(generic(partition))
         assert snaplen < 110 or hand.call_count < 10
 
 
@@ -385,16 +387,16 @@ def test_times_near_the_end_of_64_bits(tsoffset: int, high: int) -> None:
     file = c.PcapNg().section().interface(tsresol=9, tsoffset=tsoffset)
     file.block(*with_ticks("<", "enhanced", 0, (high, 0), c.ethernet(c.udp_packet(b"late"))))
     with TemporaryDirectory() as folder:
-        (part,) = planned(written(folder, [file.data]), ALL, ALL)
-        assert shown(segment_batches(part)) == list(generic(part))
+        (partition,) = planned(written(folder, [file.data]), ALL, ALL)
+        assert shown(segment_batches(partition)) == list(generic(partition))
 
 
 def test_batches_that_are_held_do_not_change() -> None:
     rng = random.Random(1)
     frames = [c.ethernet(c.udp_packet(rng.randbytes(50))) for _ in range(40)]
     with TemporaryDirectory() as folder, mock.patch.object(datagrams, "ROWS", 3):
-        (part,) = planned(written(folder, [c.pcap_bytes(frames)]), ALL, ALL)
-        assert shown(list(segment_batches(part))) == list(generic(part))
+        (partition,) = planned(written(folder, [c.pcap_bytes(frames)]), ALL, ALL)
+        assert shown(list(segment_batches(partition))) == list(generic(partition))
 
 
 def test_a_warm_up_that_is_damaged_is_not_told() -> None:

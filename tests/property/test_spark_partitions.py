@@ -1,4 +1,4 @@
-"""The rows of all partitions of a load are those of one reader of the captures."""
+"""All partitions of a load together have the rows of one reader of the captures."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.support import handmade as h
 
 NAMES = tuple(packet_schema(raw=True).names)
 SCHEMA = arrow_fields(spark_schema(packet_schema(raw=True)))
-UNKNOWN = ("frame", "stream")  # of a capture that is read in several partitions
+UNKNOWN = ("frame", "stream")  # of a capture read in several partitions
 ALL = 1 << 40
 SEGMENT = ["file_index", "time_ns", "src", "src_port", "dst", "dst_port", "seq", "ack", "flags", "payload"]
 
 
 def traffic(rng: random.Random, connections: int, messages: int) -> list[c.Frame]:
-    """Concurrent sessions, with a fragmented ping among them."""
+    """Concurrent sessions with a fragmented ping among them."""
     talks = []
     for number in range(connections):
         start = c.START_NS + rng.randrange(40) * c.STEP_NS
@@ -99,7 +99,7 @@ def packets(paths: Sequence[str], split_size: int, overlap: int) -> list[dict[st
 
 
 def alone(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of one reader of all files, as Spark has them, and one for each truncated file."""
+    """The rows of one reader of all files, as Spark represents them, and one for each truncated file."""
     dissection = dissect(paths, lint=False)
     rows = rows_of(
         batch.cast(

@@ -59,7 +59,7 @@ long_waits = st.sampled_from([500_000 * MS, 590_000 * MS, 601_000 * MS, 700_000 
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[c.Frame]:
-    """A connection on few hosts and ports, so that they are used again, with pauses, loss and disorder."""
+    """A connection between few hosts and ports, so that they are reused, with pauses, loss and disorder."""
     client = (draw(st.sampled_from(["10.0.0.1", "fd00::1"])), draw(st.sampled_from([50_000, 50_001, 1801])))
     server = ("10.0.0.2" if "." in client[0] else "fd00::2", draw(st.sampled_from([1801, 1801, 8000])))
     isn = draw(st.sampled_from([1000, 2**32 - 700, 5]))
@@ -97,7 +97,7 @@ def conversations(draw: st.DrawFn) -> list[c.Frame]:
             frames, rng, reorder=draw(share), duplicate=draw(share), resegment=draw(share),
             overlap=draw(share), drop=draw(share), keep_control=draw(st.booleans()),
         )  # fmt: skip
-        # The pauses stay about where they were, instead of being dealt out.
+        # The pauses stay about where they were, instead of being spread out.
         places = [times[min(number, len(times) - 1)] for number in range(len(frames))]
         frames = [c.Frame(t, frame.data, frame.segment) for t, frame in zip(places, frames, strict=True)]
     return frames
@@ -162,20 +162,22 @@ def flow_of(datagram: Datagram, flows: int) -> int:
 
 
 def rows_of(batches: Iterable[Any]) -> list[tuple[object, ...]]:
-    """All rows in a fixed order: all columns but the numbers of streams; frames or what stands for them."""
+    """All rows in a fixed order: all columns but stream, and frame only if there is no frame_offset."""
     rows = []
     for batch in batches:
-        kept = [name for name in batch.schema.names if name not in ("stream", "frame", "frame_offset")]
-        kept.append("frame_offset" if "frame_offset" in batch.schema.names else "frame")
-        columns = [batch.column(name) for name in kept]
-        columns[kept.index("time")] = columns[kept.index("time")].cast(pa.int64())
+        names = [name for name in batch.schema.names if name not in ("stream", "frame", "frame_offset")]
+        names.append("frame_offset" if "frame_offset" in batch.schema.names else "frame")
+        columns = [batch.column(name) for name in names]
+        columns[names.index("time")] = columns[names.index("time")].cast(pa.int64())
         rows += zip(*(column.to_pylist() for column in columns), strict=True)
     return sorted(rows, key=repr)
 
 
 def single(files: Iterable[bytes]) -> list[tuple[object, ...]]:
-    """What one reader gives for the files."""
-    return rows_of(msmqwire.read_capture([named(*one) for one in enumerate(files)]).to_batches())
+    """The rows of one reader of all files."""
+    return rows_of(
+        msmqwire.read_capture([named(index, data) for index, data in enumerate(files)]).to_batches()
+    )
 
 
 def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -196,7 +198,7 @@ def shuffled_shares(
 ) -> tuple[list[Any], int]:
     """The batches of each task, flows in any order, each in the order of the capture; and when it ended.
 
-    The number of a frame stands in for its offset.
+    The number of a frame is used as its offset.
     """
     by_flow: dict[int, list[dict[str, Any]]] = defaultdict(list)
     end = 0
@@ -239,7 +241,7 @@ def packet_by_packet(share: list[Any], end: int, boundaries: ChunkBoundaries | N
 
 
 def assert_same(share: list[Any], end: int, boundaries: ChunkBoundaries | None = None, **sizes: int) -> None:
-    """The compiled scan gives the rows of a tracker for each flow, in their order, in every column."""
+    """The compiled scan returns the rows of a tracker for each flow, in order, in every column."""
     with ExitStack() as stack:
         for name, size in sizes.items():
             stack.enter_context(mock.patch.object(row_buffer, name, size))
@@ -251,10 +253,10 @@ def assert_same(share: list[Any], end: int, boundaries: ChunkBoundaries | None =
     expected = packet_by_packet(share, end, boundaries)
     for name in NAMES:
         times = pa.types.is_timestamp(decoded.schema.field(name).type)
-        column, right = (
+        column, expected_column = (
             table[name].cast(pa.int64()) if times else table[name] for table in (decoded, expected)
         )
-        assert column.to_pylist() == right.to_pylist(), name
+        assert column.to_pylist() == expected_column.to_pylist(), name
 
 
 @given(captures(), st.sampled_from([1, 2, 7, 1 << 30]), SIZES, st.randoms())
@@ -284,8 +286,8 @@ def any_segments(draw: st.DrawFn) -> list[dict[str, Any]]:
             if draw(st.booleans()):
                 src, src_port, dst, dst_port = dst, dst_port, src, src_port
             wild = draw(st.sampled_from([False, False, False, True]))
-            place = draw(st.integers(0, 3000))
-            payload = stream[place : place + draw(st.sampled_from([0, 0, 1, 40, 1460]))]
+            offset = draw(st.integers(0, 3000))
+            payload = stream[offset : offset + draw(st.sampled_from([0, 0, 1, 40, 1460]))]
             udp = draw(st.sampled_from([False] * 9 + [True]))
             time_ns += draw(st.integers(0, 90 * 10**9))
             rows.append(
@@ -295,8 +297,8 @@ def any_segments(draw: st.DrawFn) -> list[dict[str, Any]]:
                     "src": src, "src_port": src_port, "dst": dst, "dst_port": dst_port,
                     "payload": h.ping() if udp and draw(st.booleans()) else payload,
                     "missing": draw(st.sampled_from([0] * 9 + [1, 700])),
-                    "seq": draw(numbers) if wild else (at + place) & 0xFFFF_FFFF,
-                    "ack": draw(st.one_of(numbers, st.just((at + place) & 0xFFFF_FFFF))),
+                    "seq": draw(numbers) if wild else (at + offset) & 0xFFFF_FFFF,
+                    "ack": draw(st.one_of(numbers, st.just((at + offset) & 0xFFFF_FFFF))),
                     "flags": draw(st.sampled_from([2, 18, 16, 16, 16, 16, 24, 17, 4, 255])),
                 }
             )  # fmt: skip
@@ -378,7 +380,7 @@ def checked_by_trackers(share: list[Any], boundaries: ChunkBoundaries) -> list[t
     """The results of trackers at the ends of chunks."""
     segments, checks = Segments(share), []
     for chunk in chunks(segments, boundaries):
-        tracker = Tracker(ports=(), lint=False, place=segments.locate)
+        tracker = Tracker(ports=(), lint=False, locate=segments.locate)
         if chunk.checkpoint is not None:
             tracker.resume(chunk.checkpoint)
         for segment in chunk.segments:
@@ -437,8 +439,8 @@ def test_no_connection_begins_beside_the_tracker_once_a_time_is_wild():
     syn, other = {"payload": b"", "seq": 39, "flags": 2}, {"payload": b"", "seq": 0, "flags": 2}
     half = {"payload": PACKETS[3][:40], "seq": 0, "flags": 16}
     rows = [
-        {**head, **one, "offset": 24 + number, "time_ns": time_ns}
-        for number, (one, time_ns) in enumerate(
+        {**head, **fields, "offset": 24 + number, "time_ns": time_ns}
+        for number, (fields, time_ns) in enumerate(
             [(syn, 0), (other, -(2**62)), *[(syn, 0)] * 5, (other, 0), ({**syn, "flags": 16}, 0), (half, 0)]
         )
     ]

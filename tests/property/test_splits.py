@@ -112,7 +112,7 @@ def pcapngs(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def spoiled(draw: st.DrawFn, files: st.SearchStrategy[bytes]) -> bytes:
-    """A file as it is, cut, or with some bytes changed."""
+    """A file as it is, truncated, or with some bytes changed."""
     data = draw(files)
     damage = draw(st.sampled_from(["intact", "intact", "cut", "changed"]))
     if damage == "cut":
@@ -201,7 +201,7 @@ def test_tails_start_with_records_of_their_windows(data: bytes, split_size: int,
 @settings(max_examples=40)
 @given(st.data())
 def test_windows_of_a_file_that_is_searched(data: st.DataObject) -> None:
-    """Only records near the splits are searched; a record can have up to 256 KiB."""
+    """Only records near the splits are searched; a record can be up to 256 KiB long."""
     rng = random.Random(data.draw(st.integers(0, 2**32)))
     inner = pcap_bytes([Frame(n, rng.randbytes(rng.randrange(200))) for n in range(400)])
     contents = [bytes(2000), inner, rng.randbytes(60_000), inner[24:], bytes(range(256)) * 4]
@@ -219,7 +219,7 @@ def test_windows_of_a_file_that_is_searched(data: st.DataObject) -> None:
 
 @given(st.one_of(pcaps(), pcapngs()), st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(1, 2000))
 def test_a_file_that_grows(data: bytes, parts: list[float], step: int) -> None:
-    """Between two ends of a growing file are its records in between, once each."""
+    """The windows between successive ends of a growing file have each record exactly once."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "a.cap")
         path.touch()

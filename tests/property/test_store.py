@@ -1,4 +1,4 @@
-"""A store has the rows of a dict, whatever is committed and however often it is reopened."""
+"""A store has the same rows as a dict, whatever is committed and however often it is reopened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens to segments, bytes are delivered in order, once, and gaps at their offsets."""
+"""Whatever happens to segments, bytes are delivered once and in order, and gaps at their offsets."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_delivered_bytes_and_gaps_are_at_their_offsets(sent, isn, lost):
     segmentations(), st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 5), st.integers(300, 6000)
 )
 def test_small_limits_lose_order_only_where_they_must(sent, isn, segment_count, flows, size):
-    """When limits are reached, gaps are given up: data is still in order and at its offset."""
+    """Once limits are reached, gaps are given up: data is still in order and at its offset."""
     data, ranges = sent
     segments = [segment(isn, flags=SYN)]
     segments += [segment(isn + 1 + start, data[start:stop]) for start, stop in ranges]

@@ -26,7 +26,7 @@ def test_no_finding_about_a_must_requirement(first: int) -> None:
             kinds[item.kind] += 1
             musts = [finding for finding in item.findings if finding.severity == "MUST"]
             assert not musts, f"seed {seed}, frame {item.frames}: {musts}"
-            if item.error is not None:  # a connection was cut inside a packet
+            if item.error is not None:  # a connection was cut off inside a packet
                 assert "the data ends after" in item.error.why
     assert {"UserMessage", "SessionAck", "OrderAck", "FinalAck", "EstablishConnection", "Ping"} <= set(kinds)
     assert kinds["Malformed"] < sum(kinds.values()) / 100

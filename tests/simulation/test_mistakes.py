@@ -1,4 +1,4 @@
-"""Mutation tests of the simulator: each deliberate mistake violates an invariant within few seeds."""
+"""Mutation tests of the simulator: each deliberate mistake violates an invariant within a few seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A seed replays exactly, in any process; a failing one shrinks to a short story."""
+"""A seed replays exactly in any process; a failing run shrinks to a short story."""
 
 from __future__ import annotations
 

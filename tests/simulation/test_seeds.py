@@ -1,7 +1,7 @@
-"""Two thousand runs with all faults injected: every invariant holds in each.
+"""Two thousand runs with every kind of fault injected: all invariants hold in each.
 
-``MSMQWIRE_SIMULATION_SEEDS`` sets another number; ``python -m msmqwire.qm.sim`` runs any range and prints the
-story of a seed that fails.
+``MSMQWIRE_SIMULATION_SEEDS`` sets a different number; ``python -m msmqwire.qm.sim`` runs any range and prints
+the story of a seed that fails.
 """
 
 from __future__ import annotations

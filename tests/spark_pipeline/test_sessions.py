@@ -1,4 +1,4 @@
-"""The table of sessions: its cells, and that one task and many make the same rows."""
+"""The table of sessions: its cells, and that one task yields the same rows as many."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def shown(batches: Iterable[Any]) -> list[dict[str, Any]]:
     for batch in batches:
         assert batch.schema == SESSION_SCHEMA
         times = [pa.array(batch.column(name).cast(pa.int64())) for name in ("first", "last")]
-        rest = batch.drop_columns(["first", "last"]).to_pylist()
+        others = batch.drop_columns(["first", "last"]).to_pylist()
         first, last = (column.to_pylist() for column in times)
-        rows += [{"first": f, "last": e, **row} for f, e, row in zip(first, last, rest, strict=True)]
+        rows += [{"first": f, "last": e, **row} for f, e, row in zip(first, last, others, strict=True)]
     return sorted(rows, key=lambda row: (row["first"], row["flow"]))
 
 
@@ -154,8 +154,8 @@ def test_any_partitioning_gives_the_same_sessions(tmp_path, files, tasks, rng):
 
 def without_names(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Rows in a fixed order, without the numbers and names that differ between the two readers."""
-    kept = [name for name in SESSION_SCHEMA.names if name not in ("flow", "file")]
-    return sorted(repr([row.get(name) for name in kept]) for row in rows)
+    names = [name for name in SESSION_SCHEMA.names if name not in ("flow", "file")]
+    return sorted(repr([row.get(name) for name in names]) for row in rows)
 
 
 def test_on_a_cluster(spark, tmp_path):
@@ -170,26 +170,26 @@ def test_on_a_cluster(spark, tmp_path):
     rows = sessions_of(load_flows(spark, tmp_path, piece_size=None), partitions=4).collect()
     assert len(rows) == 9
     rows = sorted((row.asDict() for row in rows), key=lambda row: row["client_port"])
-    for row, same in zip(rows, sorted(expected, key=lambda row: row["client_port"]), strict=True):
+    for row, expected_row in zip(rows, sorted(expected, key=lambda row: row["client_port"]), strict=True):
         assert {name: row[name] for name in row if name not in ("first", "last")} == {
-            name: same[name] for name in same if name not in ("first", "last")
+            name: expected_row[name] for name in expected_row if name not in ("first", "last")
         }
 
 
 def test_the_data_source_gives_the_same_table(spark, tmp_path):
-    """All columns, and some of them."""
+    """All columns, then some of them."""
     talks = [handshake(c.TcpConversation(("10.0.0.1", 5000 + number))) for number in range(3)]
     data = c.pcapng_bytes(c.merged(*(talk.send(EXPRESS).close().frames for talk in talks)))
     expected = table(tmp_path, data)
-    read = spark.read.format("msmq").option("read", "sessions")
-    sessions = read.load(f"{tmp_path}/*")
+    reader = spark.read.format("msmq").option("read", "sessions")
+    sessions = reader.load(f"{tmp_path}/*")
     assert sessions.columns == SESSION_SCHEMA.names
     names = [name for name in sessions.columns if name not in ("first", "last")]
 
     def comparable(rows: Iterable[Any]) -> list[dict[str, Any]]:
-        picked = ({name: row[name] for name in names} for row in rows)
-        return sorted(picked, key=lambda row: row["client_port"])
+        selected = ({name: row[name] for name in names} for row in rows)
+        return sorted(selected, key=lambda row: row["client_port"])
 
     assert comparable(sessions.collect()) == comparable(expected)
-    some = read.schema("ended string, client_port int").load(f"{tmp_path}/*")
-    assert sorted(map(tuple, some.collect())) == [("fin", 5000), ("fin", 5001), ("fin", 5002)]
+    narrow = reader.schema("ended string, client_port int").load(f"{tmp_path}/*")
+    assert sorted(map(tuple, narrow.collect())) == [("fin", 5000), ("fin", 5001), ("fin", 5002)]

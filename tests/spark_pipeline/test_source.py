@@ -74,12 +74,12 @@ def test_executors_use_what_was_shipped(spark: Any, cluster: Any) -> None:
 
 
 def test_files_in_the_order_given_and_columns(spark: Any, folder: Path) -> None:
-    """Several paths, one of them a pattern; the option has the columns, raw too."""
-    read = spark.read.format("msmq").option("columns", "file,frame,kind,raw")
-    table = read.load([f"{folder}/a-1.*", f"{folder}/a-[23].*"])
+    """Several paths, one of them a pattern; the option names the columns, raw among them."""
+    reader = spark.read.format("msmq").option("columns", "file,frame,kind,raw")
+    table = reader.load([f"{folder}/a-1.*", f"{folder}/a-[23].*"])
     assert table.columns == ["file", "frame", "kind", "raw"]
     assert collected(table) == expected(sorted(folder.iterdir()), *table.columns)
-    assert collected(read.load(f"{folder}/a-1.pcap,{folder}/a-2.*,{folder}/a-3.*")) == collected(table)
+    assert collected(reader.load(f"{folder}/a-1.pcap,{folder}/a-2.*,{folder}/a-3.*")) == collected(table)
 
 
 def test_what_is_not_known_of_a_split_file(spark: Any, folder: Path) -> None:
@@ -120,7 +120,7 @@ def test_segments_and_filters_that_are_not_left_to_spark(spark: Any, folder: Pat
 
 
 def test_two_filters_on_the_same_frame(spark: Any, folder: Path) -> None:
-    """A query does not change another."""
+    """One query does not affect another."""
     table = spark.read.format("msmq").load(f"{folder}/*")
     messages, handshakes = (
         table.where(table.kind == kind) for kind in ("UserMessage", "EstablishConnection")
@@ -129,10 +129,10 @@ def test_two_filters_on_the_same_frame(spark: Any, folder: Path) -> None:
 
 
 def test_segments_do_not_depend_on_splits(spark: Any, folder: Path) -> None:
-    read = spark.read.format("msmq").option("read", "segments")
-    whole = collected(read.load(f"{folder}/*"))
-    assert collected(read.option("splitSize", "3k").load(f"{folder}/*")) == whole
-    assert len(whole) == sum(len(list(open_records(path))) for path in folder.iterdir())
+    reader = spark.read.format("msmq").option("read", "segments")
+    expected_rows = collected(reader.load(f"{folder}/*"))
+    assert collected(reader.option("splitSize", "3k").load(f"{folder}/*")) == expected_rows
+    assert len(expected_rows) == sum(len(list(open_records(path))) for path in folder.iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,8 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_permissive(spark: Any, bad: Path) -> None:
-    read = spark.read.format("msmq").option("columnNameOfCorruptRecord", "corrupt")
-    table = read.schema("kind string, size bigint, error string, corrupt binary").load(str(bad))
+    reader = spark.read.format("msmq").option("columnNameOfCorruptRecord", "corrupt")
+    table = reader.schema("kind string, size bigint, error string, corrupt binary").load(str(bad))
     rows = [tuple(row) for row in table.collect()]
     assert [row[:2] for row in rows] == [
         ("SessionAck", 36), ("Malformed", 16), ("Skipped", 4), ("SessionAck", 36), ("Skipped", None),
@@ -164,9 +164,9 @@ def test_drop_malformed(spark: Any, bad: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["label", "kind"])
 def test_fail_fast(spark: Any, bad: Path, columns: str) -> None:
-    read = spark.read.format("msmq").option("mode", "FAILFAST").option("columns", columns)
+    reader = spark.read.format("msmq").option("mode", "FAILFAST").option("columns", columns)
     with pytest.raises(Exception, match=r"a malformed packet from 10\.0\.0\.1"):
-        read.load(str(bad)).collect()
+        reader.load(str(bad)).collect()
     segments = spark.read.format("msmq").option("mode", "FAILFAST").option("read", "segments")
     with pytest.raises(Exception, match="the file ends within a record"):
         segments.load(str(bad)).collect()

@@ -1,4 +1,4 @@
-"""Structured Streaming over captures that grow and rotate."""
+"""Structured Streaming of captures that grow and rotate."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def batch(stream: MsmqStreamReader, start: Any, end: Any) -> list[tuple[Any, ...
 @pytest.mark.parametrize("split", ["0", "5k"])
 @pytest.mark.parametrize("seed", range(4))
 def test_batches_at_any_time(tmp_path: Path, seed: int, split: str) -> None:
-    """However much has been written when a batch is planned, and however often it is restarted."""
+    """However much has been written when a batch is planned, and however often the query is restarted."""
     rng = random.Random(seed)
     frames = capture()
     cut = sorted(rng.sample(range(len(frames)), 2))
@@ -217,7 +217,7 @@ def test_a_driver_that_is_killed_and_started_again(tmp_path: Path) -> None:
 
 
 def committed_files(sink: Path) -> list[str]:
-    """The files that the log of the sink names: others are left from killed drivers."""
+    """The files named in the log of the sink: killed drivers leave others behind."""
     log = sink / "_spark_metadata"
     names = set()
     for entry in log.iterdir():

@@ -1,4 +1,4 @@
-"""Capture files of every format to records; cut-off and damaged ones to all records before the damage."""
+"""Capture files of every format to records; truncated and damaged ones to all records before the damage."""
 
 from __future__ import annotations
 
@@ -172,7 +172,9 @@ def test_a_packed_file_cut_anywhere(packing):
             records, error = read_until_error(packed[:cut])
             offset = error.offset
         else:
-            assert "members" in packing or "frames" in packing  # cut between two of them, and two records
+            assert (
+                "members" in packing or "frames" in packing
+            )  # truncated between two members and two records
             offset = starts[len(records)]
         assert offset == (starts[len(records)] if offset else 0)
         assert records == complete_records[: len(records)]

@@ -1,4 +1,4 @@
-"""Frames of every link, IPv4 and IPv6 with all they may put in front, to datagrams."""
+"""Frames of every link type to datagrams, over IPv4 and IPv6 with all their options and extensions."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def command(*arguments: str | Path, data: bytes = b"", **more) -> subprocess.Com
 
 
 def complaint(done: subprocess.CompletedProcess[bytes], status: int = 65) -> dict:
-    """The one JSON object on standard error, of a command that printed nothing else."""
+    """The single JSON object on standard error of a command that printed nothing else."""
     assert (done.returncode, done.stdout) == (status, b""), done.stderr
     error = json.loads(done.stderr)
     assert set(error) == {"error", "path", "offset"}
@@ -142,12 +142,12 @@ def test_build_tells_what_is_wrong(text):
 
 def test_build_fills_in_what_can_be_computed_and_respects_what_is_given():
     out = io.BytesIO()
-    given = {"packet": "SessionAck", "fields": {"SessionHeader": {"WindowSize": 7}}}
-    assert build.run(b"\xef\xbb\xbf" + json.dumps(given).encode(), out, io.StringIO()) == 0
+    value = {"packet": "SessionAck", "fields": {"SessionHeader": {"WindowSize": 7}}}
+    assert build.run(b"\xef\xbb\xbf" + json.dumps(value).encode(), out, io.StringIO()) == 0
     assert out.getvalue() == h.session_ack(h.session_header(window=7))
-    given["fields"]["BaseHeader"] = {"PacketSize": 5}
+    value["fields"]["BaseHeader"] = {"PacketSize": 5}
     out = io.BytesIO()
-    build.run(json.dumps(given).encode(), out, io.StringIO())
+    build.run(json.dumps(value).encode(), out, io.StringIO())
     assert out.getvalue()[8] == 5
 
 
@@ -323,10 +323,10 @@ def test_findings_are_left_out_when_not_wanted():
 # --- filters -----------------------------------------------------------------------------------------------
 
 
-def filtered(*wanted: filters.Filter) -> list[tuple[str, int]]:
+def filtered(*conditions: filters.Filter) -> list[tuple[str, int]]:
     out, err = io.StringIO(), io.StringIO()
     printer = dissect.Printer(out, as_json=True)
-    assert dissect.run(dissected(HOSTILE), list(wanted), printer, err) == 0
+    assert dissect.run(dissected(HOSTILE), list(conditions), printer, err) == 0
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     return [(row["packet"], row["stream"]) for row in rows]
 
@@ -400,14 +400,14 @@ def test_the_time_of_an_item_finds_it():
 # --- what a peer may not do --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [["--json"], ["--table"], ["--hexdump"]])
-def test_no_control_characters_from_a_peer(how):
-    done = command("dissect", *how, "-", data=evil_capture())
+@pytest.mark.parametrize("options", [["--json"], ["--table"], ["--hexdump"]])
+def test_no_control_characters_from_a_peer(options):
+    done = command("dissect", *options, "-", data=evil_capture())
     assert done.returncode == 0
     text = done.stdout.decode()
     assert "owned" in text
     no_control_characters(text)
-    if how == ["--json"]:
+    if options == ["--json"]:
         message = json.loads(text.splitlines()[0])
         assert message["fields"]["MessagePropertiesHeader"]["Label"] == EVIL
 
@@ -442,7 +442,7 @@ def test_an_encoding_that_has_not_all_letters():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_anything_can_be_shown(seed):
-    """Packets with bytes changed at random, through every printer and every filter."""
+    """Packets with random bytes changed, through every printer and every filter."""
     rng = random.Random(seed)
     parts = [evil_message(), h.order_ack(), h.final_ack(), ACK, h.establish_connection(), h.ping()]
     parts += [h.user_message(transaction=h.transaction_header(), security=h.security_header())]
@@ -460,9 +460,9 @@ def test_anything_can_be_shown(seed):
         filters.meets([filters.by_kind(["ping"])]), filters.by_endpoint("x"),
         filters.meets(filters.by_time("0", "1")),
     ]  # fmt: skip
-    for how in ({"as_json": True}, {}, {"dump": True}):
+    for style in ({"as_json": True}, {}, {"dump": True}):
         out = io.StringIO()
-        printer = dissect.Printer(out, **how)
+        printer = dissect.Printer(out, **style)
         for item in dissected(io.BytesIO(capture)):
             printer.item(item)
             for test in tests:
@@ -524,7 +524,7 @@ def test_lint_captures_of_which_one_is_none(tmp_path):
 
 
 def on_a_terminal(*arguments: str | Path, streams: str = "oe", **env: str) -> tuple[int, str, bytes]:
-    """The status, what the terminal showed, and what went to a standard output that is a pipe."""
+    """The exit status, what the terminal showed, and what was written to a piped standard output."""
     leader, follower = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLORTERM")}
     process = subprocess.Popen(
@@ -539,17 +539,17 @@ def on_a_terminal(*arguments: str | Path, streams: str = "oe", **env: str) -> tu
     shown, piped = b"", b""
     while True:
         ready = [leader] + ([process.stdout] if process.stdout else [])
-        for one in select.select(ready, [], [], 60)[0]:
-            if one is leader:
+        for source in select.select(ready, [], [], 60)[0]:
+            if source is leader:
                 try:
-                    piece = os.read(leader, 1 << 16)
-                except OSError:  # how Linux tells that the other end was closed
-                    piece = b""
-                shown += piece
+                    chunk = os.read(leader, 1 << 16)
+                except OSError:  # how Linux reports that the other end was closed
+                    chunk = b""
+                shown += chunk
             else:
-                piece = os.read(one.fileno(), 1 << 16)
-                piped += piece
-        if not piece:
+                chunk = os.read(source.fileno(), 1 << 16)
+                piped += chunk
+        if not chunk:
             break
     if process.stdout:
         piped += process.stdout.read()
@@ -578,8 +578,8 @@ def test_json_on_a_terminal_has_no_colours():
 def test_a_peer_can_not_reach_a_terminal(tmp_path):
     path = tmp_path / "evil"
     path.write_bytes(evil_capture())
-    for how in ("--table", "--hexdump"):
-        status, shown, _ = on_a_terminal("dissect", how, path, NO_COLOR="1")
+    for option in ("--table", "--hexdump"):
+        status, shown, _ = on_a_terminal("dissect", option, path, NO_COLOR="1")
         assert status == 0
         assert ":boom:[red]" in shown
         for bad in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\x7f", "\u202e"):

@@ -44,4 +44,6 @@ def test_a_session_in_order_is_not_passed_to_the_generic_reader() -> None:
     dissection = msmqwire.dissect(io.BytesIO(c.pcap_bytes(talk.close().frames)), lint=False)
     rows = sum(batch.num_rows for batch in record_batches(dissection))
     assert (rows, dissection.records) == (101, len(talk.frames))
-    assert dissection.handed <= 2  # the first frame sets its clock; that connection it also sees end
+    assert (
+        dissection.handed <= 2
+    )  # its first frame sets the clock; the generic reader also sees that connection end

@@ -1,4 +1,4 @@
-"""Captures as Arrow tables: one row an item, the columns of contract section 3."""
+"""Captures as Arrow tables: one row per item, with the columns of contract section 3."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_rows_are_the_items_of_a_dissection() -> None:
             item.dst_port,
         )
         assert (row["raw"] or b"") == item.raw
-        told = (item.error.why, item.error.path, item.error.offset) if item.error else None
+        error = (item.error.why, item.error.path, item.error.offset) if item.error else None
         assert (row["error"], row["error_path"], row["error_offset"]) == (
-            told or (item.reason or None, None, None)
+            error or (item.reason or None, None, None)
         )
 
 
@@ -144,7 +144,7 @@ def test_a_reader_gives_batches_and_a_broken_file_warns(tmp_path: Path) -> None:
     reader = msmqwire.read_capture(broken, batch_rows=2, columns=["kind"])
     with pytest.warns(CaptureWarning, match="broken.pcap"):
         sizes = [batch.num_rows for batch in reader]
-    assert sizes == [2, 2, 2, 1]  # the message that is cut off is a row as well
+    assert sizes == [2, 2, 2, 1]  # the truncated message is a row too
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert msmqwire.read_capture(io.BytesIO(SESSION.read_bytes()), columns=["kind"]).num_rows == 8
@@ -200,9 +200,9 @@ def test_files_for_other_programs(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert ipc.open_file(tmp_path / "out.arrow").read_all()["kind"].to_pylist() == table["kind"].to_pylist()
     capfd.readouterr()
     run(as_csv=True, columns="kind,label,correlation_id")
-    shown = csv.read_csv(io.BytesIO(capfd.readouterr().out.encode()))
-    assert shown["kind"].to_pylist() == table["kind"].to_pylist()
-    assert shown.column("label")[6].as_py() == "mqsender label"
+    printed = csv.read_csv(io.BytesIO(capfd.readouterr().out.encode()))
+    assert printed["kind"].to_pylist() == table["kind"].to_pylist()
+    assert printed.column("label")[6].as_py() == "mqsender label"
 
 
 def test_the_arrow_schema_says_what_columns_mean() -> None:
@@ -219,9 +219,9 @@ def test_bodies_of_any_size(size: int, tmp_path: Path) -> None:
         talk.send(h.user_message(properties=h.properties_header(body=body[:count])))
     file = tmp_path / "large.pcap"
     file.write_bytes(c.pcap_bytes(talk.close().frames))
-    found = msmqwire.read_capture(file, columns=["body_size", "body"])
-    assert found["body_size"].to_pylist() == [size, 5, size]
-    assert found["body"].to_pylist() == [body[:size], body[:5], body[:size]]
+    table = msmqwire.read_capture(file, columns=["body_size", "body"])
+    assert table["body_size"].to_pylist() == [size, 5, size]
+    assert table["body"].to_pylist() == [body[:size], body[:5], body[:size]]
 
 
 @pytest.mark.parametrize("where", [(), [("src", "!=", "10.0.0.0")], [("src", "==", "10.0.0.199")]])
@@ -233,11 +233,11 @@ def test_more_addresses_than_are_remembered(where: Any, monkeypatch: pytest.Monk
         packet = bytearray(c.udp_packet(ping, src_port=3527))
         packet[12:20] = bytes([10, 0, 0, number, 11, 0, 0, number])
         frames.append(c.Frame(c.START_NS + number, c.ethernet(bytes(packet))))
-    found = msmqwire.read_capture(io.BytesIO(c.pcap_bytes(frames)), columns=["src", "dst"], where=where)
+    table = msmqwire.read_capture(io.BytesIO(c.pcap_bytes(frames)), columns=["src", "dst"], where=where)
     expected = [(f"10.0.0.{number}", f"11.0.0.{number}") for number in range(200)]
     if where:
         expected = expected[1:] if where[0][1] == "!=" else expected[199:]
-    assert [(row["src"], row["dst"]) for row in found.to_pylist()] == expected
+    assert [(row["src"], row["dst"]) for row in table.to_pylist()] == expected
 
 
 def test_a_gap_that_is_open_when_the_next_file_begins(tmp_path: Path) -> None:

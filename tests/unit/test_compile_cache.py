@@ -1,4 +1,4 @@
-"""The stamp of the compile cache covers every source from which compiled code takes a value."""
+"""The stamp of the compile cache covers every source whose values are compiled in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGE = ROOT / "msmqwire"
 
 
 def sources_of(path: Path) -> Iterator[Path]:
-    """The files of the package that a module imports from; for a name of a package, its ``__init__``."""
+    """The files of msmqwire that a module imports from; for a name of a package, its ``__init__``."""
     for _, name in imports(path.read_text(encoding="utf-8"), path.relative_to(ROOT)):
         parts = name.split(".")
         for count in range(len(parts) if parts[0] == "msmqwire" else 0, 0, -1):

@@ -1,4 +1,4 @@
-"""The marker ``requirement`` and the pages made from it."""
+"""The marker ``requirement`` and the pages generated from it."""
 
 from __future__ import annotations
 

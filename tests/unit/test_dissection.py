@@ -1,4 +1,4 @@
-"""Captures to items: sessions in every state that a capture may show them in."""
+"""Captures to items: sessions in every state in which they can be captured."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_other_ports_are_recognised_by_the_signature():
 
 
 @pytest.mark.parametrize("mss", [1, 3, 5, 11, 12, 13])
-def test_other_ports_are_recognised_in_pieces(mss):
+def test_other_ports_are_recognised_in_small_segments(mss):
     talk = c.TcpConversation((c.CLIENT, 5), (c.SERVER, 6), mss=mss).handshake()
     talk.send(ACK).send(CP, by_client=False)
     items = dissected(talk.frames)
@@ -283,7 +283,7 @@ def test_what_is_no_capture(data):
     assert len(dissection.errors) == 1
 
 
-# --- what can't be ---------------------------------------------------------------------------------------
+# --- impossible values -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-21")
@@ -379,9 +379,9 @@ def test_a_stream_that_reads_little_at_a_time():
 def test_progress_is_told(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(file(session().frames).getvalue())
-    read: list[int] = []
-    list(dissect(path, progress=read.append))
-    assert sum(read) == path.stat().st_size
+    sizes: list[int] = []
+    list(dissect(path, progress=sizes.append))
+    assert sum(sizes) == path.stat().st_size
 
 
 # --- lint ------------------------------------------------------------------------------------------------

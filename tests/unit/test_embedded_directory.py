@@ -298,11 +298,11 @@ def test_a_list_equals_each_of_its_members() -> None:
 def test_nested_and_circular_lists() -> None:
     directory = EmbeddedDirectory()
     queues = [DirectName("OS", host, "q") for host in "abc"]
-    one, two, three = (DistributionListName(guid(number)) for number in (1, 2, 3))
-    directory.set_distribution_list(guid(1), [queues[0], two])
-    directory.set_distribution_list(guid(2), [three, queues[1], one])
-    assert directory.resolve_distribution_list(one) == (Result.OBJECT_NOT_FOUND, ())
-    directory.set_distribution_list(guid(3), [queues[2], two])
-    assert directory.resolve_distribution_list(one) == (Result.SUCCESS, tuple(queues))
+    first, second, third = (DistributionListName(guid(number)) for number in (1, 2, 3))
+    directory.set_distribution_list(guid(1), [queues[0], second])
+    directory.set_distribution_list(guid(2), [third, queues[1], first])
+    assert directory.resolve_distribution_list(first) == (Result.OBJECT_NOT_FOUND, ())
+    directory.set_distribution_list(guid(3), [queues[2], second])
+    assert directory.resolve_distribution_list(first) == (Result.SUCCESS, tuple(queues))
     directory.set_distribution_list(guid(1), [])
-    assert directory.resolve_distribution_list(one).status is Result.OBJECT_NOT_FOUND
+    assert directory.resolve_distribution_list(first).status is Result.OBJECT_NOT_FOUND

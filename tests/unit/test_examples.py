@@ -1,4 +1,4 @@
-"""The captures in examples/ are what the tool makes, and what dissecting them gives is known."""
+"""The captures in examples/ are what the tool writes, and they dissect to the expected items."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_attacks_in_the_hostile_capture():
     assert all(shapes)
     assert len(set(map(frozenset, shapes))) == 5
     elsewhere = [item for item in items if item.stream not in (2, None)]
-    assert not any(map(attacks, elsewhere))  # what the capture cut off is no attack
+    assert not any(map(attacks, elsewhere))  # truncation by the capture is no attack
 
 
 def test_messages_of_the_hostile_capture():

@@ -50,10 +50,10 @@ SPARK_FLOORS = (
 )
 SPARK_FLOOR = {room: number for number, rooms in enumerate(SPARK_FLOORS) for room in rooms}
 
-# The package itself hands out what its parts have, and `python -m msmqwire` starts the command line.
+# The package itself exports names of its parts, and `python -m msmqwire` starts the command line.
 EXEMPT = {Path("msmqwire/__init__.py"), Path("msmqwire/__main__.py")}
 
-# The rooms of qm, and those that each may import. Protocols do not know each other.
+# The rooms of qm, and those that each may import. Protocols must not import each other.
 QM_ROOMS = {
     "model": set(),
     "directory": {"model"},
@@ -79,7 +79,7 @@ MODULES = sorted(
 
 
 def part_of(module: str) -> str:
-    """The part that a dotted module name of ours belongs to; "" for the package msmqwire itself."""
+    """The part that one of our dotted module names belongs to; "" for the package msmqwire itself."""
     package, _, rest = module.partition(".")
     return rest.partition(".")[0] if package == "msmqwire" else package
 
@@ -105,28 +105,30 @@ def imports(source: str, path: Path) -> Iterator[tuple[int, str]]:
 def offences(source: str, path: Path) -> list[str]:
     """What the module at this path, relative to the root, must not import."""
     part = part_of(".".join(path.with_suffix("").parts))
-    found = []
+    violations = []
     for line, name in imports(source, path):
         root = name.partition(".")[0]
         if root == "scapy" and part not in SCAPY_ONLY_IN:
-            found.append(f"{path}:{line}: scapy is imported only under {sorted(SCAPY_ONLY_IN)}")
+            violations.append(f"{path}:{line}: scapy is imported only under {sorted(SCAPY_ONLY_IN)}")
         if root in IMPURE and path.as_posix().startswith(
             tuple(f"{pure}{end}" for pure in PURE for end in "/.")
         ):
-            found.append(f"{path}:{line}: {root} in an engine; time, chance and I/O come from outside")
+            violations.append(f"{path}:{line}: {root} in an engine; time, chance and I/O come from outside")
         if root not in PACKAGES:
             continue
         used = part_of(name)
-        if used not in FLOOR:  # `msmqwire` itself, or a name that it hands out
+        if used not in FLOOR:  # `msmqwire` itself, or a name that it exports
             if FLOOR[part] < TOP:
-                found.append(f"{path}:{line}: {name} is on top of everything; import it from its part")
+                violations.append(f"{path}:{line}: {name} is on top of everything; import it from its part")
         elif not (used == part or FLOOR[used] < FLOOR[part] or (part, used) in SIDEWAYS):
-            found.append(f"{path}:{line}: {part} (floor {FLOOR[part]}) imports {used} (floor {FLOOR[used]})")
-    return found
+            violations.append(
+                f"{path}:{line}: {part} (floor {FLOOR[part]}) imports {used} (floor {FLOOR[used]})"
+            )
+    return violations
 
 
 def room_of(module: str) -> str:
-    """The room of a dotted module name of spark_udfs; the package itself for a name that it hands out."""
+    """The room of a dotted module name of spark_udfs; the package itself for a name that it exports."""
     _, _, rest = module.partition(".")
     room = rest.partition(".")[0]
     return room if room in SPARK_FLOOR else "spark_udfs"

@@ -1,4 +1,4 @@
-"""A byte stream cut into packets: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2."""
+"""A byte stream divided into packets: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def test_a_packet_comes_whole_however_it_is_fed(name, size):
 def test_any_chunking_of_any_sequence_of_packets(packets, cuts, cut_off):
     data = b"".join(packets)
     data = data[: max(0, len(data) - cut_off)]
-    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    framer, found = Framer(), []
-    for start, stop in pairwise(places):
-        found += framer.feed(data[start:stop])
-        assert framer.offset == sum(map(len, found))
+    offsets = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    framer, framed = Framer(), []
+    for start, stop in pairwise(offsets):
+        framed += framer.feed(data[start:stop])
+        assert framer.offset == sum(map(len, framed))
         assert framer.offset + framer.buffered == stop
-    assert found == packets[: len(found)]
+    assert framed == packets[: len(framed)]
     rest = len(data) - framer.offset
     assert framer.buffered == rest
     if rest:
-        assert rest < len(packets[len(found)])
+        assert rest < len(packets[len(framed)])
         with pytest.raises(MalformedPacket, match=f"ends after {rest} of"):
             framer.close()
     else:
@@ -95,7 +95,7 @@ def test_a_size_that_can_not_be_ends_the_stream_before_anything_is_awaited(size)
     with pytest.raises(MalformedPacket) as raised:
         framer.feed(good)
     assert raised.value is error
-    framer.close()  # has been told
+    framer.close()  # the reason was already given
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-21")

@@ -1,4 +1,4 @@
-"""Attack shapes: packets that are malformed in known ways, and well-formed ones with a range that lies."""
+"""Attack shapes: packets malformed in known ways, and well-formed ones with a false range."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = {1: "<B", 2: "<H", 4: "<I"}
 
 
 def patched(name: str, **values: int) -> bytes:
-    """The bytes of a clean packet with fields overwritten; ``__`` stands for a dot."""
+    """The bytes of a clean packet with some fields overwritten; ``__`` stands for a dot."""
     packet = make(name)
     fields = {field.path: field for field in layout(packet)}
     data = bytearray(packet.to_bytes())
@@ -44,18 +44,18 @@ LISTS = "MultiQueueFormatHeader"
 @pytest.mark.requirement("MQRR-2.2.5.1.2.1-04", "MQMQ-2.2.19.2-39")
 @pytest.mark.parametrize("length", [46, 200, 0x7FFFFFFE, 0x7FFFFFFF, 0x80000000, 0x80000008, 0xFFFFFFFF])
 def test_queue_jumper(length: int) -> None:
-    found = lint(patched("http", SRMPEnvelopeHeader__DataLength=length))
-    assert brief(found) == [
+    findings = lint(patched("http", SRMPEnvelopeHeader__DataLength=length))
+    assert brief(findings) == [
         ("MQMQ-2.2.19.2-39", "MUST", "UserHeader.Flags.AH", 60),
         ("ATTACK-SRMP-LENGTH", "ATTACK", DATA_LENGTH, 184),
         ("MQRR-2.2.5.1.2.1-04", "MUST", DATA_LENGTH, 184),
     ]
-    assert ("wraps" in found[1].message) == (length >= 0x7FFFFFFF)
+    assert ("wraps" in findings[1].message) == (length >= 0x7FFFFFFF)
 
 
 def test_a_length_that_wraps_is_told_as_what_it_wraps_to() -> None:
-    found = lint(patched("http", SRMPEnvelopeHeader__DataLength=0x80000008))
-    assert found[1].message.endswith("in 32 bits this wraps to 16")
+    findings = lint(patched("http", SRMPEnvelopeHeader__DataLength=0x80000008))
+    assert findings[1].message.endswith("in 32 bits this wraps to 16")
 
 
 def test_a_length_that_fits_only_in_bytes() -> None:
@@ -68,8 +68,8 @@ def test_a_length_that_fits_only_in_bytes() -> None:
 @pytest.mark.requirement("MQRR-2.2.5.1.2.2-04")
 @pytest.mark.parametrize("size", [41, 0xFFFFFFFD, 0xFFFFFFFF])
 def test_http_body_size(size: int) -> None:
-    found = lint(patched("http", CompoundMessageHeader__HTTPBodySize=size))
-    assert brief(found)[1:] == [
+    findings = lint(patched("http", CompoundMessageHeader__HTTPBodySize=size))
+    assert brief(findings)[1:] == [
         ("ATTACK-HTTP-BODY-SIZE", "ATTACK", HTTP, 224),
         ("MQRR-2.2.5.1.2.2-04", "MUST", HTTP, 224),
     ]
@@ -81,11 +81,11 @@ def test_http_body_size(size: int) -> None:
 )
 def test_a_body_outside_its_http_body(offset: int, size: int) -> None:
     values = {"CompoundMessageHeader__MsgBodyOffset": offset, "CompoundMessageHeader__MsgBodySize": size}
-    found = lint(patched("http", **values))
+    findings = lint(patched("http", **values))
     path = "CompoundMessageHeader.MsgBodyOffset"
-    assert ("ATTACK-BODY-RANGE", "ATTACK", path, 232) in brief(found)
-    assert ("MQRR-2.2.5.1.2.2-06", "MUST", path, 232) in brief(found)
-    assert ("wraps" in found[-1].message) == (offset + size > 0xFFFFFFFF)
+    assert ("ATTACK-BODY-RANGE", "ATTACK", path, 232) in brief(findings)
+    assert ("MQRR-2.2.5.1.2.2-06", "MUST", path, 232) in brief(findings)
+    assert ("wraps" in findings[-1].message) == (offset + size > 0xFFFFFFFF)
 
 
 def test_all_lying_sizes_are_found_not_only_the_first() -> None:
@@ -124,10 +124,10 @@ def test_all_lying_sizes_are_found_not_only_the_first() -> None:
     ],
 )
 def test_other_sizes_past_the_packet(name: str, path: str, offset: int, value: int, id: str) -> None:
-    found = lint(patched(name, **{path.replace(".", "__"): value}))
-    assert ("ATTACK-LENGTH", "ATTACK", path, offset) in brief(found)
-    assert (id, "MUST", path, offset) in brief(found)
-    assert {finding.path for finding in found} == {path}
+    findings = lint(patched(name, **{path.replace(".", "__"): value}))
+    assert ("ATTACK-LENGTH", "ATTACK", path, offset) in brief(findings)
+    assert (id, "MUST", path, offset) in brief(findings)
+    assert {finding.path for finding in findings} == {path}
 
 
 def test_two_sizes_of_one_header() -> None:
@@ -171,8 +171,8 @@ def test_an_absurd_element_count(count: int) -> None:
 @pytest.mark.requirement("MQMQ-2.2.20.2-01")
 def test_a_part_smaller_than_its_head() -> None:
     path = f"{LISTS}.Destination.HeaderSize"
-    found = brief(lint(patched("several", MultiQueueFormatHeader__Destination__HeaderSize=11)))
-    assert ("MQMQ-2.2.20.2-01", "MUST", path, 180) in found
+    findings = brief(lint(patched("several", MultiQueueFormatHeader__Destination__HeaderSize=11)))
+    assert ("MQMQ-2.2.20.2-01", "MUST", path, 180) in findings
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-21", "MQMQ-2.2.19.1-19")
@@ -180,8 +180,8 @@ def test_a_part_smaller_than_its_head() -> None:
     "size, id", [(0, "-19"), (15, "-19"), (0x400001, "-21"), (0xFFFFFFFF, "-21"), (100, "-19"), (178, "-19")]
 )
 def test_a_packet_size_that_cannot_be(size: int, id: str) -> None:
-    found = brief(lint(patched("message", BaseHeader__PacketSize=size)))
-    assert found[:2] == [
+    findings = brief(lint(patched("message", BaseHeader__PacketSize=size)))
+    assert findings[:2] == [
         ("ATTACK-PACKET-SIZE", "ATTACK", "BaseHeader.PacketSize", 8),
         (f"MQMQ-2.2.19.1{id}", "MUST", "BaseHeader.PacketSize", 8),
     ]
@@ -189,8 +189,8 @@ def test_a_packet_size_that_cannot_be(size: int, id: str) -> None:
 
 @pytest.mark.parametrize("cut", range(0, 180, 7))
 def test_cut_packets(cut: int) -> None:
-    found = lint(make("message").to_bytes()[:cut])
-    assert brief(found)[-1:] == [
+    findings = lint(make("message").to_bytes()[:cut])
+    assert brief(findings)[-1:] == [
         ("ATTACK-TRUNCATED", "ATTACK", "BaseHeader.PacketSize", 8 if cut >= 16 else cut)
     ]
 
@@ -211,26 +211,26 @@ def test_version_and_signature() -> None:
 
 @pytest.mark.requirement("MQQB-2.2.1-04")
 def test_an_unknown_internal_packet() -> None:
-    found = lint(patched("ack", InternalHeader__Flags=5))
-    assert brief(found) == [("MQQB-2.2.1-04", "MUST", "InternalHeader.Flags.PT", 18)]
+    findings = lint(patched("ack", InternalHeader__Flags=5))
+    assert brief(findings) == [("MQQB-2.2.1-04", "MUST", "InternalHeader.Flags.PT", 18)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-22")
 def test_an_illegal_destination() -> None:
-    found = lint(patched("message", UserHeader__Flags=0x0020_0400))
-    assert brief(found) == [("MQMQ-2.2.19.2-22", "MUST", "UserHeader.Flags.DQ", 60)]
+    findings = lint(patched("message", UserHeader__Flags=0x0020_0400))
+    assert brief(findings) == [("MQMQ-2.2.19.2-22", "MUST", "UserHeader.Flags.DQ", 60)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-24")
 def test_an_illegal_admin_queue() -> None:
-    found = lint(patched("message", UserHeader__Flags=0x0020_9C00))
-    assert brief(found) == [("MQMQ-2.2.19.2-24", "MUST", "UserHeader.Flags.AQ", 60)]
+    findings = lint(patched("message", UserHeader__Flags=0x0020_9C00))
+    assert brief(findings) == [("MQMQ-2.2.19.2-24", "MUST", "UserHeader.Flags.AQ", 60)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.18.1.5.2-05")
 def test_a_name_that_does_not_end() -> None:
-    found = lint(patched("message", UserHeader__DestinationQueue__Count=13))
-    assert brief(found) == [("MQMQ-2.2.18.1.5.2-05", "MUST", "UserHeader.DestinationQueue.Count", 64)]
+    findings = lint(patched("message", UserHeader__DestinationQueue__Count=13))
+    assert brief(findings) == [("MQMQ-2.2.18.1.5.2-05", "MUST", "UserHeader.DestinationQueue.Count", 64)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.18.1.4-01")
@@ -238,15 +238,15 @@ def test_an_unknown_format_type() -> None:
     packet = make("several")
     at = next(field.offset for field in layout(packet) if field.path.endswith(".FormatType"))
     data = packet.to_bytes()
-    found = lint(data[:at] + b"\x04\0" + data[at + 2 :])
+    findings = lint(data[:at] + b"\x04\0" + data[at + 2 :])
     path = f"{LISTS}.Destination.FormatNameList[0].FormatType"
-    assert brief(found) == [("MQMQ-2.2.18.1.4-01", "MUST", path, at)]
+    assert brief(findings) == [("MQMQ-2.2.18.1.4-01", "MUST", path, at)]
 
 
 @pytest.mark.requirement("MQQB-2.2.5-07")
 def test_a_final_ack_with_another_body() -> None:
-    found = lint(patched("final", MessagePropertiesHeader__MessageSize=32))
-    assert brief(found) == [("MQQB-2.2.5-07", "MUST", "MessagePropertiesHeader.MessageSize", 100)]
+    findings = lint(patched("final", MessagePropertiesHeader__MessageSize=32))
+    assert brief(findings) == [("MQQB-2.2.5-07", "MUST", "MessagePropertiesHeader.MessageSize", 100)]
 
 
 @pytest.mark.requirement("MQQB-2.2.7-01", "MQQB-2.2.7-08")
@@ -314,15 +314,18 @@ def test_an_attack_is_seen_behind_another_fault(damage, req):
     data = msmqwire.build({"packet": "UserMessage", "fields": {**damage, **srmp}})
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         msmqwire.parse(data)
-    found = {finding.id: finding.path for finding in lint_malformed(data, caught.value)}
-    assert found["ATTACK-HTTP-BODY-SIZE"] == "CompoundMessageHeader.HTTPBodySize"
-    assert req in found
+    paths = {finding.id: finding.path for finding in lint_malformed(data, caught.value)}
+    assert paths["ATTACK-HTTP-BODY-SIZE"] == "CompoundMessageHeader.HTTPBodySize"
+    assert req in paths
 
 
 def test_more_names_than_there_is_room_for():
-    one = {"FormatNameList": [{"FormatName": {"PublicQueueIdentifier": bytes(16).hex()}}], "ElementCount": 3}
+    destination = {
+        "FormatNameList": [{"FormatName": {"PublicQueueIdentifier": bytes(16).hex()}}],
+        "ElementCount": 3,
+    }
     data = msmqwire.build(
-        {"packet": "UserMessage", "fields": {"MultiQueueFormatHeader": {"Destination": one}}}
+        {"packet": "UserMessage", "fields": {"MultiQueueFormatHeader": {"Destination": destination}}}
     )
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         msmqwire.parse(data)

@@ -1,4 +1,4 @@
-"""Whole packets in Arrow arrays: the forms that such arrays have."""
+"""Packets in Arrow arrays of every form."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SOAP = h.user_message(soap=h.soap_header(), properties=h.properties_header(body=
 SMALL = ["kind", "size", "label", "body", "error_offset"]
 
 
-def rows(raw: Any, **more: Any) -> list[Any]:
-    found = read_packets(raw, columns=SMALL, **more)
-    found.validate(full=True)
-    return [row and tuple(row.values()) for row in found.to_pylist()]
+def rows(raw: Any, **options: Any) -> list[Any]:
+    array = read_packets(raw, columns=SMALL, **options)
+    array.validate(full=True)
+    return [row and tuple(row.values()) for row in array.to_pylist()]
 
 
-ONE = ("UserMessage", len(MESSAGE), "label", b"body", None)
+MESSAGE_ROW = ("UserMessage", len(MESSAGE), "label", b"body", None)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.null(), pa.binary(24)])
@@ -35,13 +35,13 @@ def test_empty_and_null(kind: Any) -> None:
 
 
 def test_values_of_no_bytes() -> None:
-    nothing = ("Malformed", 0, None, None, 0)
-    assert rows(pa.array([b"", b""])) == [nothing] * 2
-    assert rows(pa.array([b"", MESSAGE, b"", None])) == [nothing, ONE, nothing, None]
+    malformed = ("Malformed", 0, None, None, 0)
+    assert rows(pa.array([b"", b""])) == [malformed] * 2
+    assert rows(pa.array([b"", MESSAGE, b"", None])) == [malformed, MESSAGE_ROW, malformed, None]
 
 
 def test_values_of_one_size() -> None:
-    assert rows(pa.array([MESSAGE, None], pa.binary(len(MESSAGE)))) == [ONE, None]
+    assert rows(pa.array([MESSAGE, None], pa.binary(len(MESSAGE)))) == [MESSAGE_ROW, None]
 
 
 def test_more_values_than_are_judged_together() -> None:
@@ -65,13 +65,13 @@ def test_more_bytes_than_one_array_is_made_for(monkeypatch: pytest.MonkeyPatch) 
 
 def test_values_beyond_2_gib() -> None:
     far = (1 << 31) + 5
-    data = np.zeros(far + 2 * len(MESSAGE), np.uint8)  # what is not written to takes no memory
+    data = np.zeros(far + 2 * len(MESSAGE), np.uint8)  # pages that are never written take no memory
     data[far:] = np.frombuffer(2 * MESSAGE, np.uint8)
     offsets = np.array([far, far + len(MESSAGE), far + 2 * len(MESSAGE)])
     raw = pa.Array.from_buffers(
         pa.large_binary(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )  # fmt: skip
-    assert rows(raw) == [ONE, ONE]
+    assert rows(raw) == [MESSAGE_ROW, MESSAGE_ROW]
 
 
 def test_bytes_are_not_copied() -> None:
@@ -93,6 +93,6 @@ def test_wrong_columns_and_protocols_are_refused() -> None:
 
 def test_large_packets_are_given_in_several_arrays() -> None:
     large = h.user_message(properties=h.properties_header(body=bytes(3 << 20)))
-    found = read_packets(pa.array([large, None] * 30), columns=["kind", "body"])
-    assert found.num_chunks > 1
-    assert found.to_pylist() == [{"kind": "UserMessage", "body": bytes(3 << 20)}, None] * 30
+    array = read_packets(pa.array([large, None] * 30), columns=["kind", "body"])
+    assert array.num_chunks > 1
+    assert array.to_pylist() == [{"kind": "UserMessage", "body": bytes(3 << 20)}, None] * 30

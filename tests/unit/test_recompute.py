@@ -1,4 +1,4 @@
-"""Records that were changed, made to fit again: sizes, counts, presence bits, padding."""
+"""Changed records made consistent again: sizes, counts, presence bits, padding."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_queue_of_another_form_has_its_type() -> None:
 
 @given(packets())
 def test_what_fits_stays_readable(packet: Record) -> None:
-    """What is computed anew is well-formed, and then nothing changes any more."""
+    """A recomputed record is well-formed, and recomputing it again changes nothing."""
     fitting = packet.recomputed()
     assert msmqwire.parse(msmqwire.build(fitting)) == fitting
     assert fitting.recomputed() == fitting

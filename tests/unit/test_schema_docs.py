@@ -1,4 +1,4 @@
-"""The pages and diagrams of the wire format, made from the schemas."""
+"""The pages and diagrams of the wire format, generated from the schemas."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ def test_the_diagram_of_base_header() -> None:
 def test_offsets_and_sizes_in_the_field_table() -> None:
     lines = page("MessagePropertiesHeader").partition("## Fields")[2].partition("##")[0].splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if "</code>" in line]
-    found = {re.sub("<.*?>", "", cells[3]): (cells[0], unescape(cells[1])) for cells in rows}
-    assert list(found) == [part.name for part in MESSAGE_PROPERTIES_HEADER.parts]
-    assert found["CorrelationID"] == ("4", "20 bytes")
-    assert found["Label"] == ("56", "LabelLength \N{MULTIPLICATION SIGN} 2 bytes")
-    assert found["MessageBody"] == ("after ExtensionData", "MessageSize bytes")
+    cells_by_field = {re.sub("<.*?>", "", cells[3]): (cells[0], unescape(cells[1])) for cells in rows}
+    assert list(cells_by_field) == [part.name for part in MESSAGE_PROPERTIES_HEADER.parts]
+    assert cells_by_field["CorrelationID"] == ("4", "20 bytes")
+    assert cells_by_field["Label"] == ("56", "LabelLength \N{MULTIPLICATION SIGN} 2 bytes")
+    assert cells_by_field["MessageBody"] == ("after ExtensionData", "MessageSize bytes")
     slack = "AllocationBodySize \N{MINUS SIGN} MessageSize bytes, or none"
-    assert found["MessageBodySlack"] == ("after MessageBody", slack)
+    assert cells_by_field["MessageBodySlack"] == ("after MessageBody", slack)
 
 
 @pytest.mark.parametrize(
@@ -172,5 +172,5 @@ def test_a_diagram_has_32_bits_a_row() -> None:
     order = [at[name] for name in ("C", "Long", "Any", "Size counts no further", "Late")]
     assert all(above < below for above, below in pairwise(order))
     offsets = [label.text for label in svg.iter(f"{SVG}text") if label.attrib.get("text-anchor") == "end"]
-    assert offsets == ["0", "8", "520"]  # none behind what varies
+    assert offsets == ["0", "8", "520"]  # none after a field of variable size
     assert svg.findtext(f"{SVG}title") == "<T>"

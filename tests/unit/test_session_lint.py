@@ -1,4 +1,4 @@
-"""The order of packets on a connection, what their numbers say, and pings."""
+"""The order of packets on a connection, their numbers, and pings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def opened(window: int = 64, peer_window: int = 64) -> SessionLint:
     return session
 
 
-def found(session: SessionLint, direction: Any, packet: Record, **options: Any) -> list[Any]:
+def findings(session: SessionLint, direction: Any, packet: Record, **options: Any) -> list[Any]:
     return brief(session.packet(direction, packet, **options))
 
 
@@ -102,7 +102,7 @@ def test_nothing_before_the_session_is_open(name: str, id: str, path: str, offse
         for direction, packet in before:
             session.packet(direction, packet)  # type: ignore[arg-type]
         direction = "s2c" if name == "parameters" else "c2s"
-        assert found(session, direction, make(name)) == [(id, "MUST", path, offset)]
+        assert findings(session, direction, make(name)) == [(id, "MUST", path, offset)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8-01")
@@ -110,20 +110,20 @@ def test_a_message_between_the_parameters_is_told_once() -> None:
     session = SessionLint()
     for direction, packet in (("c2s", establish()), ("s2c", establish()), ("c2s", parameters())):
         session.packet(direction, packet)  # type: ignore[arg-type]
-    assert found(session, "c2s", message(1)) == [("MQQB-3.1.5.8-01", "MUST", "BaseHeader.Flags.IN", 2)]
-    assert found(session, "c2s", message(2)) == []
+    assert findings(session, "c2s", message(1)) == [("MQQB-3.1.5.8-01", "MUST", "BaseHeader.Flags.IN", 2)]
+    assert findings(session, "c2s", message(2)) == []
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3-01", "MQQB-3.1.5.4-01")
 def test_the_opening_does_not_come_twice() -> None:
     session = opened()
-    assert found(session, "c2s", establish()) == [("MQQB-3.1.5.3-01", "MUST", PT, 18)]
-    assert found(session, "c2s", parameters()) == [("MQQB-3.1.5.4-01", "MUST", PT, 18)]
+    assert findings(session, "c2s", establish()) == [("MQQB-3.1.5.3-01", "MUST", PT, 18)]
+    assert findings(session, "c2s", parameters()) == [("MQQB-3.1.5.4-01", "MUST", PT, 18)]
     session = SessionLint()
-    assert found(session, "s2c", establish()) == [("MQQB-3.1.5.3-01", "MUST", PT, 18)]
+    assert findings(session, "s2c", establish()) == [("MQQB-3.1.5.3-01", "MUST", PT, 18)]
     session = SessionLint()
     session.packet("c2s", establish())
-    assert found(session, "c2s", establish()) == [("MQQB-3.1.5.3-01", "MUST", PT, 18)]
+    assert findings(session, "c2s", establish()) == [("MQQB-3.1.5.3-01", "MUST", PT, 18)]
 
 
 @pytest.mark.parametrize(
@@ -150,40 +150,40 @@ def test_the_opening_does_not_come_twice() -> None:
 def test_the_response_to_establish_connection(changes: dict[str, Any], expected: list[Any]) -> None:
     session = SessionLint()
     session.packet("c2s", establish())
-    assert found(session, "s2c", make("establish", changes)) == expected
+    assert findings(session, "s2c", make("establish", changes)) == expected
 
 
 @pytest.mark.requirement("MQQB-2.2.3.1-18", "MQQB-2.2.3.1-19")
 def test_padding_of_a_request_is_anything() -> None:
-    assert found(SessionLint(), "c2s", make("establish", {f"{EC}.Padding": "00" * 512})) == []
+    assert findings(SessionLint(), "c2s", make("establish", {f"{EC}.Padding": "00" * 512})) == []
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.1-05")
 def test_the_response_for_a_direct_name() -> None:
     session = SessionLint()
     session.packet("c2s", make("establish", {f"{EC}.ServerGuid": NULL}))
-    assert found(session, "s2c", make("establish", {f"{EC}.ServerGuid": NULL})) == [
+    assert findings(session, "s2c", make("establish", {f"{EC}.ServerGuid": NULL})) == [
         ("MQQB-3.1.5.3.1-05", "MUST", f"{EC}.ServerGuid", 36)
     ]
     session = SessionLint()
     session.packet("c2s", make("establish", {f"{EC}.ServerGuid": NULL}))
-    assert found(session, "s2c", make("establish", {f"{EC}.ServerGuid": TARGET})) == []
+    assert findings(session, "s2c", make("establish", {f"{EC}.ServerGuid": TARGET})) == []
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.2-03")
 def test_nothing_on_a_refused_connection() -> None:
     session = SessionLint()
     session.packet("c2s", establish())
-    assert found(session, "s2c", make("establish", {CS: 1, f"{EC}.ServerGuid": OTHER})) == []
-    assert found(session, "c2s", parameters()) == [("MQQB-3.1.5.3.2-03", "MUST", "BaseHeader", 0)]
+    assert findings(session, "s2c", make("establish", {CS: 1, f"{EC}.ServerGuid": OTHER})) == []
+    assert findings(session, "c2s", parameters()) == [("MQQB-3.1.5.3.2-03", "MUST", "BaseHeader", 0)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-02", "MQQB-3.1.5.3.2-06")
 def test_requests_have_cs_clear() -> None:
     session = SessionLint()
-    assert found(session, "c2s", make("establish", {CS: 1})) == [("MQQB-3.1.5.2.3-02", "MUST", CS, 18)]
+    assert findings(session, "c2s", make("establish", {CS: 1})) == [("MQQB-3.1.5.2.3-02", "MUST", CS, 18)]
     session.packet("s2c", establish())
-    assert found(session, "c2s", make("parameters", {CS: 1})) == [("MQQB-3.1.5.3.2-06", "MUST", CS, 18)]
+    assert findings(session, "c2s", make("parameters", {CS: 1})) == [("MQQB-3.1.5.3.2-06", "MUST", CS, 18)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.4.1-02")
@@ -195,7 +195,7 @@ def test_the_response_to_connection_parameters(path: str, value: int, offset: in
     session = SessionLint()
     for direction, packet in (("c2s", establish()), ("s2c", establish()), ("c2s", parameters())):
         session.packet(direction, packet)  # type: ignore[arg-type]
-    assert found(session, "s2c", make("parameters", {path: value})) == [
+    assert findings(session, "s2c", make("parameters", {path: value})) == [
         ("MQQB-3.1.5.4.1-02", "MUST", path, offset)
     ]
 
@@ -207,10 +207,12 @@ def test_the_response_to_connection_parameters(path: str, value: int, offset: in
 def test_the_count_of_messages_sent() -> None:
     session = opened()
     path = "SessionHeader.UserMsgSequenceNumber"
-    assert found(session, "c2s", ack(UserMsgSequenceNumber=1)) == [("MQMQ-2.2.20.4-10", "SHOULD", path, 28)]
-    assert found(session, "c2s", ack(UserMsgSequenceNumber=1)) == []  # told once
+    assert findings(session, "c2s", ack(UserMsgSequenceNumber=1)) == [
+        ("MQMQ-2.2.20.4-10", "SHOULD", path, 28)
+    ]
+    assert findings(session, "c2s", ack(UserMsgSequenceNumber=1)) == []  # reported once
     wrong = message(1, header={"UserMsgSequenceNumber": 1})
-    assert found(session, "c2s", wrong) == [("MQMQ-2.2.20.4-10", "SHOULD", path, 188)]
+    assert findings(session, "c2s", wrong) == [("MQMQ-2.2.20.4-10", "SHOULD", path, 188)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-13")
@@ -218,7 +220,7 @@ def test_the_count_of_recoverable_messages_sent() -> None:
     session = opened()
     wrong = message(1, recoverable=True, header={"UserMsgSequenceNumber": 1, "RecoverableMsgSeqNumber": 0})
     path = "SessionHeader.RecoverableMsgSeqNumber"
-    assert found(session, "c2s", wrong) == [("MQMQ-2.2.20.4-13", "MUST", path, 190)]
+    assert findings(session, "c2s", wrong) == [("MQMQ-2.2.20.4-13", "MUST", path, 190)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-04", "MQQB-3.1.1.7.3-02")
@@ -226,16 +228,16 @@ def test_acknowledgement_packets_are_counted_as_messages() -> None:
     session = opened()
     session.packet("s2c", make("order"))
     session.packet("s2c", make("final"))
-    assert found(session, "s2c", ack(UserMsgSequenceNumber=2, RecoverableMsgSeqNumber=1)) == []
+    assert findings(session, "s2c", ack(UserMsgSequenceNumber=2, RecoverableMsgSeqNumber=1)) == []
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-06")
 def test_an_acknowledgement_of_what_was_never_sent() -> None:
     session = opened()
     session.packet("c2s", message(1))
-    assert found(session, "s2c", ack(AckSequenceNumber=2)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
+    assert findings(session, "s2c", ack(AckSequenceNumber=2)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
     session = opened()
-    assert found(session, "s2c", ack(AckSequenceNumber=0xFFFF)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
+    assert findings(session, "s2c", ack(AckSequenceNumber=0xFFFF)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.6.1-02")
@@ -243,9 +245,9 @@ def test_an_acknowledgement_that_goes_back() -> None:
     session = opened()
     for number in range(1, 4):
         session.packet("c2s", message(number))
-    assert found(session, "s2c", ack(AckSequenceNumber=3)) == []
-    assert found(session, "s2c", ack(AckSequenceNumber=3)) == []
-    assert found(session, "s2c", ack(AckSequenceNumber=2)) == [("MQQB-3.1.1.6.1-02", "MUST", ACK, 20)]
+    assert findings(session, "s2c", ack(AckSequenceNumber=3)) == []
+    assert findings(session, "s2c", ack(AckSequenceNumber=3)) == []
+    assert findings(session, "s2c", ack(AckSequenceNumber=2)) == [("MQQB-3.1.1.6.1-02", "MUST", ACK, 20)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-07", "MQMQ-2.2.20.4-09")
@@ -254,16 +256,16 @@ def test_recoverable_messages_that_were_never_sent() -> None:
     session.packet("c2s", message(1, recoverable=True))
     number, flags = "SessionHeader.RecoverableMsgAckSeqNumber", "SessionHeader.RecoverableMsgAckFlags"
     fine = {"AckSequenceNumber": 1, "RecoverableMsgAckSeqNumber": 1}
-    assert found(session, "s2c", ack(**fine, RecoverableMsgAckFlags=1)) == []
-    assert found(session, "s2c", ack(**fine, RecoverableMsgAckFlags=3)) == [
+    assert findings(session, "s2c", ack(**fine, RecoverableMsgAckFlags=1)) == []
+    assert findings(session, "s2c", ack(**fine, RecoverableMsgAckFlags=3)) == [
         ("MQMQ-2.2.20.4-09", "MUST", flags, 24)
     ]
     fine["RecoverableMsgAckSeqNumber"] = 2
-    assert found(session, "s2c", ack(**fine, RecoverableMsgAckFlags=1)) == [
+    assert findings(session, "s2c", ack(**fine, RecoverableMsgAckFlags=1)) == [
         ("MQMQ-2.2.20.4-07", "MUST", number, 22)
     ]
     fine["RecoverableMsgAckSeqNumber"] = 0
-    assert found(session, "s2c", ack(**fine, RecoverableMsgAckFlags=1)) == [
+    assert findings(session, "s2c", ack(**fine, RecoverableMsgAckFlags=1)) == [
         ("MQMQ-2.2.20.4-09", "MUST", flags, 24)
     ]
 
@@ -274,51 +276,53 @@ def test_numbers_wrap() -> None:
     for number in range(1, 66_000):
         session.packet("c2s", message_of(number))
         if not number % 32:
-            told = ack(
+            session_ack = ack(
                 AckSequenceNumber=number & 0xFFFF,
                 RecoverableMsgAckSeqNumber=(number - 31) & 0xFFFF,
                 RecoverableMsgAckFlags=0xFFFFFFFF,
             )
-            assert session.packet("s2c", told) == []
+            assert session.packet("s2c", session_ack) == []
     count = 65_999 & 0xFFFF
-    assert found(session, "c2s", ack(UserMsgSequenceNumber=count, RecoverableMsgSeqNumber=count)) == []
-    assert found(session, "s2c", ack(AckSequenceNumber=count + 1)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
+    assert findings(session, "c2s", ack(UserMsgSequenceNumber=count, RecoverableMsgSeqNumber=count)) == []
+    assert findings(session, "s2c", ack(AckSequenceNumber=count + 1)) == [
+        ("MQMQ-2.2.20.4-06", "MUST", ACK, 20)
+    ]
 
 
-MADE = message(1, recoverable=True)
+TEMPLATE = message(1, recoverable=True)
 
 
 def message_of(number: int) -> Record:
-    return MADE.replace(UserHeader=MADE.UserHeader.replace(MessageID=number))
+    return TEMPLATE.replace(UserHeader=TEMPLATE.UserHeader.replace(MessageID=number))
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1-03")
 @pytest.mark.parametrize("window, peer, severity", [(2, 9, "MUST"), (9, 2, "SHOULD"), (2, 2, "MUST")])
 def test_a_full_window(window: int, peer: int, severity: str) -> None:
     session = opened(window, peer)
-    assert found(session, "c2s", message(1)) == found(session, "c2s", message(2)) == []
-    assert found(session, "c2s", message(3)) == [("MQQB-3.1.7.1-03", severity, "UserHeader.MessageID", 56)]
-    assert found(session, "c2s", message(4)) == []  # told once
+    assert findings(session, "c2s", message(1)) == findings(session, "c2s", message(2)) == []
+    assert findings(session, "c2s", message(3)) == [("MQQB-3.1.7.1-03", severity, "UserHeader.MessageID", 56)]
+    assert findings(session, "c2s", message(4)) == []  # reported once
     session.packet("s2c", ack(AckSequenceNumber=4, WindowSize=peer))
     for number in range(5, 7):
-        assert found(session, "c2s", message(number)) == []
-    assert found(session, "c2s", message(7))[0][:2] == ("MQQB-3.1.7.1-03", severity)
+        assert findings(session, "c2s", message(number)) == []
+    assert findings(session, "c2s", message(7))[0][:2] == ("MQQB-3.1.7.1-03", severity)
 
 
 @pytest.mark.requirement("MQQB-3.1.6.3-02")
 def test_a_peer_that_is_silent_for_too_long() -> None:
     session, second = opened(), 1_000_000_000
-    assert found(session, "c2s", message(1), time_ns=0) == []
-    assert found(session, "c2s", message(2), time_ns=240 * second) == []
+    assert findings(session, "c2s", message(1), time_ns=0) == []
+    assert findings(session, "c2s", message(2), time_ns=240 * second) == []
     late = [("MQQB-3.1.6.3-02", "MUST", "BaseHeader", 0)]
-    assert found(session, "c2s", message(3), time_ns=241 * second) == late
+    assert findings(session, "c2s", message(3), time_ns=241 * second) == late
     session = opened()
     session.packet("c2s", message(1), time_ns=0)
     session.packet("s2c", ack(AckSequenceNumber=1), time_ns=200 * second)
-    assert found(session, "c2s", message(2), time_ns=9_000 * second) == []
+    assert findings(session, "c2s", message(2), time_ns=9_000 * second) == []
 
 
-# -- captures that begin late or have holes --------------------------------------------------------
+# -- captures that begin late or have gaps ---------------------------------------------------------
 
 
 def test_midstream_learns_its_numbers() -> None:
@@ -330,9 +334,9 @@ def test_midstream_learns_its_numbers() -> None:
     assert session.packet("c2s", message(3, recoverable=True)) == []
     assert session.packet("s2c", ack(AckSequenceNumber=903, UserMsgSequenceNumber=7)) == []
     wrong = ack(AckSequenceNumber=904, UserMsgSequenceNumber=7)
-    assert found(session, "s2c", wrong) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
+    assert findings(session, "s2c", wrong) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
     wrong = ack(UserMsgSequenceNumber=903, RecoverableMsgSeqNumber=40, AckSequenceNumber=7)
-    assert [id for id, *_ in found(session, "c2s", wrong)] == ["MQMQ-2.2.20.4-13"]
+    assert [id for id, *_ in findings(session, "c2s", wrong)] == ["MQMQ-2.2.20.4-13"]
 
 
 def test_midstream_may_see_a_new_opening() -> None:
@@ -340,7 +344,7 @@ def test_midstream_may_see_a_new_opening() -> None:
     for direction, packet in (("c2s", establish()), ("s2c", establish()), ("c2s", parameters())):
         assert session.packet(direction, packet) == []  # type: ignore[arg-type]
     assert session.packet("s2c", parameters()) == []
-    assert found(session, "s2c", ack(AckSequenceNumber=1)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
+    assert findings(session, "s2c", ack(AckSequenceNumber=1)) == [("MQMQ-2.2.20.4-06", "MUST", ACK, 20)]
 
 
 def test_a_gap_makes_numbers_unknown() -> None:
@@ -350,7 +354,7 @@ def test_a_gap_makes_numbers_unknown() -> None:
     assert session.packet("c2s", transactional(9, 8)) == []
     assert session.packet("s2c", ack(AckSequenceNumber=30)) == []
     assert session.packet("c2s", ack(UserMsgSequenceNumber=31)) == []
-    assert found(session, "s2c", ack(AckSequenceNumber=32))[0][0] == "MQMQ-2.2.20.4-06"
+    assert findings(session, "s2c", ack(AckSequenceNumber=32))[0][0] == "MQMQ-2.2.20.4-06"
 
 
 def test_a_gap_while_opening() -> None:
@@ -376,14 +380,14 @@ TX = "TransactionHeader"
 def test_transactional_sequences() -> None:
     session = opened()
     for number in (1, 2):
-        assert found(session, "c2s", transactional(number)) == []
-    assert found(session, "c2s", transactional(4, 2)) == []  # 3 expired
-    assert found(session, "c2s", transactional(4, 2)) == []  # sent again
+        assert findings(session, "c2s", transactional(number)) == []
+    assert findings(session, "c2s", transactional(4, 2)) == []  # 3 expired
+    assert findings(session, "c2s", transactional(4, 2)) == []  # sent again
     path = f"{TX}.PreviousTxSequenceNumber"
-    assert found(session, "c2s", transactional(7, 5)) == [("MQMQ-2.2.20.5-14", "MUST", path, 120)]
+    assert findings(session, "c2s", transactional(7, 5)) == [("MQMQ-2.2.20.5-14", "MUST", path, 120)]
     path = f"{TX}.TxSequenceNumber"
-    assert found(session, "c2s", transactional(6, 5)) == [("MQMQ-2.2.20.5-13", "MUST", path, 116)]
-    assert found(session, "c2s", transactional(2, ident=99)) == [("MQQB-3.1.1.5-01", "MUST", path, 116)]
+    assert findings(session, "c2s", transactional(6, 5)) == [("MQMQ-2.2.20.5-13", "MUST", path, 116)]
+    assert findings(session, "c2s", transactional(2, ident=99)) == [("MQQB-3.1.1.5-01", "MUST", path, 116)]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-07", "MQQB-3.1.5.8.6-04")
@@ -391,12 +395,14 @@ def test_sequences_follow_each_other() -> None:
     session = opened()
     session.packet("c2s", transactional(5, ordinal=3))
     path = f"{TX}.PreviousTxSequenceNumber"
-    assert found(session, "c2s", transactional(2, 1, ident=9, ordinal=4)) == [
+    assert findings(session, "c2s", transactional(2, 1, ident=9, ordinal=4)) == [
         ("MQQB-3.1.5.8.6-04", "MUST", path, 120)
     ]
     path = f"{TX}.TxSequenceID"
-    assert found(session, "c2s", transactional(6, 5, ordinal=3)) == [("MQQB-3.1.1.5-07", "MUST", path, 108)]
-    assert found(session, "s2c", transactional(1, ordinal=1)) == []  # the other direction
+    assert findings(session, "c2s", transactional(6, 5, ordinal=3)) == [
+        ("MQQB-3.1.1.5-07", "MUST", path, 108)
+    ]
+    assert findings(session, "s2c", transactional(1, ordinal=1)) == []  # the other direction
 
 
 @pytest.mark.requirement("MQQB-2.2.4.1-03", "MQQB-2.2.5.1-03")
@@ -406,10 +412,10 @@ def test_acknowledgements_of_what_was_never_sent(name: str, id: str) -> None:
     session.packet("c2s", transactional(1))
     session.packet("c2s", transactional(2))
     body = "OrderAckBody" if name == "order" else "FinalAckBody"
-    assert found(session, "s2c", make(name)) == [(id, "MUST", f"{body}.TxSequenceNumber", 164)]
+    assert findings(session, "s2c", make(name)) == [(id, "MUST", f"{body}.TxSequenceNumber", 164)]
     session.packet("c2s", transactional(3))
-    assert found(session, "s2c", make(name)) == []
-    assert found(opened(), "s2c", make(name)) == []  # of another session
+    assert findings(session, "s2c", make(name)) == []
+    assert findings(opened(), "s2c", make(name)) == []  # of another session
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +429,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     sequences = session._sequences
     assert len(sequences._sequences) == len(sequences._by_id) == 4
     assert all(len(sequence.messages) <= 4 for sequence in sequences._sequences.values())
-    assert found(session, "c2s", transactional(3, ordinal=19)) == []  # forgotten: no judgement
+    assert findings(session, "c2s", transactional(3, ordinal=19)) == []  # forgotten: no judgement
 
 
 # -- captured frames -----------------------------------------------------------------------------
@@ -449,12 +455,12 @@ def test_captured_frames_by_themselves() -> None:
 
 @pytest.mark.requirement("MQQB-4.1.4-02")
 def test_captured_frames_as_a_session() -> None:
-    """Frame 4 is of another session than frame 3: its GUIDs give it away."""
+    """Frames 3 and 4 are from different sessions: their GUIDs differ."""
     session = SessionLint()
     packets = [msmqwire.parse(frame(number)) for number in range(3, 9)]
     directions = ["c2s", "s2c", "c2s", "s2c", "c2s", "s2c"]
     results = [
-        found(session, direction, packet) for direction, packet in zip(directions, packets, strict=True)
+        findings(session, direction, packet) for direction, packet in zip(directions, packets, strict=True)
     ]
     assert results == [
         [],

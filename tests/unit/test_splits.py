@@ -91,7 +91,7 @@ def test_the_search_finds_the_records_of_the_scan(tmp_path: Path) -> None:
 
 
 def test_two_chains_that_stay_apart_are_not_split(tmp_path: Path) -> None:
-    """The data of each record is another record, so that a second chain runs in parallel to the first."""
+    """The data of each record is another record, so that a second chain runs parallel to the first."""
     inner = struct.pack("<IIII", 1, 1, 16, 16)
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap_bytes([Frame(1, inner)] * 200_000))

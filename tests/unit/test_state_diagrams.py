@@ -1,4 +1,4 @@
-"""The page of state diagrams is what the tables of the engine say."""
+"""The page of state diagrams agrees with the tables of the engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
         if role is Role.ACCEPTOR and state in (
             SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG, SessionState.WAITING_RECONNECT
         ):  # fmt: skip
-            continue  # states that an acceptor is never in
+            continue  # states that an acceptor never enters
         if role is Role.INITIATOR and state in (SessionState.WAITING_EC_MSG, SessionState.WAITING_CP_MSG):
             continue
         if state is following and state is SessionState.CLOSED:

@@ -173,23 +173,23 @@ def test_other_threads_read_while_one_commits(store: Store) -> None:
     reads = count()
 
     def read_all() -> None:
-        seen = 0
+        previous = 0
         while not done.is_set():
             rows = dict(store.rows(Table.MESSAGE))
             newest = max(rows, default=0)
-            if newest < seen or list(rows.items()) != after(newest)[Table.MESSAGE]:  # type: ignore[operator]
+            if newest < previous or list(rows.items()) != after(newest)[Table.MESSAGE]:  # type: ignore[operator]
                 inconsistent.append(rows)
-            seen = newest  # type: ignore[assignment]
+            previous = newest  # type: ignore[assignment]
             next(reads)
 
     def read_one() -> None:
-        seen = 0
+        previous = 0
         while not done.is_set():
             last = int(store.row(Table.META, b"last") or 0)
             packet = store.row(Table.PACKET, last) if last else None
-            if last < seen or packet not in (None, last.to_bytes(4, "big") * 325):
+            if last < previous or packet not in (None, last.to_bytes(4, "big") * 325):
                 inconsistent.append((last, packet))
-            seen = last
+            previous = last
             next(reads)
 
     threads = [threading.Thread(target=target) for target in (read_all, read_one, read_one)]

@@ -1,4 +1,4 @@
-"""Stores whose process is killed, and whose write-ahead log was cut by a power failure."""
+"""Stores whose process is killed, and whose write-ahead log is truncated by a power failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 
 def run_and_kill(action: str, path: Path, seconds: float) -> list[str]:
-    """Run `tests.support.stores` and kill it so long after its first line; return the lines it printed."""
+    """Run `tests.support.stores`, kill it this long after its first line; return the lines it printed."""
     command = [sys.executable, "-m", "tests.support.stores", action, str(path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -68,7 +68,7 @@ def test_a_store_whose_creation_was_killed_can_be_created(tmp_path: Path) -> Non
 def test_a_store_killed_during_a_migration_has_the_old_version_or_the_new(tmp_path: Path) -> None:
     rng, count = random.Random(1801), 3000
     path = tmp_path / "store.db"
-    seen = {"old": 0, "new": 0}
+    counts = {"old": 0, "new": 0}
 
     def fill() -> None:
         path.unlink(missing_ok=True)
@@ -89,18 +89,18 @@ def test_a_store_killed_during_a_migration_has_the_old_version_or_the_new(tmp_pa
             with SqliteStore(path) as store:
                 rows = list(store.rows(Table.MESSAGE))
             assert rows == [(number, b"%d" % number) for number in range(count)]
-            seen["old"] += 1
+            counts["old"] += 1
         except StoreNewer:
             with SqliteStore(path, layout=LATER) as store:
                 rows = list(store.rows(Table.MESSAGE))
                 assert store._reader.execute("SELECT * FROM note").fetchall() == rows
             assert rows == [(number, b"%dm" % number) for number in range(count)]
-            seen["new"] += 1
-    assert seen["old"], "it was never killed during the migration"
+            counts["new"] += 1
+    assert counts["old"], "it was never killed during the migration"
 
 
 def test_a_log_cut_anywhere_gives_a_whole_number_of_commits(tmp_path: Path) -> None:
-    """After the last synced byte a power failure may leave nothing, or anything."""
+    """After the last synced byte a power failure may leave nothing or anything."""
     rng, path = random.Random(1801), tmp_path / "store.db"
     log = tmp_path / "store.db-wal"
     ends: list[int] = []
@@ -108,13 +108,13 @@ def test_a_log_cut_anywhere_gives_a_whole_number_of_commits(tmp_path: Path) -> N
         for number in range(1, 26):
             store.commit(step(number))
             ends.append(log.stat().st_size)
-        file, whole_log = path.read_bytes(), log.read_bytes()
+        file, log_bytes = path.read_bytes(), log.read_bytes()
     assert ends == sorted(set(ends))
     cut_path = tmp_path / "cut.db"
-    for cut in sorted({*rng.sample(range(len(whole_log)), 60), *ends, *(end - 1 for end in ends)}):
-        for rest in (b"", rng.randbytes(3 * 4096), bytes(9000)):
+    for cut in sorted({*rng.sample(range(len(log_bytes)), 60), *ends, *(end - 1 for end in ends)}):
+        for tail in (b"", rng.randbytes(3 * 4096), bytes(9000)):
             cut_path.write_bytes(file)
-            tmp_path.joinpath("cut.db-wal").write_bytes(whole_log[:cut] + rest)
+            tmp_path.joinpath("cut.db-wal").write_bytes(log_bytes[:cut] + tail)
             with SqliteStore(cut_path, create=False) as store:
                 survived = last_step(store)
                 assert survived == sum(end <= cut for end in ends)

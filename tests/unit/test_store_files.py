@@ -64,7 +64,7 @@ def test_an_overwritten_header_is_refused(path: Path, at: int, size: int, kind: 
     data = bytearray(path.read_bytes())
     for filling in (b"\xa5", b"\0"):
         if at in (28, 40) and filling == b"\0":
-            continue  # SQLite ignores a zero, as files of old writers have it
+            continue  # SQLite ignores a zero here, as files of old writers have one
         data[at : at + size] = filling * size
         path.write_bytes(data)
         refused(path, kind)
@@ -72,10 +72,10 @@ def test_an_overwritten_header_is_refused(path: Path, at: int, size: int, kind: 
 
 def test_any_corrupt_byte_of_the_first_page(path: Path) -> None:
     """The file is refused, or its rows are unaffected."""
-    whole, rng = path.read_bytes(), random.Random(1801)
+    intact, rng = path.read_bytes(), random.Random(1801)
     for at in [*range(112), *rng.sample(range(112, PAGE_SIZE), 30)]:
-        data = bytearray(whole)
-        data[at] = rng.choice([byte for byte in (0, 1, 2, 0x7F, 0xFF) if byte != whole[at]])
+        data = bytearray(intact)
+        data[at] = rng.choice([byte for byte in (0, 1, 2, 0x7F, 0xFF) if byte != intact[at]])
         path.write_bytes(data)
         with suppress(StoreDamaged, StoreForeign, StoreNewer, StoreRefused), SqliteStore(path) as store:
             assert everything(store) == after(30)
@@ -84,16 +84,16 @@ def test_any_corrupt_byte_of_the_first_page(path: Path) -> None:
 
 
 def test_an_overwritten_page_is_detected_when_it_is_read(path: Path) -> None:
-    whole, rng = path.read_bytes(), random.Random(1801)
-    assert len(whole) > 10 * PAGE_SIZE
-    for at in range(0, len(whole), PAGE_SIZE):
+    intact, rng = path.read_bytes(), random.Random(1801)
+    assert len(intact) > 10 * PAGE_SIZE
+    for at in range(0, len(intact), PAGE_SIZE):
         for filling in (rng.randbytes(PAGE_SIZE), bytes(PAGE_SIZE)):
-            data = whole[:at] + filling + whole[at + PAGE_SIZE :]
+            data = intact[:at] + filling + intact[at + PAGE_SIZE :]
             path.write_bytes(data)
             try:
                 with SqliteStore(path) as store:
-                    assert everything(store) == after(30), "a page that is in no table"
-                    assert at // PAGE_SIZE + 1 in free_pages(whole)
+                    assert everything(store) == after(30), "the damage was not detected"
+                    assert at // PAGE_SIZE + 1 in free_pages(intact)
             except (StoreDamaged, StoreForeign):
                 pass
             assert path.read_bytes() == data

@@ -72,7 +72,7 @@ def test_a_commit_under_way_is_neither_seen_nor_waited_for(path: Path) -> None:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Run the block as a user to whom permissions apply."""
+    """Run the block as an unprivileged user, to whom permissions apply."""
     if os.geteuid():
         yield
         return
@@ -141,7 +141,7 @@ def files_may_not_grow(store: SqliteStore) -> Iterator[None]:
 
     log = store.path.with_name(store.path.name + "-wal")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 9000, hard))  # the first pages fit
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 9000, hard))  # the first pages still fit
     try:
         yield
     finally:
@@ -177,7 +177,7 @@ def test_a_refused_commit_can_be_retried_when_a_full_disk_has_room_again(
 
 @posix
 def test_killed_on_a_full_disk(path: Path) -> None:
-    """The file and its log after a refused commit have nothing of it."""
+    """Neither the file nor its log has anything of a refused commit."""
     with SqliteStore(path) as store:
         store.commit(step(31))
         with files_may_not_grow(store), pytest.raises(StoreRefused):

@@ -1,8 +1,8 @@
 """The compiled scan over TCP segments and pings that are sorted by flow.
 
-A run is the consecutive segments of one flow, or of one part of a flow that is cut. The end of a run of a
-whole flow that the scan has followed from the first SYN, and that leaves nothing to report, does not involve
-Python. Where any other run ends, and where a part begins, the scan stops.
+A run is the consecutive segments of one flow, or of one chunk of a divided flow. The end of a run of a whole
+flow that the scan has followed from the first SYN, and that leaves nothing to report, does not involve
+Python. Where any other run ends, and where a chunk begins, the scan stops.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from msmqwire.columnar.compiled.state import (
 )
 from msmqwire.columnar.compiled.stop_codes import GENERIC_RECORD, MORE_INPUT, RUN_BEGINS, RUN_ENDS
 
-SEGMENT_KIND, SEGMENT_FRAME, SEGMENT_NS, SEGMENT_FLOW, SEGMENT_PART, SEGMENT_IS_CUT = range(
+SEGMENT_KIND, SEGMENT_FRAME, SEGMENT_NS, SEGMENT_FLOW, SEGMENT_CHUNK, SEGMENT_IS_DIVIDED = range(
     HEADER_FIELDS, HEADER_FIELDS + 6
 )
 SEGMENT_FIELDS: Final = HEADER_FIELDS + 6
 """A segment, by index: first the header that `network.parse_frame` fills, with START and STOP as offsets in
 the array of payloads; then TCP, UDP, or UNDECIDED if it is for the generic reader; a number for its frame
-that grows within a run; when it was captured, in nanoseconds; its flow; the part of its flow; whether its
-flow is cut."""
+that grows within a run; when it was captured, in nanoseconds; its flow; the chunk of its flow; whether
+its flow is divided."""
 
-IS_OPEN, FLOW, PART, IS_CUT, USES_TRACKER, OPENING_LEFT, RENUMBERED, BASE = range(8)
+IS_OPEN, FLOW, CHUNK, IS_DIVIDED, USES_TRACKER, OPENING_LEFT, RENUMBERED, BASE = range(8)
 RUN: Final = 8
-"""The current run, by index: whether there is one; its flow and part; whether the flow is cut; whether a
-tracker has seen any of it; how many more segments go to the tracker whatever they are; the first row whose
+"""The current run, by index: whether there is one; its flow and chunk; whether the flow is divided; whether
+a tracker has seen any of it; how many more segments go to the tracker whatever they are; the first row whose
 R_STREAM is not yet the number of its flow. BASE is the offset in the array of payloads of the first byte in
 memory."""
 
@@ -90,7 +90,7 @@ def number_rows(state: Any, run: Any, rows: Any) -> None:
 @jit
 def end_run(state: Any, run: Any, rows: Any, flow_arrays: FlowArrays) -> bool:
     """Forget the current run; return False if Python must be informed of its end instead."""
-    if run[USES_TRACKER] or run[IS_CUT]:
+    if run[USES_TRACKER] or run[IS_DIVIDED]:
         return False
     flows, new_connections = flow_arrays.flows, flow_arrays.new_connections
     for i in range(state[NEW_CONNECTIONS]):
@@ -123,14 +123,14 @@ def scan_segments(
     state, header = arrays.state, arrays.header
     while state[POS] < state[END]:
         segment = segments[state[POS]]
-        if run[IS_OPEN] and (segment[SEGMENT_FLOW] != run[FLOW] or segment[SEGMENT_PART] != run[PART]):
+        if run[IS_OPEN] and (segment[SEGMENT_FLOW] != run[FLOW] or segment[SEGMENT_CHUNK] != run[CHUNK]):
             if not end_run(state, run, arrays.rows, flow_arrays):
                 return RUN_ENDS
         if not run[IS_OPEN]:
             run[IS_OPEN], run[USES_TRACKER] = 1, 0
-            run[FLOW], run[PART] = segment[SEGMENT_FLOW], segment[SEGMENT_PART]
-            run[IS_CUT] = segment[SEGMENT_IS_CUT]
-            if run[IS_CUT]:
+            run[FLOW], run[CHUNK] = segment[SEGMENT_FLOW], segment[SEGMENT_CHUNK]
+            run[IS_DIVIDED] = segment[SEGMENT_IS_DIVIDED]
+            if run[IS_DIVIDED]:
                 return RUN_BEGINS
         if run[OPENING_LEFT]:
             return GENERIC_RECORD
