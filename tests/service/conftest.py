@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def event_loop_policy(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Choose the kind of new event loops, in this process and in those that it starts."""
+    """Choose the event loops of this process and of those that it starts."""
     kind = getattr(request, "param", None) or os.environ.get(LOOP, "asyncio")
     if kind == "asyncio":
         yield
@@ -40,7 +40,7 @@ def event_loop_policy(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_can_be_interrupted() -> Iterator[None]:
-    """What is started in the background ignores SIGINT, and so would all that tests start in turn."""
+    """Restore SIGINT: a process in the background ignores it, and so would the processes that tests start."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -50,19 +50,19 @@ def commands_can_be_interrupted() -> Iterator[None]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A folder that is not there yet."""
+    """The path of a folder that does not exist yet."""
     return tmp_path / "alpha"
 
 
 @pytest.fixture
 def alpha(data: Path) -> Iterator[Process]:
     """A server as a process, with two queues."""
-    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as found:
-        yield found
+    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as server:
+        yield server
 
 
 @pytest.fixture
 def server(data: Path) -> Iterator[InThread]:
     """A server in a thread, with two queues."""
-    with served(options(data, ORDERS, f"{LEDGER};transactional")) as found:
-        yield found
+    with served(options(data, ORDERS, f"{LEDGER};transactional")) as server:
+        yield server

@@ -1,4 +1,4 @@
-"""A store that breaks while a server uses it: the server ends with an error, and no client waits for ever."""
+"""A store that fails while a server uses it: the server ends with an error, and no client waits for ever."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ main()
 
 def test_a_server_whose_store_is_damaged_ends(tmp_path: Path) -> None:
     mark, data = tmp_path / "broken", tmp_path / "alpha"
-    given = ["serve", "--data", data, "--name", "alpha", "--listen", f"{ADDRESS}:0", "--ping", "off"]
+    arguments = ["serve", "--data", data, "--name", "alpha", "--listen", f"{ADDRESS}:0", "--ping", "off"]
     server = subprocess.Popen(
-        [sys.executable, "-c", SERVE, *map(str, (mark, *given, "--queue", ORDERS, "--queue", LEDGER))],
+        [sys.executable, "-c", SERVE, *map(str, (mark, *arguments, "--queue", ORDERS, "--queue", LEDGER))],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True,
     )  # fmt: skip
     try:
         assert server.stdout is not None
         assert server.stdout.readline().startswith("ready alpha ")
-        with attach(data) as waits, attach(data) as local:
-            put(local, ORDERS, *recoverable(b"kept"))
+        with attach(data) as other, attach(data) as local:
+            put(local, ORDERS, *recoverable(b"stored"))
             mark.touch()
             with pytest.raises(Unreachable):
                 put(local, ORDERS, *recoverable(b"lost"))
             with pytest.raises(Unreachable):
-                waits.call("status")
-        _, said = server.communicate(timeout=PATIENCE_S)
+                other.call("status")
+        _, errors = server.communicate(timeout=PATIENCE_S)
     finally:
         server.kill()
         server.wait(PATIENCE_S)
     error = {"error": "queues.msmq: database disk image is malformed", "path": "", "offset": None}
-    assert (server.returncode, json.loads(said.splitlines()[-1])) == (65, error)
-    assert peeked(data, ORDERS) == [b"kept"]
+    assert (server.returncode, json.loads(errors.splitlines()[-1])) == (65, error)
+    assert peeked(data, ORDERS) == [b"stored"]

@@ -1,4 +1,4 @@
-"""Leaving a client whose messages were refused or given up raises, unless the program knows it."""
+"""Leaving a client raises if messages were refused or given up, unless the program was told already."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from msmqwire.qm.client import manager as manager_module
 from msmqwire.qm.client.manager import ClientManager, Failures, Waiting
 from msmqwire.qm.model.message import ObjectId
 from tests.support.running import PATIENCE_S, InThread
-from tests.support.sending import LEDGER, ORDERS, messages, run, way
+from tests.support.sending import LEDGER, ORDERS, connect, messages, run
 
 NOWHERE = r"private$\nothing"
 
 
-class Nobody:
-    """Where no server is."""
+class Absent:
+    """An address without a server."""
 
     address, port = "127.0.0.99", 1
 
@@ -35,21 +35,21 @@ REFUSALS = [
 ]
 
 
-def told(caught: Any, name: str) -> None:
-    """One message was refused, by a final acknowledgement of this class."""
+def check_class(caught: Any, name: str) -> None:
+    """Check that a message was refused by a final acknowledgement of this class."""
     assert (caught.value.why, caught.value.message_class) == (name, MessageClass[f"MQMSG_CLASS_{name}"])
 
 
 @pytest.mark.parametrize("queue, name", REFUSALS)
 def test_leaving_tells_of_a_transaction_that_is_refused(server: InThread, queue: str, name: str) -> None:
     def send() -> None:
-        with way(server, queue) as there, there.transaction() as transaction:
+        with connect(server, queue) as client, client.transaction() as transaction:
             sent.append(transaction.send(b"x").identifier)
 
     sent: list[str] = []
     with pytest.raises(NotDelivered) as caught:
         send()
-    told(caught, name)
+    check_class(caught, name)
     assert [caught.value.identifier] == sent
     assert str(caught.value) == f"{sent[0]}: {name}"
 
@@ -58,18 +58,18 @@ def test_leaving_tells_of_a_transaction_that_is_refused(server: InThread, queue:
 def test_who_waits_is_told_the_class_and_leaving_says_nothing_more(
     server: InThread, queue: str, name: str
 ) -> None:
-    with way(server, queue) as there:
-        sent = there.send(b"x", transactional=True)
+    with connect(server, queue) as client:
+        sent = client.send(b"x", transactional=True)
         with pytest.raises(NotDelivered) as caught:
             sent.transferred()
-        told(caught, name)
+        check_class(caught, name)
 
 
 def test_who_was_told_by_an_acknowledgement_is_not_told_again(server: InThread) -> None:
     async def send() -> None:
-        async with way(server) as there:
+        async with connect(server) as client:
             for _ in range(20):
-                sent = await there.send(b"x", transactional=True, acknowledge="full_reach_queue")
+                sent = await client.send(b"x", transactional=True, acknowledge="full_reach_queue")
                 with pytest.raises(NotDelivered):
                     await sent.arrived()
                 del sent
@@ -80,11 +80,11 @@ def test_who_was_told_by_an_acknowledgement_is_not_told_again(server: InThread) 
 
 def test_leaving_tells_how_many_were_not_delivered(server: InThread) -> None:
     async def send() -> None:
-        async with way(server) as there:
+        async with connect(server) as client:
             for _ in range(5):
-                await there.send(b"x", transactional=True)
-            await there.send(b"this one comes", recoverable=True)
-            known = await there.send(b"x", transactional=True)
+                await client.send(b"x", transactional=True)
+            await client.send(b"this one comes", recoverable=True)
+            known = await client.send(b"x", transactional=True)
             with pytest.raises(NotDelivered):
                 await known.transferred()
 
@@ -94,26 +94,26 @@ def test_leaving_tells_how_many_were_not_delivered(server: InThread) -> None:
     assert len(messages(server)) == 1
 
 
-@pytest.mark.parametrize("how", [{}, {"recoverable": True}, {"transactional": True}], ids=str)
-def test_leaving_tells_of_a_time_that_was_over(how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("properties", [{}, {"recoverable": True}, {"transactional": True}], ids=str)
+def test_leaving_tells_of_a_time_that_was_over(properties: dict[str, Any]) -> None:
     def send() -> None:
-        with way(Nobody, LEDGER, drain=PATIENCE_S) as there:  # type: ignore[arg-type]
-            there.send(b"x", time_to_reach_queue=1, **how)
+        with connect(Absent, LEDGER, drain=PATIENCE_S) as client:  # type: ignore[arg-type]
+            client.send(b"x", time_to_reach_queue=1, **properties)
 
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(NotDelivered, match="it was given up") as caught:
         send()
     assert caught.value.message_class is None
-    assert time.monotonic() - begun < PATIENCE_S
+    assert time.monotonic() - start < PATIENCE_S
 
 
 def test_an_exception_of_the_block_is_the_one_that_leaves_it(server: InThread) -> None:
     async def send() -> None:
-        async with way(server) as there:
-            sent = await there.send(b"x", transactional=True)
+        async with connect(server) as client:
+            sent = await client.send(b"x", transactional=True)
             with pytest.raises(NotDelivered):
                 await sent.transferred()
-            await there.send(b"x", transactional=True)
+            await client.send(b"x", transactional=True)
             await asyncio.sleep(0)
             raise ZeroDivisionError
 
@@ -124,8 +124,8 @@ def test_an_exception_of_the_block_is_the_one_that_leaves_it(server: InThread) -
 def test_what_is_lost_is_told_first(server: InThread) -> None:
     async def send() -> None:
         names = rf"{ORDERS},DIRECT=TCP:127.0.0.99\{LEDGER}"
-        async with way(server, names, drain=0.5) as there:
-            await there.send(b"x", recoverable=True)
+        async with connect(server, names, drain=0.5) as client:
+            await client.send(b"x", recoverable=True)
 
     with pytest.raises(Unreachable, match=r"a message was not transferred"):
         run(send())
@@ -135,55 +135,55 @@ def test_many_failures_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(manager_module, "_FAILURES_MAX", 3)
     failures = Failures()
     ids = [ObjectId(UUID(int=1), number) for number in range(1, 8)]
-    for one in ids:
-        failures.add(one, None)
+    for identifier in ids:
+        failures.add(identifier, None)
         failures.add(ids[0], None)
-    found = failures.error()
-    assert found is not None
-    assert found.why == "it was given up, and 6 more were not delivered"
+    error = failures.error()
+    assert error is not None
+    assert error.why == "it was given up, and 6 more were not delivered"
     failures.mark_reported(ids[0])
-    found = failures.error()
-    assert found is not None
-    assert found.identifier.endswith("\\2")
-    assert found.why == "it was given up, and 5 more were not delivered"
+    error = failures.error()
+    assert error is not None
+    assert error.identifier.endswith("\\2")
+    assert error.why == "it was given up, and 5 more were not delivered"
 
 
 def test_failures_that_are_known_are_not_told_also_when_they_come_later() -> None:
-    failures, one = Failures(), ObjectId(UUID(int=1), 1)
-    failures.mark_reported(one)
-    failures.add(one, None)
+    failures, identifier = Failures(), ObjectId(UUID(int=1), 1)
+    failures.mark_reported(identifier)
+    failures.add(identifier, None)
     assert failures.error() is None
 
 
 @pytest.mark.parametrize("wrong", ["no", 1, None, []])
 def test_transactional_is_true_or_false(server: InThread, wrong: Any) -> None:
-    with way(server) as there, pytest.raises(InvalidValue, match="neither true nor false") as caught:
-        there.send(b"x", transactional=wrong)
+    with connect(server) as client, pytest.raises(InvalidValue, match="neither true nor false") as caught:
+        client.send(b"x", transactional=wrong)
     assert caught.value.path == "transactional"
     assert messages(server) == []
 
 
 def test_looking_for_what_waits_ends_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaving looks often: what it costs must not grow with what waits."""
-    looked: list[object] = []
+    """Leaving looks often: its cost must not grow with the number of waiting messages."""
+    visited: list[object] = []
 
     def look(manager: ClientManager) -> Iterator[Waiting]:
-        looks = len(looked)
-        for one in waiting(manager):
-            looked.append(one)
-            if len(looked) > looks + 1:
-                more.append(len(looked))
-            yield one
+        before = len(visited)
+        for message in waiting(manager):
+            visited.append(message)
+            if len(visited) > before + 1:
+                repeated.append(len(visited))
+            yield message
 
     async def send() -> None:
-        async with way(Nobody, drain=0.3) as there:  # type: ignore[arg-type]
+        async with connect(Absent, drain=0.3) as client:  # type: ignore[arg-type]
             for _ in range(1000):
-                await there.send(b"x", recoverable=True)
+                await client.send(b"x", recoverable=True)
 
-    waiting, more = ClientManager.waiting, list[int]()
+    waiting, repeated = ClientManager.waiting, list[int]()
     monkeypatch.setattr(ClientManager, "waiting", look)
     monkeypatch.setattr(connection_module, "_GRACE_S", -1)
     with pytest.raises(Unreachable, match="1000 messages"):
         run(send())
-    assert len(looked) - 1000 > 0, "it has looked more than the once at the end"
-    assert len(more) == 999, "all were looked at only once"
+    assert len(visited) - 1000 > 0, "it has looked before the end too"
+    assert len(repeated) == 999, "all messages are looked at only once"

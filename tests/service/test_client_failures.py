@@ -19,55 +19,55 @@ from msmqwire.errors import QueueError, StoreDamaged, StoreForeign, StoreInUse, 
 from msmqwire.qm.client import Connection
 from msmqwire.qm.runtime.local import attach
 from tests.support.running import PATIENCE_S, InThread, Process, bodies, environment, options, served, until
-from tests.support.sending import LEDGER, ORDERS, messages, run, way
+from tests.support.sending import LEDGER, ORDERS, connect, messages, run
 
 ADDRESS = "127.0.0.34"
-THERE = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"
+TO_ADDRESS = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"
 UNKNOWN = rf"DIRECT=OS:nowhere.invalid\{ORDERS}"
 
 
 @contextmanager
 def silent() -> Iterator[int]:
-    """A port that takes connections and never says anything."""
+    """A port that accepts connections and never answers."""
     with socket.create_server((ADDRESS, 0)) as listening:
         yield listening.getsockname()[1]
 
 
 def free_port() -> int:
-    """A port at which nobody listens now."""
-    with socket.create_server((ADDRESS, 0)) as held:
-        found: int = held.getsockname()[1]
-        return found
+    """A port on which nothing listens."""
+    with socket.create_server((ADDRESS, 0)) as reserved:
+        port: int = reserved.getsockname()[1]
+        return port
 
 
 def lossy(queue: str = ORDERS, **more: Any) -> Connection:
-    """A way to where nobody is, which is left soon."""
-    given = {"port": free_port(), "drain": 0.1, **more}
-    return msmqwire.connect(rf"DIRECT=TCP:{ADDRESS}\{queue}", **given)
+    """A connection to an address without a server, with a short drain time."""
+    arguments = {"port": free_port(), "drain": 0.1, **more}
+    return msmqwire.connect(rf"DIRECT=TCP:{ADDRESS}\{queue}", **arguments)
 
 
 def all_of(server: InThread | Process, queue: str = LEDGER) -> list[dict[str, Any]]:
-    """Take all messages of a queue, also if they are more than one answer has."""
+    """Receive all messages of a queue, also if one answer does not hold them."""
     with attach(server.data) as local:
-        found: list[dict[str, Any]] = []
-        while some := local.call("receive", queue=queue, count=1000)["messages"]:
-            local.call("end", done=[one["receipt"] for one in some])
-            found += some
-    return found
+        received: list[dict[str, Any]] = []
+        while batch := local.call("receive", queue=queue, count=1000)["messages"]:
+            local.call("end", done=[message["receipt"] for message in batch])
+            received += batch
+    return received
 
 
-# -- what can't be reached ------------------------------------------------------------------------------
+# -- unreachable peers ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "name, obstacle",
-    [(THERE, f"(SocketConnectFailure at {ADDRESS})"), (UNKNOWN, "(DnsFailure at nowhere.invalid)")],
+    [(TO_ADDRESS, f"(SocketConnectFailure at {ADDRESS})"), (UNKNOWN, "(DnsFailure at nowhere.invalid)")],
 )
 def test_leaving_says_what_is_lost_and_why(name: str, obstacle: str) -> None:
     async def send(count: int) -> None:
-        async with msmqwire.connect(name, port=free_port(), drain=0.1) as there:
+        async with msmqwire.connect(name, port=free_port(), drain=0.1) as client:
             for _ in range(count):
-                sent = await there.send(b"x", recoverable=True)
+                sent = await client.send(b"x", recoverable=True)
             with pytest.raises(TimeoutError) as caught:
                 await sent.transferred(timeout=0.5)
             assert str(caught.value) == f"{sent.identifier}: not transferred within 0.5 s {obstacle}"
@@ -81,22 +81,22 @@ def test_leaving_says_what_is_lost_and_why(name: str, obstacle: str) -> None:
 
 
 def test_a_peer_that_says_nothing() -> None:
-    with silent() as port, pytest.raises(Unreachable) as left, lossy(port=port) as there:
-        there.send(b"x")
+    with silent() as port, pytest.raises(Unreachable) as left, lossy(port=port) as client:
+        client.send(b"x")
     assert str(left.value) == f"a message was not transferred (no answer from {ADDRESS})"
 
 
 def test_what_goes_nowhere_is_refused_at_once() -> None:
     with pytest.raises(QueueError, match="HTTP"):
-        msmqwire.connect(rf"{THERE},DIRECT=HTTP://x/msmq/{ORDERS}").__enter__()
+        msmqwire.connect(rf"{TO_ADDRESS},DIRECT=HTTP://x/msmq/{ORDERS}").__enter__()
     with pytest.raises(QueueError, match="read only"):
-        msmqwire.connect(rf"{THERE};journal").__enter__()
+        msmqwire.connect(rf"{TO_ADDRESS};journal").__enter__()
 
 
 def test_an_exception_in_the_block_does_not_wait() -> None:
     def send() -> None:
-        with lossy(drain=10_000) as there:
-            there.send(b"x")
+        with lossy(drain=10_000) as client:
+            client.send(b"x")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -110,50 +110,50 @@ def test_what_is_recoverable_is_sent_at_the_next_use(tmp_path: Path) -> None:
     state = tmp_path / "state"
 
     def send() -> None:
-        with lossy(state=state) as there:
-            there.send(b"lost: nobody wanted it to be kept")
-            there.send(b"1", recoverable=True, label="one")
-            there.send(b"2", recoverable=True)
+        with lossy(state=state) as client:
+            client.send(b"lost: it is express")
+            client.send(b"1", recoverable=True, label="one")
+            client.send(b"2", recoverable=True)
 
     with pytest.raises(Unreachable, match="a message was not"):
         send()
-    with lossy(state=state) as there:
-        there.send(b"3", recoverable=True)
+    with lossy(state=state) as client:
+        client.send(b"3", recoverable=True)
     with served(options(tmp_path / "alpha", ORDERS, address=ADDRESS)) as server:
-        with way(server, state=state) as there:
-            there.send(b"4", recoverable=True)
-        found = messages(server)
-        assert bodies(found) == [b"1", b"2", b"3", b"4"]
-        assert found[0]["label"] == "one"
-        with way(server, state=state):
+        with connect(server, state=state) as client:
+            client.send(b"4", recoverable=True)
+        received = messages(server)
+        assert bodies(received) == [b"1", b"2", b"3", b"4"]
+        assert received[0]["label"] == "one"
+        with connect(server, state=state):
             pass
         assert len(messages(server)) == 4
 
 
 def test_transactions_are_kept_as_well(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    wanted = [b"%d" % number for number in range(20)]
+    expected = [b"%d" % number for number in range(20)]
     with msmqwire.connect(
         rf"DIRECT=TCP:{ADDRESS}\{LEDGER}", state=state, port=free_port(), drain=0.1
-    ) as there:
-        with there.transaction() as transaction:
-            for body in wanted[:10]:
+    ) as client:
+        with client.transaction() as transaction:
+            for body in expected[:10]:
                 transaction.send(body)
-        for body in wanted[10:]:
-            there.send(body, transactional=True)
+        for body in expected[10:]:
+            client.send(body, transactional=True)
     with served(options(tmp_path / "alpha", f"{LEDGER};transactional", address=ADDRESS)) as server:
-        with way(server, LEDGER, state=state):
+        with connect(server, LEDGER, state=state):
             pass
-        assert bodies(messages(server, LEDGER)) == wanted
+        assert bodies(messages(server, LEDGER)) == expected
 
 
 def test_what_is_kept_for_another_queue_is_sent_too(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with lossy(state=state) as there:
-        there.send(b"for orders", recoverable=True)
+    with lossy(state=state) as client:
+        client.send(b"for orders", recoverable=True)
     with served(options(tmp_path / "alpha", ORDERS, r"private$\other", address=ADDRESS)) as server:
-        with way(server, r"private$\other", state=state) as there:
-            there.send(b"for the other")
+        with connect(server, r"private$\other", state=state) as client:
+            client.send(b"for the other")
         assert bodies(messages(server)) == [b"for orders"]
         assert bodies(messages(server, r"private$\other")) == [b"for the other"]
 
@@ -162,9 +162,9 @@ SENDER = """
 import sys
 import msmqwire
 name, port, state = sys.argv[1:]
-with msmqwire.connect(name, port=int(port), state=state, drain=1000) as there:
+with msmqwire.connect(name, port=int(port), state=state, drain=1000) as client:
     for number in range(1000000):
-        there.send(b"%d" % number, transactional=True)
+        client.send(b"%d" % number, transactional=True)
         print(number, flush=True)
 """
 
@@ -187,22 +187,22 @@ def test_a_process_that_is_killed_loses_nothing_that_it_was_told(tmp_path: Path,
         last = max([last, *map(int, sender.stdout.read().split(b"\n")[:-1])])
         sender.wait(PATIENCE_S)
         sender.stdout.close()
-        with way(server, LEDGER, state=state):
+        with connect(server, LEDGER, state=state):
             pass
-        found = [int(body) for body in bodies(all_of(server))]
-        assert found == list(range(len(found)))
-        assert len(found) in (last + 1, last + 2)  # the last may have been kept and not been told
+        numbers = [int(body) for body in bodies(all_of(server))]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) in (last + 1, last + 2)  # the last may have been stored but not printed
 
 
 def test_a_file_that_is_in_use_is_refused(tmp_path: Path, server: InThread) -> None:
     state = tmp_path / "state"
-    with way(server, state=state) as there:
+    with connect(server, state=state) as client:
         with pytest.raises(StoreInUse):
-            way(server, state=state).__enter__()
+            connect(server, state=state).__enter__()
         with pytest.raises(StoreInUse):
-            run(way(server, state=state).__aenter__())
-        there.send(b"x", recoverable=True)
-    with way(server, state=state):
+            run(connect(server, state=state).__aenter__())
+        client.send(b"x", recoverable=True)
+    with connect(server, state=state):
         pass
     assert len(messages(server)) == 1
 
@@ -211,10 +211,10 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, server: InThread
     text = tmp_path / "text"
     text.write_text("no store " * 100)
     with pytest.raises(StoreForeign):
-        way(server, state=text).__enter__()
+        connect(server, state=text).__enter__()
     assert text.read_text() == "no store " * 100
     with pytest.raises((StoreRefused, StoreDamaged)):
-        way(server, state=tmp_path / "no folder" / "state").__enter__()
+        connect(server, state=tmp_path / "no folder" / "state").__enter__()
 
 
 # -- the other side restarts ----------------------------------------------------------------------------
@@ -226,13 +226,13 @@ def test_a_server_restarts_while_the_client_sends(tmp_path: Path, queue: str, ki
     data, stop = tmp_path / "alpha", threading.Event()
     sent: list[bytes] = []
     queues = ("--queue", ORDERS, "--queue", f"{LEDGER};transactional")
-    how: dict[str, Any] = {"transactional": True} if queue == LEDGER else {"recoverable": True}
+    properties: dict[str, Any] = {"transactional": True} if queue == LEDGER else {"recoverable": True}
 
     async def send(port: int) -> None:
         name = rf"DIRECT=TCP:{ADDRESS}\{queue}"
-        async with msmqwire.connect(name, port=port, drain=PATIENCE_S) as there:
+        async with msmqwire.connect(name, port=port, drain=PATIENCE_S) as client:
             while not stop.is_set():
-                await there.send(b"%d" % len(sent), **how)
+                await client.send(b"%d" % len(sent), **properties)
                 sent.append(b"%d" % len(sent))
                 await asyncio.sleep(0.002)
 
@@ -243,26 +243,26 @@ def test_a_server_restarts_while_the_client_sends(tmp_path: Path, queue: str, ki
     sender.start()
     try:
         for _ in range(2):
-            begun = len(sent)
-            until(lambda b=begun: len(sent) > b + 50 and len(messages(servers[-1], queue)) > 50, "it sends")
+            before = len(sent)
+            until(lambda b=before: len(sent) > b + 50 and len(messages(servers[-1], queue)) > 50, "it sends")
             servers[-1].kill() if kill else servers[-1].stop()
-            begun = len(sent)
-            until(lambda b=begun: len(sent) > b + 50, "it goes on sending")
+            before = len(sent)
+            until(lambda b=before: len(sent) > b + 50, "it goes on sending")
             servers.append(Process(data, *listen))
         stop.set()
         sender.join(2 * PATIENCE_S)
-        found = bodies(all_of(servers[-1], queue))
+        received = bodies(all_of(servers[-1], queue))
     finally:
         stop.set()
         for server in servers:
             server.close()
         sender.join()
     if queue == LEDGER:
-        assert found == sent
-    assert sorted(found, key=int) == sent
+        assert received == sent
+    assert sorted(received, key=int) == sent
 
 
-# -- names ------------------------------------------------------------------------------------------------
+# -- names ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.uvloop
@@ -277,8 +277,8 @@ def test_leaving_does_not_wait_for_a_name_that_is_being_resolved(monkeypatch: py
     monkeypatch.setattr(socket, "getaddrinfo", stuck)
 
     def send() -> None:
-        with msmqwire.connect(UNKNOWN, drain=0.1) as there:
-            there.send(b"x")
+        with msmqwire.connect(UNKNOWN, drain=0.1) as client:
+            client.send(b"x")
             until(lambda: resolving, "the name is resolved")
 
     with pytest.raises(Unreachable, match="was not transferred"):

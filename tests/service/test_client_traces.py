@@ -18,7 +18,7 @@ import pytest
 import msmqwire
 from msmqwire.errors import Unreachable
 from tests.support.running import InThread, Process, bodies, environment, until
-from tests.support.sending import ORDERS, messages, run, way
+from tests.support.sending import ORDERS, connect, messages, run
 
 NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
 
@@ -29,18 +29,18 @@ def open_files() -> int:
 
 
 def use(server: InThread, number: int, state: Path) -> None:
-    """One use of each kind."""
-    with way(server, state=state if number % 2 else None) as there:
-        there.send(b"x", recoverable=True, acknowledge="full_reach_queue").arrived()
-    with suppress(Unreachable), msmqwire.connect(NAME, port=1, drain=0) as nowhere:
-        nowhere.send(b"x")
-    with suppress(Unreachable), msmqwire.connect(r"DIRECT=OS:nowhere.invalid\x", drain=0) as nowhere:
-        nowhere.send(b"x")
+    """Use a client in each way."""
+    with connect(server, state=state if number % 2 else None) as client:
+        client.send(b"x", recoverable=True, acknowledge="full_reach_queue").arrived()
+    with suppress(Unreachable), msmqwire.connect(NAME, port=1, drain=0) as client:
+        client.send(b"x")
+    with suppress(Unreachable), msmqwire.connect(r"DIRECT=OS:nowhere.invalid\x", drain=0) as client:
+        client.send(b"x")
 
     async def send() -> None:
         before = asyncio.all_tasks()
-        async with way(server) as there:
-            await (await there.send(b"x")).transferred()
+        async with connect(server) as client:
+            await (await client.send(b"x")).transferred()
         assert asyncio.all_tasks() == before
 
     run(send())
@@ -56,53 +56,55 @@ def test_no_threads_files_or_warnings_are_left(server: InThread, tmp_path: Path)
         for number in range(4):
             use(server, number, state)
             gc.collect()
-    assert [str(one.message) for one in caught] == []
+    assert [str(warning.message) for warning in caught] == []
     assert set(threading.enumerate()) == threads
     until(lambda: open_files() <= files, "the server has closed its ends")
 
 
 def test_what_was_sent_is_not_kept_in_memory(alpha: Process) -> None:
     async def send() -> int:
-        async with way(alpha) as there:
+        async with connect(alpha) as client:
 
-            async def some(count: int) -> int:
+            async def send_and_measure(count: int) -> int:
                 for _ in range(count):
-                    last = await there.send(b"x" * 1000, acknowledge="nack_receive", recoverable=True)
+                    last = await client.send(b"x" * 1000, acknowledge="nack_receive", recoverable=True)
                 await last.transferred()
                 del last
                 gc.collect()
                 return tracemalloc.get_traced_memory()[0]
 
-            before = await some(300)
-            return await some(1500) - before
+            before = await send_and_measure(300)
+            return await send_and_measure(1500) - before
 
     tracemalloc.start()
     try:
         assert run(send()) < 1500 * 100
     finally:
         tracemalloc.stop()
-    assert len(messages(alpha)) == 1000, "as many as one answer has"
+    assert len(messages(alpha)) == 1000, "as many as one answer holds"
 
 
-@pytest.mark.parametrize("way_out", ["return", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(4)"])
-def test_a_program_that_ends_inside_ends(server: InThread, way_out: str) -> None:
+@pytest.mark.parametrize(
+    "exit_statement", ["return", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(4)"]
+)
+def test_a_program_that_ends_inside_ends(server: InThread, exit_statement: str) -> None:
     name = rf"DIRECT=TCP:{server.address}\{ORDERS}"
     program = f"""
 import logging, os, sys, msmqwire
 logging.getLogger("asyncio").setLevel("ERROR")  # callbacks are slow on a busy machine
 def main():
-    with msmqwire.connect({name!r}, port={server.port}) as there:
-        there.send(b"x").transferred()
-        {way_out}
+    with msmqwire.connect({name!r}, port={server.port}) as client:
+        client.send(b"x").transferred()
+        {exit_statement}
 main()
 """
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
         env=environment(), capture_output=True, timeout=120, check=False,
     )  # fmt: skip
-    wanted = {"return": 0, "sys.exit(3)": 3, "os._exit(4)": 4}
-    assert done.returncode == wanted.get(way_out, -2 if os.name != "nt" else 1), done.stderr
-    assert (done.stderr == b"") == (way_out != "raise KeyboardInterrupt"), done.stderr
+    statuses = {"return": 0, "sys.exit(3)": 3, "os._exit(4)": 4}
+    assert run.returncode == statuses.get(exit_statement, -2 if os.name != "nt" else 1), run.stderr
+    assert (run.stderr == b"") == (exit_statement != "raise KeyboardInterrupt"), run.stderr
     assert bodies(messages(server)) == [b"x"]
 
 
@@ -114,7 +116,7 @@ print(sorted(heavy & set(sys.modules)))
 msmqwire.connect
 print(sorted(heavy - {"asyncio", "sqlite3", "ssl"} & set(sys.modules)))
 """
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", program],
         env=environment(),
         capture_output=True,
@@ -122,6 +124,6 @@ print(sorted(heavy - {"asyncio", "sqlite3", "ssl"} & set(sys.modules)))
         check=True,
         timeout=120,
     )
-    light, connecting = done.stdout.splitlines()
+    light, connecting = run.stdout.splitlines()
     assert light == "[]"
     assert connecting in ("['lxml']", "[]")

@@ -14,12 +14,12 @@ import pytest
 import msmqwire
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, Unreachable
 from tests.support.running import InThread, bodies, until
-from tests.support.sending import LEDGER, ORDERS, messages, run, way
+from tests.support.sending import LEDGER, ORDERS, connect, messages, run
 
 NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
 
 
-# -- used wrongly -----------------------------------------------------------------------------------------
+# -- misuse ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_is_no_format_name_is_refused_at_once(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given, path",
+    "properties, path",
     [
         ({"label": "x" * 250}, "label"),
         ({"label": b"x"}, "label"),
@@ -84,80 +84,80 @@ def test_what_is_no_format_name_is_refused_at_once(name: str) -> None:
     ],
 )
 def test_a_wrong_property_is_named_and_nothing_is_sent(
-    server: InThread, given: dict[str, Any], path: str
+    server: InThread, properties: dict[str, Any], path: str
 ) -> None:
-    with way(server) as there:
+    with connect(server) as client:
         with pytest.raises(LocatedError) as caught:
-            there.send(**given)
+            client.send(**properties)
         assert caught.value.path == path
-        there.send(b"right")
+        client.send(b"right")
     assert bodies(messages(server)) == [b"right"]
 
 
 def test_more_than_a_packet_holds_is_refused(server: InThread) -> None:
-    with way(server) as there:
+    with connect(server) as client:
         with pytest.raises(InvalidValue):
-            there.send(b"x" * (4 << 20))
-        there.send(b"right")
+            client.send(b"x" * (4 << 20))
+        client.send(b"right")
     assert bodies(messages(server)) == [b"right"]
 
 
 def test_it_is_entered_once(server: InThread) -> None:
-    made = way(server)
-    with made as there:
+    connection = connect(server)
+    with connection as client:
         with pytest.raises(InvalidValue, match="entered before"):
-            made.__enter__()
+            connection.__enter__()
         with pytest.raises(InvalidValue, match="entered before"):
-            run(made.__aenter__())
-        there.send(b"still")
+            run(connection.__aenter__())
+        client.send(b"still")
     with pytest.raises(InvalidValue, match="entered before") as caught:
-        made.__enter__()
+        connection.__enter__()
     assert caught.value.path == "connection"
     assert bodies(messages(server)) == [b"still"]
 
 
 def test_nothing_is_sent_after_leaving(server: InThread) -> None:
     async def send() -> None:
-        async with way(server, LEDGER) as there:
+        async with connect(server, LEDGER) as client:
             pass
-        for how in ({}, {"transactional": True}):
+        for properties in ({}, {"transactional": True}):
             with pytest.raises(InvalidValue, match="it was left") as caught:
-                await there.send(b"late", **how)  # type: ignore[arg-type]
+                await client.send(b"late", **properties)  # type: ignore[arg-type]
             assert caught.value.path == "connection"
         with pytest.raises(InvalidValue, match="it was left"):
-            async with there.transaction():
+            async with client.transaction():
                 pass
 
     run(send())
 
 
 def test_nothing_is_sent_after_leaving_without_asyncio(server: InThread) -> None:
-    with way(server) as there:
-        sent = there.send(b"in time", acknowledge="full_receive")
+    with connect(server) as client:
+        sent = client.send(b"in time", acknowledge="full_receive")
         sent.transferred()
     with pytest.raises(InvalidValue, match="it was left"):
-        there.send(b"late")
+        client.send(b"late")
     with pytest.raises(InvalidValue, match="it was left"):
-        there.send(b"late", transactional=True)
+        client.send(b"late", transactional=True)
     with pytest.raises(InvalidValue, match="it was left"):
-        there.transaction().__enter__()
-    sent.transferred(timeout=1)  # that is known
-    for ask in (sent.received, sent.acknowledged):
+        client.transaction().__enter__()
+    sent.transferred(timeout=1)  # this is known
+    for wait in (sent.received, sent.acknowledged):
         with pytest.raises(Unreachable, match="the connection was left"):
-            ask()
+            wait()
         with pytest.raises(Unreachable, match="the connection was left"):
-            ask(timeout=1)
+            wait(timeout=1)
     assert bodies(messages(server)) == [b"in time"]
 
 
 def test_a_transaction_that_has_ended_takes_nothing(server: InThread) -> None:
-    with way(server, LEDGER) as there:
-        with there.transaction() as transaction:
+    with connect(server, LEDGER) as client:
+        with client.transaction() as transaction:
             transaction.send(b"1")
         with pytest.raises(InvalidValue, match="it has ended") as caught:
             transaction.send(b"2")
         assert caught.value.path == "transaction"
-        with suppress(ZeroDivisionError), there.transaction() as transaction:
+        with suppress(ZeroDivisionError), client.transaction() as transaction:
             raise ZeroDivisionError
         with pytest.raises(InvalidValue, match="it has ended"):
             transaction.send(b"3")
@@ -166,8 +166,8 @@ def test_a_transaction_that_has_ended_takes_nothing(server: InThread) -> None:
 
 def test_leaving_with_a_transaction_open_sends_nothing_of_it(server: InThread) -> None:
     async def send() -> None:
-        async with way(server, LEDGER) as there:
-            transaction = there.transaction()
+        async with connect(server, LEDGER) as client:
+            transaction = client.transaction()
             inside = await transaction.__aenter__()
             inside.send(b"never")
         with pytest.raises(InvalidValue, match="it was left"):
@@ -178,59 +178,59 @@ def test_leaving_with_a_transaction_open_sends_nothing_of_it(server: InThread) -
 
 
 def test_an_address_that_is_not_of_this_computer(tmp_path: Path) -> None:
-    made = msmqwire.connect(NAME, state=tmp_path / "state", listen=("192.0.2.1", 0))
+    connection = msmqwire.connect(NAME, state=tmp_path / "state", listen=("192.0.2.1", 0))
     with pytest.raises(Unreachable, match=r"can't listen at 192\.0\.2\.1:0: .*assign"):
-        made.__enter__()
+        connection.__enter__()
     with pytest.raises(Unreachable, match=r"can't listen at x{100}:0: "):
         msmqwire.connect(NAME, listen=("x" * 100, 0)).__enter__()
     with msmqwire.connect(NAME, state=tmp_path / "state"):  # the file is free again
         pass
 
 
-# -- threads and tasks ------------------------------------------------------------------------------------
+# -- threads and tasks ----------------------------------------------------------------------------------
 
 
 def test_several_threads_use_one_connection(server: InThread) -> None:
-    with way(server, LEDGER) as there:
+    with connect(server, LEDGER) as client:
 
         def send(name: int) -> None:
             for number in range(40):
                 if number % 2:
-                    there.send(b"%d %d" % (name, number), transactional=True)
+                    client.send(b"%d %d" % (name, number), transactional=True)
                 else:
-                    with there.transaction() as transaction:
+                    with client.transaction() as transaction:
                         transaction.send(b"%d %d" % (name, number)).identifier.encode()
 
         with ThreadPoolExecutor(6) as threads:
             list(threads.map(send, range(6)))
-    found = bodies(messages(server, LEDGER))
-    assert len(found) == 240
+    received = bodies(messages(server, LEDGER))
+    assert len(received) == 240
     for name in range(6):
-        own = [body for body in found if body.startswith(b"%d " % name)]
-        assert own == [b"%d %d" % (name, number) for number in range(40)]
+        of_thread = [body for body in received if body.startswith(b"%d " % name)]
+        assert of_thread == [b"%d %d" % (name, number) for number in range(40)]
 
 
 def test_threads_that_still_send_while_it_is_left(server: InThread) -> None:
-    told: list[bytes] = []
-    ends: list[Exception] = []
+    sent: list[bytes] = []
+    errors: list[Exception] = []
 
     def send(name: int) -> None:
         try:
             for number in range(1_000_000):
-                there.send(b"%d %d" % (name, number), recoverable=True)
-                told.append(b"%d %d" % (name, number))
+                client.send(b"%d %d" % (name, number), recoverable=True)
+                sent.append(b"%d %d" % (name, number))
         except (InvalidValue, Unreachable) as exc:
-            ends.append(exc)
+            errors.append(exc)
 
     threads = [threading.Thread(target=send, args=(name,)) for name in range(3)]
-    with suppress(Unreachable), way(server, drain=0.05) as there:
+    with suppress(Unreachable), connect(server, drain=0.05) as client:
         for thread in threads:
             thread.start()
-        until(lambda: len(told) > 100, "they send")
+        until(lambda: len(sent) > 100, "they send")
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    assert len(ends) == 3
+    assert len(errors) == 3
 
 
 def test_a_cancelled_task_leaves_in_good_order(server: InThread) -> None:
@@ -238,8 +238,8 @@ def test_a_cancelled_task_leaves_in_good_order(server: InThread) -> None:
         inside, before = asyncio.Event(), asyncio.all_tasks()
 
         async def body() -> None:
-            async with way(server) as there:
-                await there.send(b"x", recoverable=True)
+            async with connect(server) as client:
+                await client.send(b"x", recoverable=True)
                 inside.set()
                 await asyncio.Event().wait()
 
@@ -259,8 +259,8 @@ def test_cancelled_while_it_waits_at_the_end(tmp_path: Path) -> None:
         leaving, before = asyncio.Event(), asyncio.all_tasks()
 
         async def body() -> None:
-            async with msmqwire.connect(NAME, port=1, state=state, drain=10_000) as there:
-                await there.send(b"x", recoverable=True)
+            async with msmqwire.connect(NAME, port=1, state=state, drain=10_000) as client:
+                await client.send(b"x", recoverable=True)
                 leaving.set()
 
         task = asyncio.ensure_future(body())
@@ -278,29 +278,29 @@ def test_cancelled_while_it_waits_at_the_end(tmp_path: Path) -> None:
 
 def test_a_cancelled_send_is_sent_or_not_but_breaks_nothing(server: InThread) -> None:
     async def send() -> None:
-        async with way(server, LEDGER) as there:
+        async with connect(server, LEDGER) as client:
             for number in range(50):
-                task = asyncio.ensure_future(there.send(b"%d" % number, transactional=True))
+                task = asyncio.ensure_future(client.send(b"%d" % number, transactional=True))
                 for _ in range(number % 4):
                     await asyncio.sleep(0)
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-            await there.send(b"last", transactional=True)
+            await client.send(b"last", transactional=True)
 
     run(send())
-    found = bodies(messages(server, LEDGER))
-    assert found[-1] == b"last"
-    assert [int(one) for one in found[:-1]] == sorted({int(one) for one in found[:-1]})
+    received = bodies(messages(server, LEDGER))
+    assert received[-1] == b"last"
+    assert [int(body) for body in received[:-1]] == sorted({int(body) for body in received[:-1]})
 
 
 def test_a_cancelled_transaction_sends_nothing(server: InThread) -> None:
     async def send() -> None:
-        async with way(server, LEDGER) as there:
+        async with connect(server, LEDGER) as client:
             inside = asyncio.Event()
 
             async def body() -> None:
-                async with there.transaction() as transaction:
+                async with client.transaction() as transaction:
                     transaction.send(b"never")
                     inside.set()
                     await asyncio.Event().wait()
@@ -310,7 +310,7 @@ def test_a_cancelled_transaction_sends_nothing(server: InThread) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await there.send(b"last", transactional=True)
+            await client.send(b"last", transactional=True)
 
     run(send())
     assert bodies(messages(server, LEDGER)) == [b"last"]

@@ -1,4 +1,4 @@
-"""Commands on the queues of a folder: the same results through a server and on the store alone."""
+"""Commands on the queues of a folder: the same results through a server as on the store alone."""
 
 from __future__ import annotations
 
@@ -40,52 +40,52 @@ QUEUE_KEYS = {
 
 @pytest.fixture(params=["served", "store"])
 def folder(request: pytest.FixtureRequest, data: Path) -> Iterator[Path]:
-    """A folder with two queues, with a server or without."""
+    """A folder with two queues, with and without a server."""
     with ExitStack() as stack:
-        with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as found:
+        with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as server:
             if request.param == "store":
-                found.stop()
+                server.stop()
         if request.param == "served":
             stack.enter_context(process(data))
         yield data
 
 
-def run(folder: Path, *given: str | Path, data: bytes = b"") -> Run:
-    return command(*given, "--data", folder, data=data)
+def run(folder: Path, *arguments: str | Path, data: bytes = b"") -> Run:
+    return command(*arguments, "--data", folder, data=data)
 
 
-def sent(folder: Path, *given: str, to: str = TO_ORDERS) -> list[str]:
-    """Send by the command; the identifiers."""
-    found = run(folder, "send", to, *given).lines
-    assert all(one["acknowledgements"] == [] for one in found)
-    return [one["identifier"] for one in found]
+def sent(folder: Path, *arguments: str, to: str = TO_ORDERS) -> list[str]:
+    """Send messages with the command; return their identifiers."""
+    messages = run(folder, "send", to, *arguments).lines
+    assert all(message["acknowledgements"] == [] for message in messages)
+    return [message["identifier"] for message in messages]
 
 
 # -- queues ---------------------------------------------------------------------------------------------
 
 
 def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
-    made = run(
+    created = run(
         folder, "queue", "create", r"private$\New-One", "--label", "caf\xe9 \N{SNOWMAN}", "--quota", "100",
         "--journal", "--journal-quota", "50", "--privacy", "body", "--base-priority", "-7",
         "--type", "12345678-1234-1234-1234-123456789abc", "--json",
     ).one  # fmt: skip
-    assert set(made) == QUEUE_KEYS
-    wanted = {
+    assert set(created) == QUEUE_KEYS
+    expected = {
         "queue": r"private$\New-One", "kind": "private", "messages": 0, "bytes": 0, "transactional": False,
         "label": "caf\xe9 \N{SNOWMAN}", "quota": 100, "journal": True, "journal_quota": 50, "privacy": "body",
         "base_priority": -7, "type": "12345678-1234-1234-1234-123456789abc", "authenticated": False,
     }  # fmt: skip
-    assert {name: made[name] for name in wanted} == wanted
-    assert run(folder, "queue", "show", r"PRIVATE$\new-one").one == made
+    assert {name: created[name] for name in expected} == expected
+    assert run(folder, "queue", "show", r"PRIVATE$\new-one").one == created
     changed = run(
         folder, "queue", "set", r"private$\new-one", "--label", "", "--quota", "none", "--no-journal",
         "--authenticated", "--privacy", "none",
     ).one  # fmt: skip
     assert changed == {
-        **made, "label": "", "quota": None, "journal": False, "authenticated": True, "privacy": "none",
+        **created, "label": "", "quota": None, "journal": False, "authenticated": True, "privacy": "none",
     }  # fmt: skip
-    assert run(folder, "queue", "show", made["format_name"]).one == changed
+    assert run(folder, "queue", "show", created["format_name"]).one == changed
     assert run(folder, "queue", "delete", r"private$\New-One").one == {
         "queue": r"private$\New-One", "deleted": 0,
     }  # fmt: skip
@@ -94,15 +94,15 @@ def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
 
 
 def test_a_list_has_every_queue_by_name(folder: Path) -> None:
-    found = run(folder, "queue", "list", "--json").lines
-    assert [(one["queue"], one["kind"], one["transactional"]) for one in found] == [
+    queues = run(folder, "queue", "list", "--json").lines
+    assert [(queue["queue"], queue["kind"], queue["transactional"]) for queue in queues] == [
         (LEDGER, "private", True),
         (ORDERS, "private", False),
         ("system$;deadletter", "system", False),
         ("system$;deadxact", "system", True),
         ("system$;journal", "system", False),
     ]
-    assert all(set(one) == QUEUE_KEYS for one in found)
+    assert all(set(queue) == QUEUE_KEYS for queue in queues)
 
 
 def test_a_purged_queue_is_empty(folder: Path) -> None:
@@ -123,21 +123,23 @@ def test_a_queue_with_messages_is_deleted_with_them(folder: Path) -> None:
 
 
 def test_messages_are_read_in_their_order_and_no_more_than_asked_for(folder: Path) -> None:
-    names = [sent(folder, "--recoverable", "--body", str(n))[0] for n in range(4)]
-    found = run(folder, "peek", ORDERS, "--count", "3", "--json").lines
-    assert [one["identifier"] for one in found] == names[:3]
-    assert run(folder, "receive", ORDERS, "--count", "3").lines == found
+    identifiers = [sent(folder, "--recoverable", "--body", str(number))[0] for number in range(4)]
+    peeked = run(folder, "peek", ORDERS, "--count", "3", "--json").lines
+    assert [message["identifier"] for message in peeked] == identifiers[:3]
+    assert run(folder, "receive", ORDERS, "--count", "3").lines == peeked
     assert bodies(run(folder, "receive", ORDERS, "--count", "3").lines) == [b"3"]
     assert run(folder, "receive", ORDERS).lines == []
     assert run(folder, "receive", ORDERS, "--timeout", "0.1").lines == []
 
 
 def test_more_messages_than_a_request_has(folder: Path) -> None:
-    names = sent(folder, "--recoverable", "--count", "250")
-    assert [one["identifier"] for one in run(folder, "peek", ORDERS, "--count", "9999").lines] == names
-    assert [one["identifier"] for one in run(folder, "receive", ORDERS, "--count", "240").lines] == names[
-        :240
-    ]
+    identifiers = sent(folder, "--recoverable", "--count", "250")
+    assert [
+        message["identifier"] for message in run(folder, "peek", ORDERS, "--count", "9999").lines
+    ] == identifiers
+    assert [
+        message["identifier"] for message in run(folder, "receive", ORDERS, "--count", "240").lines
+    ] == identifiers[:240]
     assert len(peeked(folder, ORDERS)) == 10
 
 
@@ -148,15 +150,15 @@ def test_the_higher_priority_comes_first(folder: Path) -> None:
 
 
 def test_messages_move_between_a_queue_and_its_subqueues(folder: Path) -> None:
-    names = sent(folder, "--transactional", "--count", "4", to=TO_LEDGER)
+    identifiers = sent(folder, "--transactional", "--count", "4", to=TO_LEDGER)
     poison = f"{LEDGER};poison"
     moved = run(folder, "move", LEDGER, poison, "--count", "2").lines
-    assert moved == [{"identifier": name, "to": poison} for name in names[:2]]
-    moved = run(folder, "move", LEDGER, poison, "--identifier", names[3], "--json").lines
-    assert moved == [{"identifier": names[3], "to": poison}]
+    assert moved == [{"identifier": identifier, "to": poison} for identifier in identifiers[:2]]
+    moved = run(folder, "move", LEDGER, poison, "--identifier", identifiers[3], "--json").lines
+    assert moved == [{"identifier": identifiers[3], "to": poison}]
     assert run(folder, "queue", "show", LEDGER).one["subqueues"] == {"poison": 3}
-    ids = [one["identifier"] for one in run(folder, "peek", poison, "--count", "9").lines]
-    assert ids == [names[0], names[1], names[3]]
+    peeked = [message["identifier"] for message in run(folder, "peek", poison, "--count", "9").lines]
+    assert peeked == [identifiers[0], identifiers[1], identifiers[3]]
     run(folder, "move", poison, LEDGER, "--count", "9")
     assert len(run(folder, "peek", LEDGER, "--count", "9").lines) == 4
     assert run(folder, "move", poison, LEDGER).lines == []
@@ -171,16 +173,16 @@ def test_the_journal_of_a_queue_and_those_of_the_computer_can_be_read(folder: Pa
     sent(folder, "--transactional", "--dead-letter", "--reach-within", "0", "--body", "late too", to=AWAY)
     for queue, body in (("system$;deadletter", b"late"), ("system$;deadxact", b"late too")):
         until(lambda queue=queue: peeked(folder, queue), f"{queue} has it")
-        (found,) = run(folder, "receive", queue).lines
-        assert b64decode(found["body"]) == body
+        (received,) = run(folder, "receive", queue).lines
+        assert b64decode(received["body"]) == body
     assert peeked(folder, "system$;journal") == []
 
 
 def test_a_waiting_receive_gets_what_comes_later(alpha) -> None:
     waiting = begun("receive", ORDERS, "--data", alpha.data, "--count", "2", "--timeout", "3600")
-    until(lambda: listed(alpha.data)[ORDERS]["open"] == 1, "it waits")
+    until(lambda: listed(alpha.data)[ORDERS]["open"] == 1, "the command waits")
     peeking = begun("peek", LEDGER, "--data", alpha.data, "--timeout", "3600")
-    until(lambda: listed(alpha.data)[LEDGER]["open"] == 1, "it waits")
+    until(lambda: listed(alpha.data)[LEDGER]["open"] == 1, "the command waits")
     with attach(alpha.data) as local:
         put(local, ORDERS, *recoverable(b"1"))
         assert waiting.stdout is not None
@@ -203,8 +205,8 @@ def test_the_body_is_a_text_a_file_or_standard_input(folder: Path, tmp_path: Pat
     run(folder, "send", TO_ORDERS, "--recoverable", "--count", "2", "--file", "-", data=content)
     sent(folder, "--recoverable")
     sent(folder, "--recoverable", "--bstr", "--body", "\N{SNOWMAN}")
-    found = run(folder, "receive", ORDERS, "--count", "9").lines
-    assert bodies(found) == [
+    received = run(folder, "receive", ORDERS, "--count", "9").lines
+    assert bodies(received) == [
         "caf\xe9".encode(),
         content,
         content,
@@ -212,25 +214,25 @@ def test_the_body_is_a_text_a_file_or_standard_input(folder: Path, tmp_path: Pat
         b"",
         "\N{SNOWMAN}".encode("utf-16-le"),
     ]
-    assert [one["body_type"] for one in found] == [0, 0, 0, 0, 0, 8]
+    assert [message["body_type"] for message in received] == [0, 0, 0, 0, 0, 8]
 
 
 def test_large_messages_are_sent_many_at_once(folder: Path) -> None:
     body = b"x" * 3_500_000
-    found = run(folder, "send", TO_ORDERS, "--recoverable", "--count", "6", "--file", "-", data=body).lines
-    assert len(found) == 6
+    messages = run(folder, "send", TO_ORDERS, "--recoverable", "--count", "6", "--file", "-", data=body).lines
+    assert len(messages) == 6
     assert peeked(folder, ORDERS)[0] == body
     assert len(run(folder, "receive", ORDERS, "--count", "9").lines) == 6
 
 
 def test_what_a_full_queue_does_not_take_is_said(folder: Path) -> None:
     run(folder, "queue", "set", ORDERS, "--quota", "2")
-    found = run(folder, "send", TO_ORDERS, "--recoverable", "--count", "9", "--body", "x" * 500)
-    assert found.status == 69
-    error = json.loads(found.err)
+    result = run(folder, "send", TO_ORDERS, "--recoverable", "--count", "9", "--body", "x" * 500)
+    assert result.status == 69
+    error = json.loads(result.err)
     assert error["error"] == "the quota of the queue is used up"
     assert error["name"] == "MQ_ERROR_INSUFFICIENT_RESOURCES"
-    assert 0 < len(found.out.splitlines()) == len(peeked(folder, ORDERS)) < 9
+    assert 0 < len(result.out.splitlines()) == len(peeked(folder, ORDERS)) < 9
 
 
 def test_an_express_message_to_a_folder_that_nobody_serves_is_refused(data: Path) -> None:

@@ -16,20 +16,20 @@ TO_LEDGER = rf"DIRECT=OS:.\{LEDGER}"
 
 @pytest.fixture(scope="module", params=["served", "store"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with two queues, with a server or without."""
+    """A folder with two queues, with and without a server."""
     data = tmp_path_factory.mktemp("wrong") / "alpha"
-    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as found:
+    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional") as server:
         if request.param == "store":
-            found.stop()
+            server.stop()
         yield data
 
 
-def run(folder: Path, *given: str | Path, data: bytes = b"") -> Run:
-    return called(*given, "--data", folder, data=data)
+def run(folder: Path, *arguments: str | Path, data: bytes = b"") -> Run:
+    return called(*arguments, "--data", folder, data=data)
 
 
 @pytest.mark.parametrize(
-    "given, status, path, said",
+    "arguments, status, path, error_text",
     [
         (("create", ORDERS), 69, "", r"private$\orders: there is a queue with this name"),
         (("create", "orders"), 69, "", "directory"),
@@ -52,12 +52,12 @@ def run(folder: Path, *given: str | Path, data: bytes = b"") -> Run:
     ],
 )
 def test_what_is_wrong_about_a_queue_is_said(
-    folder: Path, given: tuple[str, ...], status: int, path: str, said: str
+    folder: Path, arguments: tuple[str, ...], status: int, path: str, error_text: str
 ) -> None:
     before = listed(folder)
-    error = run(folder, "queue", *given).error(status)
+    error = run(folder, "queue", *arguments).error(status)
     assert error["path"] == path
-    assert said in error["error"]
+    assert error_text in error["error"]
     assert listed(folder) == before
 
 
@@ -70,7 +70,7 @@ def test_a_wrong_name_is_shown_where_it_is_wrong(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given, status, said",
+    "arguments, status, error_text",
     [
         ((ORDERS, LEDGER), 69, "between a queue and its subqueues only"),
         ((ORDERS, ORDERS), 69, "that is where they are"),
@@ -79,16 +79,18 @@ def test_a_wrong_name_is_shown_where_it_is_wrong(folder: Path) -> None:
         ((ORDERS, f"{ORDERS};a", "--identifier", "x"), 65, "guid"),
     ],
 )
-def test_what_can_not_be_moved_stays(folder: Path, given: tuple[str, ...], status: int, said: str) -> None:
+def test_what_can_not_be_moved_stays(
+    folder: Path, arguments: tuple[str, ...], status: int, error_text: str
+) -> None:
     with attach(folder) as local:
         local.call("purge", queue=ORDERS)
         put(local, ORDERS, *recoverable(b"x"))
-    assert said in run(folder, "move", *given).error(status)["error"]
+    assert error_text in run(folder, "move", *arguments).error(status)["error"]
     assert peeked(folder, ORDERS) == [b"x"]
 
 
 @pytest.mark.parametrize(
-    "given, status, path, said",
+    "arguments, status, path, error_text",
     [
         ((TO_ORDERS, "--recoverable", "--priority", "9"), 65, "priority", "from 0 to 7"),
         ((TO_ORDERS, "--recoverable", "--label", "x" * 250), 65, "label", "249"),
@@ -107,23 +109,23 @@ def test_what_can_not_be_moved_stays(folder: Path, given: tuple[str, ...], statu
     ],
 )
 def test_what_is_wrong_about_a_message_is_said_and_nothing_sent(
-    folder: Path, given: tuple[str, ...], status: int, path: str, said: str
+    folder: Path, arguments: tuple[str, ...], status: int, path: str, error_text: str
 ) -> None:
     before = listed(folder)
-    error = run(folder, "send", *given).error(status)
+    error = run(folder, "send", *arguments).error(status)
     assert error["path"] == path
-    assert said in error["error"]
+    assert error_text in error["error"]
     after = listed(folder)
     assert [after[queue]["messages"] for queue in before] == [before[queue]["messages"] for queue in before]
 
 
 def test_a_body_that_is_no_text_is_not_sent_as_one(folder: Path) -> None:
-    found = run(folder, "send", TO_ORDERS, "--recoverable", "--bstr", "--file", "-", data=b"ab\xff")
-    assert found.error(65) == {"error": "not a text in UTF-8", "path": "body", "offset": 2}
+    result = run(folder, "send", TO_ORDERS, "--recoverable", "--bstr", "--file", "-", data=b"ab\xff")
+    assert result.error(65) == {"error": "not a text in UTF-8", "path": "body", "offset": 2}
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         ("receive", ORDERS, "--count", "0"),
         ("receive", ORDERS, "--timeout", "-1"),
@@ -134,17 +136,17 @@ def test_a_body_that_is_no_text_is_not_sent_as_one(folder: Path) -> None:
         ("move", ORDERS),
     ],
 )
-def test_wrong_usage_ends_with_2(data: Path, given: tuple[str, ...]) -> None:
-    found = run(data, *given)
-    assert (found.status, found.out if given != ("queue",) else "") == (2, "")
-    assert "Traceback" not in found.err
+def test_wrong_usage_ends_with_2(data: Path, arguments: tuple[str, ...]) -> None:
+    result = run(data, *arguments)
+    assert (result.status, result.out if arguments != ("queue",) else "") == (2, "")
+    assert "Traceback" not in result.err
 
 
 def test_the_folder_is_made_by_create_alone(tmp_path: Path) -> None:
     reading = [("queue", "list"), ("queue", "show", ORDERS), ("peek", ORDERS), ("receive", ORDERS)]
     writing = [("queue", "purge", ORDERS), ("move", ORDERS, f"{ORDERS};a"), ("send", TO_ORDERS)]
-    for given in (*reading, *writing):
-        error = run(tmp_path / "none", *given).error(66)
+    for arguments in (*reading, *writing):
+        error = run(tmp_path / "none", *arguments).error(66)
         assert str(tmp_path / "none") in error["error"]
     assert not (tmp_path / "none").exists()
     assert run(tmp_path / "none", "queue", "create", ORDERS).one["queue"] == ORDERS

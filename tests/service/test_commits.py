@@ -15,23 +15,23 @@ from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import PATIENCE_S
 
 
-class Recording(MemoryStore):
-    """A store that writes down what was committed."""
+class RecordingStore(MemoryStore):
+    """A store that records its commits."""
 
-    def __init__(self, story: list[object]) -> None:
+    def __init__(self, events: list[object]) -> None:
         super().__init__()
-        self.story = story
+        self.events = events
 
     def commit(self, changes: Changes) -> None:
         super().commit(changes)
-        self.story.append(sorted(str(key) for table, key, _ in changes if table is Table.HISTORY))
+        self.events.append(sorted(str(key) for table, key, _ in changes if table is Table.HISTORY))
 
 
-class Sending:
-    """A network that writes down what is sent."""
+class RecordingNetwork:
+    """A network that records what is sent."""
 
-    def __init__(self, story: list[object]) -> None:
-        self.story = story
+    def __init__(self, events: list[object]) -> None:
+        self.events = events
 
     def resolve(self, request: int, host: str) -> None:
         raise NotImplementedError
@@ -40,7 +40,7 @@ class Sending:
         raise NotImplementedError
 
     def send(self, connection: int, data: bytes) -> None:
-        self.story.append(data)
+        self.events.append(data)
 
     def disconnect(self, connection: int) -> None:
         raise NotImplementedError
@@ -49,25 +49,25 @@ class Sending:
         raise NotImplementedError
 
     def flush(self) -> None:
-        self.story.append("flush")
+        self.events.append("flush")
 
 
-def story(act: Callable[[EngineDriver], None]) -> list[object]:
-    """What is committed and sent when this is done in one turn."""
-    told: list[object] = []
+def events_of(act: Callable[[EngineDriver], None]) -> list[object]:
+    """Call a function in one turn; return what is committed and sent, in order."""
+    events: list[object] = []
 
     async def run() -> None:
-        store = Recording(told)
+        store = RecordingStore(events)
         driver = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
-        driver.network = Sending(told)
+        driver.network = RecordingNetwork(events)
         driver.start()
-        told.clear()
+        events.clear()
         act(driver)
         await driver.durable()
         driver.abandon()
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
-    return told
+    return events
 
 
 def test_what_is_due_at_once_is_sent_with_the_commit_of_its_turn() -> None:
@@ -79,10 +79,10 @@ def test_what_is_due_at_once_is_sent_with_the_commit_of_its_turn() -> None:
 
     def two(driver: EngineDriver) -> None:
         driver.call(message, driver, b"first")
-        # the second comes while the timer of the first may have expired: that one is acknowledged as well
+        # the second call comes when the timer of the first may have expired: that is acknowledged as well
         driver.core.context.changes.put(Table.HISTORY, b"second", bytes(8))
 
-    assert story(two) == [["b'first'", "b'second'"], b"acknowledged", "flush"]
+    assert events_of(two) == [["b'first'", "b'second'"], b"acknowledged", "flush"]
 
 
 def test_what_is_due_later_is_not_sent_with_it() -> None:
@@ -92,11 +92,11 @@ def test_what_is_due_later_is_not_sent_with_it() -> None:
         late = Send(7, b"late")
         context.timers.start(Timer.SESSION_ACK_SEND, 1, 3_600_000, lambda: context.effects.append(late))
 
-    assert story(lambda driver: driver.call(message, driver)) == [["b'first'"], "flush"]
+    assert events_of(lambda driver: driver.call(message, driver)) == [["b'first'"], "flush"]
 
 
 def sent_by_many(driver: EngineDriver) -> None:
-    """What many tasks do in one turn."""
+    """Make the calls of many tasks in one turn."""
     for number in range(MANY + 8):
         key = f"{number:02}".encode()
         driver.call(driver.core.context.changes.put, Table.HISTORY, key, bytes(8))
@@ -108,7 +108,7 @@ def keys(first: int, end: int) -> list[str]:
 
 
 def test_of_many_calls_the_first_do_not_wait_for_the_last() -> None:
-    first, flush, second, *rest = story(sent_by_many)
+    first, flush, second, *rest = events_of(sent_by_many)
     assert (first, flush, second) == (keys(0, MANY), "flush", keys(MANY, MANY + 8))
     assert set(map(str, rest)) == {"flush"}
 
@@ -118,4 +118,4 @@ def test_a_disk_that_refuses_is_not_hurried() -> None:
         driver.refused = True
         sent_by_many(driver)
 
-    assert story(refused)[0] == keys(0, MANY + 8)
+    assert events_of(refused)[0] == keys(0, MANY + 8)

@@ -20,8 +20,8 @@ TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
 
 @pytest.fixture
 def lines(server: InThread) -> Iterator[Lines]:
-    with Lines(server.data) as found:
-        yield found
+    with Lines(server.data) as lines:
+        yield lines
 
 
 # -- requests and answers -------------------------------------------------------------------------------
@@ -40,13 +40,13 @@ def test_a_request_without_an_id_is_answered_with_none(lines: Lines) -> None:
 
 
 def test_many_requests_are_under_way_at_once(lines: Lines) -> None:
-    count = 2500  # more than the server takes before it has answered some
+    count = 2500  # more than the server accepts before it has answered some
     lines.write(
         *({"id": n, "op": "send", "to": TO_ORDERS, "messages": recoverable(b"%d" % n)} for n in range(count))
     )
     answers = [lines.read() for _ in range(count)]
-    assert sorted(one["id"] for one in answers) == list(range(count))
-    assert all(len(one["answer"]["sent"]) == 1 for one in answers)
+    assert sorted(answer["id"] for answer in answers) == list(range(count))
+    assert all(len(answer["answer"]["sent"]) == 1 for answer in answers)
     lines.write({"id": "status", "op": "status"})
     assert lines.read()["answer"]["messages"] == count
 
@@ -64,12 +64,12 @@ def test_a_request_that_waits_holds_up_no_other(lines: Lines) -> None:
     lines.write({"id": "waits", "op": "receive", "queue": ORDERS, "wait_ms": 3_600_000})
     assert lines.ask({"id": "other", "op": "status"})["id"] == "other"
     lines.write({"id": "send", "op": "send", "to": TO_ORDERS, "messages": [message(b"late")]})
-    found = {answer["id"]: answer["answer"] for answer in (lines.read(), lines.read())}
-    assert len(found["send"]["sent"]) == 1
-    assert bodies(found["waits"]["messages"]) == [b"late"]
+    answers = {answer["id"]: answer["answer"] for answer in (lines.read(), lines.read())}
+    assert len(answers["send"]["sent"]) == 1
+    assert bodies(answers["waits"]["messages"]) == [b"late"]
 
 
-def test_a_line_may_come_in_pieces_and_many_in_one(lines: Lines) -> None:
+def test_a_line_may_come_in_segments_and_many_in_one(lines: Lines) -> None:
     for byte in b'{"id": 1, "op": "status"}\n{"id": 2, "op": "status"}':
         lines.raw(bytes([byte]))
     lines.raw(b'\n\n{"id": 3, "op": "status"}\r\n')
@@ -81,17 +81,17 @@ def test_a_line_may_come_in_pieces_and_many_in_one(lines: Lines) -> None:
 def test_what_was_taken_and_not_ended_comes_back_when_the_connection_ends(server: InThread) -> None:
     with Lines(server.data) as first:
         first.ask({"op": "send", "to": TO_ORDERS, "messages": recoverable(b"1", b"2", b"3")})
-        taken = first.ask({"op": "receive", "queue": ORDERS, "count": 2})["answer"]["messages"]
-        assert bodies(taken) == [b"1", b"2"]
-        assert first.ask({"op": "end", "done": [taken[0]["receipt"]]})["answer"] == {"ended": 1}
+        received = first.ask({"op": "receive", "queue": ORDERS, "count": 2})["answer"]["messages"]
+        assert bodies(received) == [b"1", b"2"]
+        assert first.ask({"op": "end", "done": [received[0]["receipt"]]})["answer"] == {"ended": 1}
         assert peeked(server.data, ORDERS) == [b"3"]
-    until(lambda: peeked(server.data, ORDERS) == [b"2", b"3"], "the second message comes back")
+    until(lambda: peeked(server.data, ORDERS) == [b"2", b"3"], "the second message is given back")
 
 
 def test_a_message_given_back_is_where_it_was(lines: Lines, server: InThread) -> None:
     lines.ask({"op": "send", "to": TO_ORDERS, "messages": recoverable(b"1", b"2", b"3")})
-    taken = lines.ask({"op": "receive", "queue": ORDERS, "count": 3})["answer"]["messages"]
-    done, back = [taken[0]["receipt"]], [taken[2]["receipt"], taken[1]["receipt"]]
+    received = lines.ask({"op": "receive", "queue": ORDERS, "count": 3})["answer"]["messages"]
+    done, back = [received[0]["receipt"]], [received[2]["receipt"], received[1]["receipt"]]
     assert lines.ask({"op": "end", "done": done, "back": back})["answer"] == {"ended": 3}
     assert peeked(server.data, ORDERS) == [b"2", b"3"]
 
@@ -120,10 +120,10 @@ def test_a_reader_holds_no_more_than_it_may(
 ) -> None:
     monkeypatch.setattr(operations, "HELD_MAX", 3)
     lines.ask({"op": "send", "to": TO_ORDERS, "messages": recoverable(*(b"%d" % n for n in range(5)))})
-    taken = lines.ask({"op": "receive", "queue": ORDERS, "count": 5})["answer"]["messages"]
-    assert bodies(taken) == [b"0", b"1", b"2"]
+    received = lines.ask({"op": "receive", "queue": ORDERS, "count": 5})["answer"]["messages"]
+    assert bodies(received) == [b"0", b"1", b"2"]
     assert lines.error({"op": "receive", "queue": ORDERS})["path"] == "count"
-    lines.ask({"op": "end", "done": [one["receipt"] for one in taken]})
+    lines.ask({"op": "end", "done": [row["receipt"] for row in received]})
     assert len(lines.ask({"op": "receive", "queue": ORDERS, "count": 5})["answer"]["messages"]) == 2
 
 
@@ -142,9 +142,9 @@ def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InTh
         assert driver is not None
         on_read, reader = driver.on_read, LocalSession(driver)
 
-        def goes_when_it_comes(request: int, told: Callable[[ReadCompleted], None]) -> None:
-            def completed(done: ReadCompleted) -> None:
-                told(done)
+        def goes_when_it_comes(request: int, report: Callable[[ReadCompleted], None]) -> None:
+            def completed(read: ReadCompleted) -> None:
+                report(read)
                 waiting.cancel()
                 reader.close()
 
@@ -158,7 +158,7 @@ def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InTh
             await waiting
 
     server.run(race())
-    until(lambda: peeked(server.data, ORDERS) == [b"1"], "the message is there")
+    until(lambda: peeked(server.data, ORDERS) == [b"1"], "the message is given back")
 
 
 def test_two_users_share_a_queue_and_no_message_comes_to_both(server: InThread) -> None:
@@ -175,5 +175,5 @@ def test_two_users_share_a_queue_and_no_message_comes_to_both(server: InThread) 
         with Lines(server.data) as writer:
             for n in range(count):
                 writer.ask({"op": "send", "to": TO_ORDERS, "messages": [message(b"%d" % n)]})
-        got = [bodies(user.read()["answer"]["messages"]) for user in users for _ in range(count // 2)]
-    assert sorted(got, key=lambda one: int(one[0])) == [[b"%d" % n] for n in range(count)]
+        received = [bodies(user.read()["answer"]["messages"]) for user in users for _ in range(count // 2)]
+    assert sorted(received, key=lambda answer: int(answer[0])) == [[b"%d" % n] for n in range(count)]

@@ -38,36 +38,36 @@ def sending(number: int) -> dict[str, object]:
 
 
 def test_a_stop_answers_all_that_it_has_done(data: Path) -> None:
-    told: list[int] = []
+    answered: list[int] = []
     with served(options(data, ORDERS)) as server, Lines(data) as lines:
 
         def listen() -> None:
             while line := lines.line():
-                told.append(int(line["id"]))
+                answered.append(int(line["id"]))
 
         listener = threading.Thread(target=listen)
         listener.start()
         number = 0
-        while len(told) < 50:
+        while len(answered) < 50:
             lines.write(*(sending(number + n) for n in range(20)))
             number += 20
         server.run(server.server.stop())
         listener.join()
     with attach(data) as local:
-        assert local.call("show", queue=ORDERS)["messages"] == len(told)
+        assert local.call("show", queue=ORDERS)["messages"] == len(answered)
 
 
 def test_a_stop_ends_those_that_wait_with_nothing(data: Path) -> None:
     with served(options(data, ORDERS)) as server, Lines(data) as lines:
         lines.write(WAITS)
-        until(lambda: lines_open(server) == 1, "the request waits")
+        until(lambda: readers(server) == 1, "the request waits")
         server.run(server.server.stop())
         assert lines.line() == {"id": "waits", "answer": {"messages": []}}
         assert lines.is_ended()
 
 
-def lines_open(server: InThread) -> int:
-    """How many have the queue open."""
+def readers(server: InThread) -> int:
+    """The number of readers that have the queue open."""
     with attach(server.data) as local:
         return int(local.call("show", queue=ORDERS)["open"])
 
@@ -78,18 +78,18 @@ def test_who_asks_for_nothing_more_is_answered(server: InThread) -> None:
         lines.socket.shutdown(socket.SHUT_WR)
         answers = [lines.read() for _ in range(51)]
         assert lines.is_ended()
-    assert sorted(one["id"] for one in answers if "sent" in one["answer"]) == list(range(50))
-    # what the last request took came back when its connection ended
-    until(lambda: len(peeked(server.data, ORDERS)) == 50, "all messages are there")
+    assert sorted(answer["id"] for answer in answers if "sent" in answer["answer"]) == list(range(50))
+    # what the last request received was given back when its connection ended
+    until(lambda: len(peeked(server.data, ORDERS)) == 50, "all messages are given back")
 
 
 def test_what_was_wrong_in_a_request_leaves_its_receipts(server: InThread) -> None:
     with Lines(server.data) as lines:
         lines.ask(sending(7))
-        (taken,) = lines.ask({"op": "receive", "queue": ORDERS})["answer"]["messages"]
-        wrong = {"op": "receive", "queue": r"private$\nothing", "done": [taken["receipt"]]}
+        (received,) = lines.ask({"op": "receive", "queue": ORDERS})["answer"]["messages"]
+        wrong = {"op": "receive", "queue": r"private$\nothing", "done": [received["receipt"]]}
         assert lines.error(wrong)["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
-        assert lines.ask({"op": "end", "back": [taken["receipt"]]})["answer"] == {"ended": 1}
+        assert lines.ask({"op": "end", "back": [received["receipt"]]})["answer"] == {"ended": 1}
     assert peeked(server.data, ORDERS) == [b"7"]
 
 
@@ -98,34 +98,36 @@ def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
     with attach(server.data) as local:
         put(local, ORDERS, message(bytes(size)))
     with Lines(server.data) as lines:
-        asked = 200
-        lines.write(*({"id": n, "op": "peek", "queue": ORDERS} for n in range(asked)))
+        count = 200
+        lines.write(*({"id": n, "op": "peek", "queue": ORDERS} for n in range(count)))
         with Lines(server.data) as other:
-            assert other.ask({"op": "status"})["answer"]["messages"] == 1  # the others have been begun by now
+            assert (
+                other.ask({"op": "status"})["answer"]["messages"] == 1
+            )  # the other requests have been started by now
         assert server.do(lambda _: unread(server)) < 20 * size
-        assert [lines.read()["id"] for _ in range(asked)] == list(range(asked))
+        assert [lines.read()["id"] for _ in range(count)] == list(range(count))
 
 
 def unread(server: InThread) -> int:
-    """Bytes of answers that nobody has read."""
+    """The number of bytes of unread answers."""
     users = server.server._control._clients  # type: ignore[union-attr]
     transports = [user._transport for user in users if user._transport is not None]
     return sum(transport.get_write_buffer_size() for transport in transports)
 
 
-# -- strangers ------------------------------------------------------------------------------------------
+# -- unauthenticated clients ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def by_tcp(data: Path) -> object:
-    with served(options(data, ORDERS, control_tcp=True)) as found:
-        yield found
+    with served(options(data, ORDERS, control_tcp=True)) as server:
+        yield server
 
 
-@pytest.mark.parametrize("first", [b"no JSON\n", b"[]\n", b"{}\n", b"x" * 10_000])
-def test_the_first_line_of_a_stranger_is_the_last(by_tcp: InThread, first: bytes) -> None:
+@pytest.mark.parametrize("line", [b"no JSON\n", b"[]\n", b"{}\n", b"x" * 10_000])
+def test_the_first_line_of_a_stranger_is_the_last(by_tcp: InThread, line: bytes) -> None:
     with Lines(by_tcp.data) as lines:
-        lines.raw(first)
+        lines.raw(line)
         assert lines.is_ended()
 
 
@@ -141,13 +143,13 @@ def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.Monkey
 
 
 def test_there_are_few_strangers(by_tcp: InThread) -> None:
-    many = [Lines(by_tcp.data) for _ in range(control._UNAUTHENTICATED_MAX + 1)]
+    clients = [Lines(by_tcp.data) for _ in range(control._UNAUTHENTICATED_MAX + 1)]
     try:
-        assert many[-1].is_ended()
-        assert many[0].ask({"op": "status", "token": many[0].token})["answer"]["name"] == "alpha"
+        assert clients[-1].is_ended()
+        assert clients[0].ask({"op": "status", "token": clients[0].token})["answer"]["name"] == "alpha"
     finally:
-        for one in many:
-            one.close()
+        for client in clients:
+            client.close()
 
 
 # -- what is left behind --------------------------------------------------------------------------------
@@ -157,11 +159,11 @@ def test_the_store_is_its_owners_alone(data: Path) -> None:
     data.mkdir(mode=0o755)
     with process(data, "--queue", ORDERS), attach(data) as local:
         put(local, ORDERS, *recoverable(b"secret"))
-        found = {
+        modes = {
             path.name: stat.S_IMODE(path.stat().st_mode) for path in data.iterdir() if STORE in path.name
         }
-    assert {STORE, f"{STORE}.lock", f"{STORE}-wal"} <= set(found)
-    assert set(found.values()) == {0o600}
+    assert {STORE, f"{STORE}.lock", f"{STORE}-wal"} <= set(modes)
+    assert set(modes.values()) == {0o600}
 
 
 def test_the_folder_of_a_socket_goes_with_the_next_start(tmp_path: Path) -> None:

@@ -47,18 +47,18 @@ OPERATIONS = [
 
 @pytest.fixture
 def lines(server: InThread) -> Iterator[Lines]:
-    with Lines(server.data) as found:
-        yield found
+    with Lines(server.data) as lines:
+        yield lines
 
 
 def is_well(lines: Lines) -> None:
-    """The server takes and gives messages."""
+    """Check that the server stores and delivers messages."""
     lines.ask({"op": "create", "queue": r"private$\wellbeing", "missing": True})
     to = r"DIRECT=OS:alpha\private$\wellbeing"
     assert len(lines.ask({"op": "send", "to": to, "messages": [message(b"well")]})["answer"]["sent"]) == 1
-    found = lines.ask({"op": "receive", "queue": r"private$\wellbeing"})["answer"]["messages"]
-    assert bodies(found) == [b"well"]
-    assert lines.ask({"op": "end", "done": [found[0]["receipt"]]})["answer"] == {"ended": 1}
+    received = lines.ask({"op": "receive", "queue": r"private$\wellbeing"})["answer"]["messages"]
+    assert bodies(received) == [b"well"]
+    assert lines.ask({"op": "end", "done": [received[0]["receipt"]]})["answer"] == {"ended": 1}
 
 
 # -- lines ----------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_line_beyond_the_limit_ends_its_connection_alone(server: InThread, lin
             hostile.raw(b"x" * (3 * control.REQUEST_MAX))
         assert hostile.is_ended()
     is_well(other)
-    assert peeked(server.data, ORDERS) == [b"1"]  # what it had taken is back
+    assert peeked(server.data, ORDERS) == [b"1"]  # the message it received is given back
 
 
 def test_a_line_just_within_the_limit_is_read(lines: Lines) -> None:
@@ -114,12 +114,12 @@ def test_a_line_just_within_the_limit_is_read(lines: Lines) -> None:
 
 def test_connections_that_say_nothing_or_half_a_line_harm_nobody(server: InThread) -> None:
     silent = [Lines(server.data) for _ in range(50)]
-    for one in silent[::2]:
-        one.raw(b'{"op": "status"')
+    for client in silent[::2]:
+        client.raw(b'{"op": "status"')
     with Lines(server.data) as other:
         is_well(other)
-    for one in silent:
-        one.close()
+    for client in silent:
+        client.close()
 
 
 def test_a_reader_that_takes_no_answers_harms_nobody(server: InThread) -> None:
@@ -313,9 +313,9 @@ REQUESTS = st.builds(
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
     path = tmp_path_factory.mktemp("hostile") / "alpha"
-    with served(options(path, ORDERS, f"{LEDGER};transactional")) as found:
-        yield found
-    listed(path)  # nothing of it keeps the store from being opened again
+    with served(options(path, ORDERS, f"{LEDGER};transactional")) as server:
+        yield server
+    listed(path)  # the store can be opened again
 
 
 @given(st.lists(REQUESTS, min_size=1, max_size=6))
@@ -346,8 +346,8 @@ def test_any_bytes_are_answered_line_by_line(shared: InThread, data: bytes) -> N
 
 @pytest.fixture
 def over_tcp(data: Path) -> Iterator[InThread]:
-    with served(options(data, ORDERS, control_tcp=True)) as found:
-        yield found
+    with served(options(data, ORDERS, control_tcp=True)) as server:
+        yield server
 
 
 def test_over_tcp_who_can_read_the_folder_is_let_in(over_tcp: InThread) -> None:
@@ -356,7 +356,7 @@ def test_over_tcp_who_can_read_the_folder_is_let_in(over_tcp: InThread) -> None:
     with Lines(over_tcp.data) as lines:
         assert len(lines.token) >= 40
         assert lines.ask({"op": "status", "token": lines.token})["answer"]["name"] == "alpha"
-        assert lines.ask({"op": "status"})["answer"]["name"] == "alpha"  # once is enough
+        assert lines.ask({"op": "status"})["answer"]["name"] == "alpha"  # authenticated once, that is enough
     assert peeked(over_tcp.data, ORDERS) == []
 
 
@@ -378,4 +378,4 @@ def test_over_tcp_it_listens_at_the_loopback_alone(over_tcp: InThread) -> None:
     assert address is not None
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", address.port), 20)
-    until(lambda: peeked(over_tcp.data, ORDERS) == [], "commands come in")
+    until(lambda: peeked(over_tcp.data, ORDERS) == [], "commands can be run")

@@ -1,4 +1,4 @@
-"""The driver of a core: the calls of one turn are durable together, and nothing is sent before."""
+"""The driver of a core: the calls of one turn are committed together, and nothing is sent before that."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import ORDERS, PATIENCE_S
 
-FAR = r"DIRECT=TCP:192.0.2.1\private$\far"
+TO_ELSEWHERE = r"DIRECT=TCP:192.0.2.1\private$\far"
 
 
-class Watched(MemoryStore):
-    """A store that records its commits, and may refuse them.
+class RecordingStore(MemoryStore):
+    """A store that records its commits, and refuses them on demand.
 
     Attributes:
-        happened: commits and, from `Wire`, effects, in order.
+        events: commits and, from `RecordingNetwork`, effects, in order.
         failure: exception raised instead of a commit.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.happened: list[str] = []
+        self.events: list[str] = []
         self.failure: Exception | None = None
         self.refused = 0
 
@@ -47,46 +47,46 @@ class Watched(MemoryStore):
             self.refused += 1
             raise self.failure
         super().commit(changes)
-        self.happened.append("commit")
+        self.events.append("commit")
 
     def messages(self) -> int:
         """Return the number of durable messages."""
         return len(list(self.rows(Table.MESSAGE)))
 
 
-class Wire:
+class RecordingNetwork:
     """A network that records its effects."""
 
-    def __init__(self, happened: list[str]) -> None:
-        self._happened = happened
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
 
     def resolve(self, request: int, host: str) -> None:
-        self._happened.append(f"resolve {host}")
+        self._events.append(f"resolve {host}")
 
     def connect(self, connection: int, address: str, host: str) -> None:
-        self._happened.append(f"connect {address}")
+        self._events.append(f"connect {address}")
 
     def send(self, connection: int, data: bytes) -> None:
-        self._happened.append(f"send {connection}")
+        self._events.append(f"send {connection}")
 
     def disconnect(self, connection: int) -> None:
-        self._happened.append(f"disconnect {connection}")
+        self._events.append(f"disconnect {connection}")
 
     def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
-        self._happened.append("datagram")
+        self._events.append("datagram")
 
     def flush(self) -> None:
-        self._happened.append("flush")
+        self._events.append("flush")
 
 
 class DriverHarness:
     """A driver with a core that has one queue."""
 
     def __init__(self) -> None:
-        self.store = Watched()
+        self.store = RecordingStore()
         self.core = open_core(self.store, "alpha")
         self.driver = EngineDriver(self.core, self.store)
-        self.driver.network = Wire(self.store.happened)
+        self.driver.network = RecordingNetwork(self.store.events)
         self.driver.start()
         self.driver.call(queues.create, self.core, {"queue": ORDERS})
 
@@ -122,7 +122,7 @@ def run(work: Callable[[DriverHarness], Coroutine[Any, Any, None]]) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
         harness = DriverHarness()
         await harness.driver.durable()
-        harness.store.happened.clear()
+        harness.store.events.clear()
         await asyncio.wait_for(work(harness), PATIENCE_S)
         harness.driver.abandon()
 
@@ -142,9 +142,9 @@ def test_what_is_called_in_one_turn_is_one_commit() -> None:
     async def work(harness: DriverHarness) -> None:
         before = harness.driver.commits
         assert harness.send(count=200) == [EnqueueStatus.OK] * 200
-        assert harness.store.happened == []
+        assert harness.store.events == []
         await harness.driver.durable()
-        assert harness.store.happened == ["commit", "flush"]
+        assert harness.store.events == ["commit", "flush"]
         assert (harness.driver.commits, harness.store.messages()) == (before + 1, 200)
 
     run(work)
@@ -152,16 +152,16 @@ def test_what_is_called_in_one_turn_is_one_commit() -> None:
 
 def test_tasks_of_one_turn_share_a_commit() -> None:
     async def work(harness: DriverHarness) -> None:
-        ends: list[str] = []
+        results: list[str] = []
 
-        async def one() -> None:
+        async def send() -> None:
             harness.send()
             await harness.driver.durable()
-            ends.append(f"{harness.store.messages()} durable")
+            results.append(f"{harness.store.messages()} durable")
 
-        await asyncio.gather(*(one() for _ in range(50)))
-        assert harness.store.happened.count("commit") == 1
-        assert ends == ["50 durable"] * 50
+        await asyncio.gather(*(send() for _ in range(50)))
+        assert harness.store.events.count("commit") == 1
+        assert results == ["50 durable"] * 50
 
     run(work)
 
@@ -171,7 +171,7 @@ def test_what_has_changed_nothing_waits_for_nothing() -> None:
         await harness.driver.durable()
         harness.driver.call(queues.listed, harness.core)
         await harness.driver.durable()
-        assert "commit" not in harness.store.happened
+        assert "commit" not in harness.store.events
 
     run(work)
 
@@ -193,9 +193,9 @@ def test_one_that_raises_keeps_nothing_of_the_others_back() -> None:
 
 def test_effects_are_carried_out_after_the_commit() -> None:
     async def work(harness: DriverHarness) -> None:
-        harness.send(FAR, count=3)
+        harness.send(TO_ELSEWHERE, count=3)
         await harness.driver.durable()
-        assert harness.store.happened == ["commit", "resolve 192.0.2.1", "flush"]
+        assert harness.store.events == ["commit", "resolve 192.0.2.1", "flush"]
 
     run(work)
 
@@ -211,9 +211,9 @@ def test_a_reader_is_told_after_the_commit() -> None:
         await until(lambda: harness.store.refused >= 3)
         assert not reading.done()
         harness.store.failure = None
-        done = await reading
-        assert (done.status, done.message and done.message.body) == (MQ_OK, b"x")
-        assert "commit" in harness.store.happened
+        read = await reading
+        assert (read.status, read.message and read.message.body) == (MQ_OK, b"x")
+        assert "commit" in harness.store.events
 
     run(work)
 
@@ -224,8 +224,8 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = StoreRefused("the disk is full", file="x")
         assert harness.send() == [EnqueueStatus.OK]
-        harness.send(FAR)
-        told = asyncio.ensure_future(harness.driver.durable())
+        harness.send(TO_ELSEWHERE)
+        durable = asyncio.ensure_future(harness.driver.durable())
         await until(lambda: harness.store.refused >= 2)
         assert harness.driver.refused
         assert harness.core.queue_manager.throttled
@@ -233,15 +233,15 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
         later = asyncio.ensure_future(harness.driver.durable())
         before = harness.store.refused
         await until(lambda: harness.store.refused >= before + 3)
-        assert harness.store.happened == []
-        assert not told.done()
+        assert harness.store.events == []
+        assert not durable.done()
         assert not later.done()
         assert harness.store.messages() == 0
 
         harness.store.failure = None
-        await told
+        await durable
         await later
-        assert harness.store.happened[:3] == ["commit", "resolve 192.0.2.1", "flush"]
+        assert harness.store.events[:3] == ["commit", "resolve 192.0.2.1", "flush"]
         assert harness.store.messages() == 2
         await harness.driver.durable()
         assert not harness.driver.refused
@@ -260,11 +260,11 @@ def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(1, 4):
             harness.store.failure = StoreRefused("the disk is full", file="x")
             harness.send()
-            told = asyncio.ensure_future(harness.driver.durable())
-            seen = harness.store.refused
-            await until(lambda seen=seen: harness.store.refused > seen)
+            durable = asyncio.ensure_future(harness.driver.durable())
+            before = harness.store.refused
+            await until(lambda before=before: harness.store.refused > before)
             harness.store.failure = None
-            await told
+            await durable
             await harness.driver.durable()
             assert harness.store.messages() == number
 
@@ -274,12 +274,12 @@ def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = StoreDamaged("the pages are torn", file="x")
-        harness.send(FAR)
+        harness.send(TO_ELSEWHERE)
         for _ in range(2):
             with pytest.raises(StoreDamaged, match="the pages are torn"):
                 await harness.driver.durable()
             harness.send()
-        assert harness.store.happened == []
+        assert harness.store.events == []
 
     run(work)
 
@@ -289,10 +289,10 @@ def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
 
 def test_timers_ring_by_themselves() -> None:
     async def work(harness: DriverHarness) -> None:
-        begun = time.monotonic()
-        done = await harness.wait(300)
-        assert (done.status, done.message) == (HResult.MQ_ERROR_IO_TIMEOUT, None)
-        assert time.monotonic() - begun >= 0.29
+        start = time.monotonic()
+        read = await harness.wait(300)
+        assert (read.status, read.message) == (HResult.MQ_ERROR_IO_TIMEOUT, None)
+        assert time.monotonic() - start >= 0.29
 
     run(work)
 
@@ -314,23 +314,23 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module.time, "time", lambda: clock[0])
 
     async def work(harness: DriverHarness) -> None:
-        told: list[tuple[int, int]] = []
-        inner = harness.core.at
+        times: list[tuple[int, int]] = []
+        original = harness.core.at
 
         def at(now_ms: int, utc: int) -> None:
-            told.append((now_ms, utc))
-            inner(now_ms, utc)
+            times.append((now_ms, utc))
+            original(now_ms, utc)
 
         monkeypatch.setattr(harness.core, "at", at)
         for step in (0, 10, -3600, 5, -100_000, 0):
             clock[0] += step
             harness.send()
             await harness.driver.durable()
-            assert told[-1][1] == int(clock[0])
+            assert times[-1][1] == int(clock[0])
             await asyncio.sleep(0.002)
-        times = [now for now, _ in told]
-        assert times == sorted(times)
-        assert times[-1] > times[0]
+        milliseconds = [now for now, _ in times]
+        assert milliseconds == sorted(milliseconds)
+        assert milliseconds[-1] > milliseconds[0]
 
     run(work)
 
@@ -340,17 +340,17 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
 
 def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
     async def work(harness: DriverHarness) -> None:
-        number = harness.core.binary.next_connection()
-        harness.driver.call(harness.core.binary.accepted, number, "192.0.2.7")
+        connection = harness.core.binary.next_connection()
+        harness.driver.call(harness.core.binary.accepted, connection, "192.0.2.7")
         harness.send(count=5)
         await harness.driver.stop()
         assert harness.store.messages() == 5
-        assert f"disconnect {number}" in harness.store.happened
-        happened = list(harness.store.happened)
+        assert f"disconnect {connection}" in harness.store.events
+        events = list(harness.store.events)
         harness.send()
-        harness.driver.call(harness.core.binary.disconnected, number)
+        harness.driver.call(harness.core.binary.disconnected, connection)
         await asyncio.sleep(0.05)
-        assert harness.store.happened == happened
+        assert harness.store.events == events
         with pytest.raises(MsmqError):
             await harness.driver.durable()
 
@@ -360,14 +360,14 @@ def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
 def test_a_core_goes_on_where_it_was_stopped() -> None:
     async def work(harness: DriverHarness) -> None:
         harness.send(count=5)
-        harness.send(FAR, count=2)
+        harness.send(TO_ELSEWHERE, count=2)
         await harness.driver.stop()
-        again = EngineDriver(open_core(harness.store.copy(), "alpha"), harness.store.copy())
-        again.start()
-        counts = {one["queue"]: one["messages"] for one in queues.listed(again.core)}
+        restarted = EngineDriver(open_core(harness.store.copy(), "alpha"), harness.store.copy())
+        restarted.start()
+        counts = {status["queue"]: status["messages"] for status in queues.listed(restarted.core)}
         assert counts[ORDERS] == 5
         assert 2 in counts.values()
-        await again.stop()
+        await restarted.stop()
 
     run(work)
 
@@ -376,11 +376,11 @@ def test_who_waits_when_it_is_given_up_is_told_that_it_is_not_durable() -> None:
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = StoreRefused("the disk is full", file="x")
         harness.send()
-        told = asyncio.ensure_future(harness.driver.durable())
+        durable = asyncio.ensure_future(harness.driver.durable())
         await until(lambda: harness.store.refused)
         harness.driver.abandon()
         with pytest.raises(Unreachable, match="before it was durable"):
-            await told
+            await durable
         before = harness.store.refused
         await asyncio.sleep(2 * module.RETRY_S)
         assert harness.store.refused == before

@@ -1,4 +1,4 @@
-"""A message is durable before a receiver sees it: it can't vanish or change in a crash."""
+"""A message is durable before a receiver sees it: it cannot vanish or change in a crash."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
         driver.start()
         sender, receiver = LocalSession(driver), LocalSession(driver)
         await sender.run({"op": "create", "queue": QUEUE, "transactional": delivery == "transactional"})
-        given = [message(body, delivery=delivery) for body in (b"one", b"two")]
-        request = {"op": "send", "to": rf"DIRECT=OS:alpha\{QUEUE}", "messages": given}
+        to_send = [message(body, delivery=delivery) for body in (b"one", b"two")]
+        request = {"op": "send", "to": rf"DIRECT=OS:alpha\{QUEUE}", "messages": to_send}
 
         async def receive() -> tuple[list[Any], int]:
             answer = await receiver.run({"op": "receive", "queue": QUEUE, "count": 2, "wait_ms": wait_ms})
             return answer["messages"], len(list(store.rows(Table.PACKET)))
 
-        begun = [sender.run(request), receive()]  # of one turn
+        requests = [sender.run(request), receive()]  # in one turn
         if wait_ms:
-            begun.reverse()  # the receiver is there first, and is woken
-        results = await asyncio.gather(*begun)
-        found = results[0 if wait_ms else 1]
+            requests.reverse()  # the receiver waits first, and is woken
+        results = await asyncio.gather(*requests)
+        received = results[0 if wait_ms else 1]
         await driver.stop()
-        assert isinstance(found, tuple)
-        return found
+        assert isinstance(received, tuple)
+        return received
 
     messages, stored = asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
     assert (len(messages), stored) == (2, 2)

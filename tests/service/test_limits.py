@@ -31,12 +31,12 @@ TO_ORDERS = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"
 BETA = "127.0.0.32"
 
 
-def dialled(server: InThread, source: str = "127.0.0.41") -> socket.socket:
+def connect(server: InThread, source: str = "127.0.0.41") -> socket.socket:
     return socket.create_connection((server.address, server.port), PATIENCE_S, source_address=(source, 0))
 
 
 def is_ended(peer: socket.socket) -> bool:
-    """Wait for the end of a connection on which the server says nothing."""
+    """Wait for the end of a connection on which the server sends nothing."""
     try:
         return peer.recv(1) == b""
     except ConnectionResetError:
@@ -44,30 +44,30 @@ def is_ended(peer: socket.socket) -> bool:
 
 
 def traffic(server: InThread, name: str) -> int:
-    found: int = server.do(lambda one: getattr(one.network.traffic, name))
-    return found
+    count: int = server.do(lambda running: getattr(running.network.traffic, name))
+    return count
 
 
 def connections(server: InThread) -> int:
-    return server.do(lambda one: len(one.network.connections))
+    return server.do(lambda running: len(running.network.connections))
 
 
 def sessions(data: Path) -> list[dict]:
     with attach(data) as local:
-        found: list[dict] = local.call("status")["sessions"]
-        return found
+        statuses: list[dict] = local.call("status")["sessions"]
+        return statuses
 
 
 def test_there_are_no_more_connections_than_allowed(data: Path) -> None:
     with served(options(data, limits=Limits(connections=3))) as server:
-        peers = [dialled(server, f"127.0.0.{40 + n}") for n in range(3)]
+        peers = [connect(server, f"127.0.0.{40 + n}") for n in range(3)]
         until(lambda: connections(server) == 3, "three are accepted")
-        with dialled(server, "127.0.0.50") as fourth:
+        with connect(server, "127.0.0.50") as fourth:
             assert is_ended(fourth)
         assert (traffic(server, "accepted"), traffic(server, "refused")) == (3, 1)
         peers.pop().close()
-        until(lambda: connections(server) == 2, "one has gone")
-        peers.append(dialled(server))
+        until(lambda: connections(server) == 2, "one connection has ended")
+        peers.append(connect(server))
         until(lambda: connections(server) == 3, "its place is free")
         for peer in peers:
             peer.close()
@@ -75,23 +75,23 @@ def test_there_are_no_more_connections_than_allowed(data: Path) -> None:
 
 def test_one_peer_has_no_more_connections_than_allowed(data: Path) -> None:
     with served(options(data, limits=Limits(connections_per_peer=2))) as server:
-        peers = [dialled(server), dialled(server)]
+        peers = [connect(server), connect(server)]
         until(lambda: connections(server) == 2, "two are accepted")
-        with dialled(server) as third:
+        with connect(server) as third:
             assert is_ended(third)
-        peers.append(dialled(server, "127.0.0.42"))
+        peers.append(connect(server, "127.0.0.42"))
         until(lambda: connections(server) == 3, "another peer is accepted")
         assert traffic(server, "refused") == 1
         for peer in peers:
             peer.close()
-        until(lambda: connections(server) == 0, "all have gone")
-        with dialled(server):
+        until(lambda: connections(server) == 0, "all connections have ended")
+        with connect(server):
             until(lambda: connections(server) == 1, "the first peer is accepted again")
 
 
 def test_connections_in_which_no_session_begins_end(data: Path) -> None:
     with served(options(data, settings=with_limits(SETTINGS, half_open_s=0.5))) as server:
-        with dialled(server) as silent, dialled(server) as slow:
+        with connect(server) as silent, connect(server) as slow:
             slow.sendall(b"\x10")
             assert is_ended(silent)
             assert is_ended(slow)
@@ -100,10 +100,10 @@ def test_connections_in_which_no_session_begins_end(data: Path) -> None:
 
 def test_quiet_sessions_end_and_begin_again_when_needed(data: Path) -> None:
     with served(options(data, ORDERS, settings=with_limits(SETTINGS, idle_s=0.5))) as server:
-        with msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S) as queue:
-            queue.send(b"1", recoverable=True).transferred(PATIENCE_S)
+        with msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S) as client:
+            client.send(b"1", recoverable=True).transferred(PATIENCE_S)
             until(lambda: not sessions(data), "the session ends")
-            queue.send(b"2", recoverable=True).transferred(PATIENCE_S)
+            client.send(b"2", recoverable=True).transferred(PATIENCE_S)
         assert peeked(data, ORDERS) == [b"1", b"2"]
         assert traffic(server, "accepted") >= 2
 
@@ -112,14 +112,14 @@ def test_there_are_no_more_sessions_of_others_than_allowed(data: Path) -> None:
     with served(options(data, ORDERS, settings=with_limits(SETTINGS, sessions=1))) as server:
         first = msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S)
         second = msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S)
-        with second as later:
-            with first as queue:
-                queue.send(b"1", recoverable=True).transferred(PATIENCE_S)
-                waits = later.send(b"2", recoverable=True)
-                until(lambda: traffic(server, "accepted") >= 3, "the second has tried twice")
+        with second as second_client:
+            with first as client:
+                client.send(b"1", recoverable=True).transferred(PATIENCE_S)
+                waiting = second_client.send(b"2", recoverable=True)
+                until(lambda: traffic(server, "accepted") >= 3, "the second client has tried twice")
                 assert len(sessions(data)) == 1
                 assert peeked(data, ORDERS) == [b"1"]
-            waits.transferred(PATIENCE_S)
+            waiting.transferred(PATIENCE_S)
         assert peeked(data, ORDERS) == [b"1", b"2"]
 
 
@@ -127,9 +127,9 @@ def test_there_are_no_more_sessions_of_others_than_allowed(data: Path) -> None:
 def test_a_packet_is_judged_by_its_size_before_it_has_come(data: Path, size: int, ends: bool) -> None:
     header = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, size, 0xFFFFFFFF)
     limited = options(data, settings=with_limits(SETTINGS, packet_size=2048))
-    with served(limited) as server, dialled(server) as peer:
+    with served(limited) as server, connect(server) as peer:
         peer.sendall(header)
-        until(lambda: traffic(server, "bytes_received") == len(header), "the header has come")
+        until(lambda: traffic(server, "bytes_received") == len(header), "the header has arrived")
         if ends:
             assert is_ended(peer)
         assert connections(server) == (0 if ends else 1)
@@ -138,13 +138,13 @@ def test_a_packet_is_judged_by_its_size_before_it_has_come(data: Path, size: int
 def test_a_message_beyond_the_size_is_not_taken_and_others_are(data: Path) -> None:
     with served(options(data, ORDERS, settings=with_limits(SETTINGS, packet_size=2048))) as server:
         large = msmqwire.connect(TO_ORDERS, port=server.port, drain=0.1)
-        plain = large.__enter__()
-        plain.send(b"x" * 4000, recoverable=True)
-        until(lambda: traffic(server, "accepted") >= 2, "it has tried twice")
+        large_client = large.__enter__()
+        large_client.send(b"x" * 4000, recoverable=True)
+        until(lambda: traffic(server, "accepted") >= 2, "the client has tried twice")
         with pytest.raises(Unreachable):
             large.__exit__(None, None, None)
-        with msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S) as queue:
-            queue.send(b"small", recoverable=True).transferred(PATIENCE_S)
+        with msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S) as client:
+            client.send(b"small", recoverable=True).transferred(PATIENCE_S)
         assert peeked(data, ORDERS) == [b"small"]
 
 
@@ -153,22 +153,22 @@ def test_no_more_is_sent_than_may_be_unacknowledged(data: Path, tmp_path: Path) 
         SETTINGS, recoverable_ack_delay_ms=600_000, ack_delay_ms=600_000, ack_wait_timeout_ms=120_000
     )
     beta = tmp_path / "beta"
-    with served(options(beta, ORDERS, address=BETA, name="beta", settings=slow)) as there:
-        overrides = AddressOverrides(hosts={"beta": (BETA, there.port)})
-        few = with_limits(slow, unacknowledged_bytes=10_000)
-        with served(options(data, settings=few, overrides=overrides)) as here, attach(data) as local:
+    with served(options(beta, ORDERS, address=BETA, name="beta", settings=slow)) as receiver:
+        overrides = AddressOverrides(hosts={"beta": (BETA, receiver.port)})
+        limited = with_limits(slow, unacknowledged_bytes=10_000)
+        with served(options(data, settings=limited, overrides=overrides)) as sender, attach(data) as local:
             to = rf"DIRECT=OS:beta\{ORDERS}"
             local.call("send", to=to, messages=recoverable(*[b"x" * 4000] * 20))
-            until(lambda: peeked(beta, ORDERS), "some have come")
-            assert 8_000 < traffic(here, "bytes_sent") < 20_000
-            assert [one["messages"] for one in listed(data).values() if one["kind"] == "outgoing"] == [20]
+            until(lambda: peeked(beta, ORDERS), "some messages have arrived")
+            assert 8_000 < traffic(sender, "bytes_sent") < 20_000
+            assert [row["messages"] for row in listed(data).values() if row["kind"] == "outgoing"] == [20]
 
 
 def test_the_limits_of_the_command_line_are_those_of_the_settings() -> None:
-    given = with_limits(
+    limited = with_limits(
         SETTINGS, sessions=3, packet_size=4096, unacknowledged_bytes=5000, idle_s=1.5, half_open_s=0.25
     )
-    assert given == replace(
+    assert limited == replace(
         SETTINGS,
         max_in_sessions=3,
         packet_size_max=4096,

@@ -38,16 +38,16 @@ GUID = "12345678-1234-1234-1234-123456789abc"
 
 @pytest.fixture(params=["served", "store"])
 def queues(request: pytest.FixtureRequest, data: Path) -> Iterator[Local]:
-    """The queues of a folder, with a server or without."""
+    """The queues of a folder, with and without a server."""
     with served(options(data, ORDERS, f"{LEDGER};transactional")):
         if request.param == "served":
-            with attach(data) as found:
-                assert found.served
-                yield found
+            with attach(data) as local:
+                assert local.served
+                yield local
     if request.param == "store":
-        with attach(data) as found:
-            assert not found.served
-            yield found
+        with attach(data) as local:
+            assert not local.served
+            yield local
 
 
 EVERYTHING: dict[str, Any] = {
@@ -71,19 +71,19 @@ EVERYTHING: dict[str, Any] = {
 
 @pytest.mark.parametrize("delivery, queue", [("recoverable", ORDERS), ("transactional", LEDGER)])
 def test_every_property_of_a_message_goes_through(queues: Local, delivery: str, queue: str) -> None:
-    wanted = {**EVERYTHING, "delivery": delivery}
+    expected = {**EVERYTHING, "delivery": delivery}
     if delivery == "transactional":
-        wanted["priority"] = 0  # they have no other: MQMQ-2.2.19.1
-    (identifier,) = put(queues, queue, wanted)
-    (peek,) = queues.call("peek", queue=queue)["messages"]
-    (found,) = queues.call("receive", queue=queue)["messages"]
-    assert found.pop("receipt") >= 1
-    assert found == peek
-    assert found["identifier"] == identifier
-    different = {name: (found[name], value) for name, value in wanted.items() if found[name] != value}
+        expected["priority"] = 0  # the only one they can have: MQMQ-2.2.19.1
+    (identifier,) = put(queues, queue, expected)
+    (peeked,) = queues.call("peek", queue=queue)["messages"]
+    (received,) = queues.call("receive", queue=queue)["messages"]
+    assert received.pop("receipt") >= 1
+    assert received == peeked
+    assert received["identifier"] == identifier
+    different = {name: (received[name], value) for name, value in expected.items() if received[name] != value}
     assert different == {}
-    assert found["sent"]
-    assert found["arrived"]
+    assert received["sent"]
+    assert received["arrived"]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ def test_every_property_of_a_message_goes_through(queues: Local, delivery: str, 
 )
 def test_one_property_of_a_message_goes_through(queues: Local, name: str, value: object) -> None:
     put(queues, ORDERS, {"delivery": "recoverable", "admin_queue": AWAY, name: value})
-    (found,) = queues.call("receive", queue=ORDERS)["messages"]
-    assert found[name] == value
+    (received,) = queues.call("receive", queue=ORDERS)["messages"]
+    assert received[name] == value
 
 
 def test_what_is_not_ended_is_back_after_closing(data: Path) -> None:
-    with attach(data, create=True) as first:
-        first.call("create", queue=ORDERS)
-        name = first.call("status")["name"]
-        put(first, ORDERS, *recoverable(b"1", b"2"), computer=name)
-        taken = first.call("receive", queue=ORDERS, count=2)["messages"]
-        first.call("end", done=[taken[0]["receipt"]])
+    with attach(data, create=True) as local:
+        local.call("create", queue=ORDERS)
+        name = local.call("status")["name"]
+        put(local, ORDERS, *recoverable(b"1", b"2"), computer=name)
+        received = local.call("receive", queue=ORDERS, count=2)["messages"]
+        local.call("end", done=[received[0]["receipt"]])
     assert peeked(data, ORDERS) == [b"2"]
 
 
@@ -134,8 +134,8 @@ def test_there_has_to_be_a_folder_unless_it_is_to_be_made(tmp_path: Path) -> Non
         attach(tmp_path / "none")
     assert str(tmp_path / "none") in str(caught.value)
     assert not (tmp_path / "none").exists()
-    with attach(tmp_path / "none", create=True) as found:
-        assert found.call("list")["queues"]
+    with attach(tmp_path / "none", create=True) as local:
+        assert local.call("list")["queues"]
 
 
 def test_a_store_that_somebody_has_open_and_does_not_serve_is_in_use(
@@ -154,50 +154,50 @@ def test_it_waits_for_a_server_that_is_just_starting(data: Path) -> None:
     attach(data, create=True).close()
     store = SqliteStore(data / "queues.msmq")
     threading.Timer(0.3, store.close).start()
-    with attach(data) as found:
-        assert found.call("status")["queues"] == 3
+    with attach(data) as local:
+        assert local.call("status")["queues"] == 3
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"path": 1}', '{"path": "", "port": "x", "token": ""}'])
 def test_a_damaged_control_file_is_as_none(data: Path, content: str) -> None:
     attach(data, create=True).close()
     (data / "control").write_text(content)
-    with attach(data) as found:
-        assert not found.served
+    with attach(data) as local:
+        assert not local.served
 
 
 def test_a_stale_control_file_is_as_none(data: Path) -> None:
     attach(data, create=True).close()
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     for address in (ControlAddress(path=str(data / "no.sock")), ControlAddress(port=port, token="x")):
         DataFolder(data).write_control(address)
-        with attach(data) as found:
-            assert not found.served
+        with attach(data) as local:
+            assert not local.served
 
 
 def test_a_server_that_ends_in_the_middle_of_an_answer_is_unreachable(data: Path) -> None:
     attach(data, create=True).close()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         DataFolder(data).write_control(ControlAddress(port=listener.getsockname()[1], token="x"))
-        found = attach(data)
+        local = attach(data)
         peer, _ = listener.accept()
         peer.sendall(b'{"id": 1, "ans')
         peer.close()
         with pytest.raises(Unreachable):
-            found.call("status")
-        found.close()
+            local.call("status")
+        local.close()
 
 
-# -- queues on the way to other computers ---------------------------------------------------------------
+# -- outgoing queues ------------------------------------------------------------------------------------
 
 
 def test_an_outgoing_queue_is_listed_read_and_purged(queues: Local) -> None:
     queues.call("send", to=AWAY, messages=recoverable(b"1", b"2"))
-    (found,) = [one for one in queues.call("list")["queues"] if one["kind"] == "outgoing"]
-    assert found["messages"] == 2
-    assert found["queue"].lower() == AWAY.lower()
-    assert set(found) == {"queue", "kind", "messages", "bytes", "state", "next_hops", "last_connection"}
+    (outgoing,) = [status for status in queues.call("list")["queues"] if status["kind"] == "outgoing"]
+    assert outgoing["messages"] == 2
+    assert outgoing["queue"].lower() == AWAY.lower()
+    assert set(outgoing) == {"queue", "kind", "messages", "bytes", "state", "next_hops", "last_connection"}
     assert bodies(queues.call("peek", queue=AWAY, count=9)["messages"]) == [b"1", b"2"]
     with pytest.raises(QueueError):
         queues.call("delete", queue=AWAY)
@@ -210,21 +210,21 @@ def test_an_outgoing_queue_is_listed_read_and_purged(queues: Local) -> None:
 
 def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, tmp_path: Path) -> None:
     beta = tmp_path / "beta"
-    there = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
+    beta_options = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
     to = rf"DIRECT=OS:beta\{ORDERS}"
-    with served(there) as far:
-        overrides = AddressOverrides(hosts={"beta": ("127.0.0.32", far.port), "away": ("127.0.0.33", 1)})
+    with served(beta_options) as server:
+        overrides = AddressOverrides(hosts={"beta": ("127.0.0.32", server.port), "away": ("127.0.0.33", 1)})
         with served(options(data, overrides=overrides)), attach(data) as local:
             local.call("send", to=to, messages=recoverable(b"first"))
-            until(lambda: peeked(beta, ORDERS) == [b"first"], "the way is open")
+            until(lambda: peeked(beta, ORDERS) == [b"first"], "the connection is open")
             assert local.call("set", queue=to, paused=True)["state"] == "OnHold"
-            local.call("send", to=to, messages=recoverable(b"held"))
+            local.call("send", to=to, messages=recoverable(b"waiting"))
             local.call("send", to=rf"DIRECT=OS:beta\{OTHER}", messages=recoverable(b"other"))
             until(lambda: peeked(beta, OTHER) == [b"other"], "another queue goes on")
             assert peeked(beta, ORDERS) == [b"first"]
-            assert bodies(local.call("peek", queue=to, count=9)["messages"])[-1] == b"held"
+            assert bodies(local.call("peek", queue=to, count=9)["messages"])[-1] == b"waiting"
             assert local.call("set", queue=to, paused=False)["state"] != "OnHold"
-            until(lambda: peeked(beta, ORDERS) == [b"first", b"held"], "it goes on")
+            until(lambda: peeked(beta, ORDERS) == [b"first", b"waiting"], "the queue is resumed")
 
 
 def test_a_computer_that_is_down_is_told(data: Path) -> None:
@@ -233,11 +233,12 @@ def test_a_computer_that_is_down_is_told(data: Path) -> None:
         attach(data) as local,
     ):
         local.call("send", to=AWAY, messages=recoverable(b"1"))
-        found = until(
-            lambda: (one := local.call("show", queue=AWAY)) and one["last_connection"] and one, "it has tried"
+        status = until(
+            lambda: (status := local.call("show", queue=AWAY)) and status["last_connection"] and status,
+            "the server has tried to connect",
         )
-        assert found["messages"] == 1
-        assert found["last_connection"]["status"] == "SocketConnectFailure"
+        assert status["messages"] == 1
+        assert status["last_connection"]["status"] == "SocketConnectFailure"
 
 
 def test_express_messages_go_to_a_served_folder_alone(server: InThread) -> None:

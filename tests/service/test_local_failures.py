@@ -39,7 +39,7 @@ OTHER = r"private$\other"
 
 @pytest.fixture(params=["served", "store"])
 def folder(request: pytest.FixtureRequest, data: Path) -> Iterator[Path]:
-    """A folder with a queue, with a server or without."""
+    """A folder with a queue, with and without a server."""
     with served(options(data, ORDERS)):
         if request.param == "served":
             yield data
@@ -49,7 +49,7 @@ def folder(request: pytest.FixtureRequest, data: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def store(data: Path) -> Path:
-    """A folder with a queue that nobody serves."""
+    """A folder with a queue and no server."""
     with attach(data, create=True) as local:
         local.call("create", queue=ORDERS)
     return data
@@ -59,7 +59,7 @@ def store(data: Path) -> Path:
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk takes nothing from now on, and nobody waits long for it."""
+    """Make every commit fail, and shorten the wait for the disk."""
 
     def commit(*_: object) -> None:
         raise StoreRefused("No space left on device", file="store")
@@ -78,7 +78,7 @@ def test_a_disk_that_refuses_is_not_waited_for_for_ever(store: Path, monkeypatch
         with pytest.raises(StoreRefused):
             local.call("list")
         local.close()
-    assert OTHER not in listed(store)  # the store is free again, and has nothing that was refused
+    assert OTHER not in listed(store)  # the store is free again, and has no refused change
 
 
 def test_a_disk_that_refuses_at_the_end(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_what_an_interrupted_receive_took_goes_back(server: InThread) -> None:
         patch.setattr(local, "_file", _Interrupted(vars(local)["_file"]))
         with pytest.raises(KeyboardInterrupt):
             local.call("receive", queue=ORDERS)
-        until(lambda: peeked(server.data, ORDERS) == [b"x"], "the message is back")
+        until(lambda: peeked(server.data, ORDERS) == [b"x"], "the message is given back")
 
 
 def test_a_request_that_is_too_long_is_refused_before_it_is_sent(server: InThread) -> None:
@@ -166,9 +166,9 @@ def test_a_fault_of_the_server_is_not_a_wrong_value(
         with pytest.raises(RuntimeError, match=r"a fault of msmqwire itself: .*nobody expected this"):
             local.call("list")
         assert local.call("status")["name"] == "alpha"
-    found = called("queue", "list", "--data", server.data)
-    assert found.status == 70
-    assert "nobody expected this" in json.loads(found.err.splitlines()[-1])["error"]
+    result = called("queue", "list", "--data", server.data)
+    assert result.status == 70
+    assert "nobody expected this" in json.loads(result.err.splitlines()[-1])["error"]
 
 
 # -- what was printed is not given back -----------------------------------------------------------------
@@ -217,11 +217,11 @@ def test_what_was_printed_is_gone_if_the_wait_for_more_is_interrupted(
     monkeypatch.setattr(reading, "show", lambda *_: None)
     with pytest.raises(KeyboardInterrupt), attach(folder) as local:
         receive(local)
-    until(lambda: listed(folder)[ORDERS]["messages"] == 0, "both are gone")
+    until(lambda: listed(folder)[ORDERS]["messages"] == 0, "both messages are removed")
 
 
 def test_who_reads_no_more_of_a_pipe_has_what_it_read(alpha: Process) -> None:
-    contents = [bytes([letter]) * 300_000 for letter in b"abc"]  # a pipe has room for less
+    contents = [bytes([letter]) * 300_000 for letter in b"abc"]  # more than a pipe can buffer
     fill(alpha.data, *contents)
     run = begun("receive", ORDERS, "--data", alpha.data, "--count", "3")
     assert run.stdout is not None
@@ -229,7 +229,7 @@ def test_who_reads_no_more_of_a_pipe_has_what_it_read(alpha: Process) -> None:
     run.stdout.close()
     run.stdout = None
     assert ended(run).status == 1
-    until(lambda: peeked(alpha.data, ORDERS) == contents[1:], "the others are back")
+    until(lambda: peeked(alpha.data, ORDERS) == contents[1:], "the other messages are given back")
 
 
 def test_a_command_that_is_interrupted_ends(alpha: Process) -> None:
@@ -237,7 +237,7 @@ def test_a_command_that_is_interrupted_ends(alpha: Process) -> None:
     run = begun("receive", ORDERS, "--data", alpha.data, "--count", "3", "--timeout", "1000")
     assert run.stdout is not None
     run.stdout.readline()
-    until(lambda: listed(alpha.data)[ORDERS]["messages"] == 0, "it is ended")
+    until(lambda: listed(alpha.data)[ORDERS]["messages"] == 0, "the message is confirmed")
     run.send_signal(signal.SIGINT)
     assert "Traceback" not in ended(run).err
     assert peeked(alpha.data, ORDERS) == []

@@ -35,7 +35,7 @@ SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 
 
 class Figures:
-    """What the server answers, by name and labels."""
+    """The samples that a server reports, by name and labels."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://{ADDRESS}:{port}"
@@ -44,87 +44,87 @@ class Figures:
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as answer:
             assert answer.status == 200
             assert answer.headers["Content-Type"].startswith("text/plain")
-            found: str = answer.read().decode()
-            return found
+            text: str = answer.read().decode()
+            return text
 
     def all(self) -> dict[tuple[str, str], float]:
         matches = [SAMPLE.fullmatch(line) for line in self.text().splitlines() if not line.startswith("#")]
         assert all(matches)
-        return {(one[1], one[2] or ""): float(one[3]) for one in matches if one}
+        return {(sample[1], sample[2] or ""): float(sample[3]) for sample in matches if sample}
 
-    def one(self, name: str, labels: str = "") -> float:
+    def value(self, name: str, labels: str = "") -> float:
         return self.all()[name, labels]
 
     def messages(self, queue: str, kind: str = "private") -> float:
         queue = queue.replace("\\", "\\\\")
-        return self.one("msmqwire_queue_messages", f'kind="{kind}",queue="{queue}"')
+        return self.value("msmqwire_queue_messages", f'kind="{kind}",queue="{queue}"')
 
 
 @pytest.fixture
 def figures(data: Path) -> Iterator[tuple[InThread, Figures]]:
-    with served(options(data, ORDERS, f"{LEDGER};transactional", metrics=(ADDRESS, 0))) as found:
+    with served(options(data, ORDERS, f"{LEDGER};transactional", metrics=(ADDRESS, 0))) as server:
 
-        def port(server) -> int:
-            metrics: Metrics = server._metrics
+        def port(running) -> int:
+            metrics: Metrics = running._metrics
             return int(metrics._runner.addresses[0][1])
 
-        yield found, Figures(found.do(port))
+        yield server, Figures(server.do(port))
 
 
 def test_what_is_in_the_queues_is_told(figures: tuple[InThread, Figures]) -> None:
-    server, told = figures
-    assert (told.messages(ORDERS), told.messages(LEDGER)) == (0, 0)
+    server, metrics = figures
+    assert (metrics.messages(ORDERS), metrics.messages(LEDGER)) == (0, 0)
     with attach(server.data) as local:
         put(local, ORDERS, message(b"x" * 1000), *recoverable(b"y"))
         put(local, LEDGER, message(delivery="transactional"))
         local.call("send", to=r"DIRECT=TCP:127.0.0.99\private$\x", messages=recoverable(b"z"))
-        assert (told.messages(ORDERS), told.messages(LEDGER)) == (2, 1)
-        assert told.messages(r"DIRECT=TCP:127.0.0.99\PRIVATE$\x", "outgoing") == 1
+        assert (metrics.messages(ORDERS), metrics.messages(LEDGER)) == (2, 1)
+        assert metrics.messages(r"DIRECT=TCP:127.0.0.99\PRIVATE$\x", "outgoing") == 1
         shown = local.call("show", queue=ORDERS)["bytes"]
         labels = 'kind="private",queue="private$\\\\orders"'
-        assert told.one("msmqwire_queue_bytes", labels) == shown > 1000
-        taken = local.call("receive", queue=ORDERS, count=2)["messages"]
-        local.call("end", done=[one["receipt"] for one in taken])
-        assert told.messages(ORDERS) == 0
-        assert told.one("msmqwire_used_bytes") == local.call("status")["used"]
+        assert metrics.value("msmqwire_queue_bytes", labels) == shown > 1000
+        received = local.call("receive", queue=ORDERS, count=2)["messages"]
+        local.call("end", done=[message["receipt"] for message in received])
+        assert metrics.messages(ORDERS) == 0
+        assert metrics.value("msmqwire_used_bytes") == local.call("status")["used"]
 
 
 def test_who_is_connected_and_what_was_done_is_told(figures: tuple[InThread, Figures]) -> None:
-    server, told = figures
-    before = told.one("msmqwire_commits_total")
-    assert told.one("msmqwire_control_users") == 0
+    server, metrics = figures
+    before = metrics.value("msmqwire_commits_total")
+    assert metrics.value("msmqwire_control_users") == 0
     with Lines(server.data) as lines:
         assert lines.ask({"op": "create", "queue": r"private$\new"})["answer"]["messages"] == 0
-        assert told.one("msmqwire_control_users") == 1
-    assert told.one("msmqwire_commits_total") == before + 1
-    assert told.one("msmqwire_disk_refuses") == 0
-    until(lambda: told.one("msmqwire_control_users") == 0, "the user is forgotten")
+        assert metrics.value("msmqwire_control_users") == 1
+    assert metrics.value("msmqwire_commits_total") == before + 1
+    assert metrics.value("msmqwire_disk_refuses") == 0
+    until(lambda: metrics.value("msmqwire_control_users") == 0, "the client is forgotten")
 
 
 def test_connections_and_bytes_are_counted(figures: tuple[InThread, Figures]) -> None:
-    server, told = figures
+    server, metrics = figures
     with socket.create_connection((server.address, server.port), 60) as peer:
-        until(lambda: told.one("msmqwire_connections") == 1, "it is accepted")
-        assert told.one("msmqwire_accepted_total") == 1
+        until(lambda: metrics.value("msmqwire_connections") == 1, "the connection is accepted")
+        assert metrics.value("msmqwire_accepted_total") == 1
         peer.sendall(b"x" * 16)
-        until(lambda: told.one("msmqwire_bytes_received_total") == 16, "the bytes are counted")
-    until(lambda: told.one("msmqwire_connections") == 0, "it is gone")
+        until(lambda: metrics.value("msmqwire_bytes_received_total") == 16, "the bytes are counted")
+    until(lambda: metrics.value("msmqwire_connections") == 0, "the connection has ended")
 
 
 def test_there_is_nothing_else(figures: tuple[InThread, Figures]) -> None:
-    _, told = figures
+    _, metrics = figures
     for path in ("/", "/metrics/x", "/queues"):
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(told.url + path, timeout=60)
+            urllib.request.urlopen(metrics.url + path, timeout=60)
         assert caught.value.code == 404
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(f"{told.url}/metrics", data=b"x", timeout=60)
+        urllib.request.urlopen(f"{metrics.url}/metrics", data=b"x", timeout=60)
     assert caught.value.code == 405
 
 
 def test_it_ends_with_the_server(data: Path) -> None:
-    with served(options(data, metrics=(ADDRESS, 0))) as found:
-        port = found.do(lambda server: server._metrics._runner.addresses[0][1])
+    with served(options(data, metrics=(ADDRESS, 0))) as server:
+        port = server.do(lambda running: running._metrics._runner.addresses[0][1])
         assert Figures(port).all()
     with pytest.raises(urllib.error.URLError):
         Figures(port).text()

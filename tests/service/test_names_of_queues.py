@@ -1,4 +1,4 @@
-"""Names of queues as users type them at their computer."""
+"""Names of queues as users type them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GUID = "12345678-1234-1234-1234-123456789abc"
 
 
 @pytest.mark.parametrize(
-    "text, meant",
+    "text, format_name",
     [
         (r"private$\orders", r"DIRECT=OS:alpha\PRIVATE$\orders"),
         (r"PRIVATE$\Orders", r"DIRECT=OS:alpha\PRIVATE$\Orders"),
@@ -38,8 +38,8 @@ GUID = "12345678-1234-1234-1234-123456789abc"
         ),
     ],
 )
-def test_a_name_means_a_queue(text: str, meant: str) -> None:
-    assert str(queue_name(text, "alpha")).lower() == meant.lower()
+def test_a_name_means_a_queue(text: str, format_name: str) -> None:
+    assert str(queue_name(text, "alpha")).lower() == format_name.lower()
 
 
 @pytest.mark.parametrize(

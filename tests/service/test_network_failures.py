@@ -20,7 +20,7 @@ FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
 
 
 class Reset(asyncio.Transport):
-    """A connection whose peer is gone before it is looked at."""
+    """A connection that its peer has reset before it is handled."""
 
     aborted = False
 
@@ -50,11 +50,14 @@ def test_a_port_that_can_not_be_is_a_connection_that_fails(data: Path) -> None:
         with attach(server.data) as local:
             local.call("send", to=FAR, messages=[message(b"", delivery="recoverable")])
 
-        def last() -> object:
-            found = listed(server.data)[FAR]["last_connection"]
-            return found is not None and found["status"] != "InProcess" and found
+        def failed() -> object:
+            status = listed(server.data)[FAR]["last_connection"]
+            return status is not None and status["status"] != "InProcess" and status
 
-        assert until(last, "the attempt fails") == {"status": "SocketConnectFailure", "error": "0xC00E0069"}
+        assert until(failed, "the connection attempt fails") == {
+            "status": "SocketConnectFailure",
+            "error": "0xC00E0069",
+        }
 
 
 def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +85,7 @@ def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "why"),
+    ("option", "value", "reason"),
     [
         ("--name", "a b", "'a b' is not the name of a computer: letters, digits, hyphens, dots"),
         (
@@ -92,7 +95,7 @@ def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: py
         ),
     ],
 )
-def test_wrong_names_are_refused_before_all_else(data: Path, option: str, value: str, why: str) -> None:
-    found = command("serve", "--data", data, option, value, "--log", "error").error(2)
-    assert found["error"] == why
+def test_wrong_names_are_refused_before_all_else(data: Path, option: str, value: str, reason: str) -> None:
+    error = command("serve", "--data", data, option, value, "--log", "error").error(2)
+    assert error["error"] == reason
     assert not data.exists()

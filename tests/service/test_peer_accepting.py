@@ -42,39 +42,39 @@ INBOX = r"OS:peer\private$\inbox"
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    with Listener() as found:
-        yield found
+    with Listener() as listener:
+        yield listener
 
 
 @pytest.fixture
 def server(tmp_path: Path, listener: Listener) -> Iterator[InThread]:
-    with alpha(tmp_path / "alpha", listener) as found:
-        yield found
+    with alpha(tmp_path / "alpha", listener) as server:
+        yield server
 
 
-def transactional(*given: bytes, **properties: object) -> list[dict[str, object]]:
-    return [message(body, delivery="transactional", **properties) for body in given]
+def transactional(*bodies: bytes, **properties: object) -> list[dict[str, object]]:
+    return [message(body, delivery="transactional", **properties) for body in bodies]
 
 
-def taken(peer: Session, count: int) -> list[ReceivedPacket]:
-    """The next messages."""
+def receive(peer: Session, count: int) -> list[ReceivedPacket]:
+    """Receive the next messages."""
     return [peer.until("UserMessage") for _ in range(count)]
 
 
-def order_ack(peer: Session, *of: ReceivedPacket) -> None:
-    """Acknowledge transactional messages in their order; such a packet counts like any message."""
-    for one in of:
-        stamp, ordinal, number, _ = one.tx
+def order_ack(peer: Session, *packets: ReceivedPacket) -> None:
+    """Send OrderAcks of transactional messages; each counts like any message."""
+    for packet in packets:
+        stamp, ordinal, number, _ = packet.tx
         body = h.order_ack_body(ordinal=ordinal, time_stamp=stamp, number=number, previous=number - 1)
         peer.send(h.order_ack(body))
         peer.sent += 1
 
 
 def until_gone(server: InThread) -> None:
-    until(lambda: outgoing(server) == 0, "the server keeps nothing that is acknowledged")
+    until(lambda: outgoing(server) == 0, "the outgoing queue becomes empty")
 
 
-# -- as it should be ------------------------------------------------------------------------------------
+# -- correct peers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement(
@@ -85,32 +85,34 @@ def test_a_session_is_asked_for_byte_for_byte(server: InThread, listener: Listen
     send(server, *recoverable(b"1"))
     with listener.ring() as peer:
         request = peer.take()
-        assert peer.socket.getpeername()[0] == server.address, "it connects from where it listens"
+        assert peer.socket.getpeername()[0] == server.address, (
+            "it connects from the address on which it listens"
+        )
         fields = h.establish_connection_header(
             client=identity(server), server=h.NULL_GUID, time_stamp=request.TimeStamp, operating_system=0x0310
         )
         assert request == h.establish_connection(fields)
         peer.send(answer(request))
-        asked = peer.take()
-        assert 500 <= asked.RecoverableAckTimeout <= 120_000
+        offered = peer.take()
+        assert 500 <= offered.RecoverableAckTimeout <= 120_000
         fields = h.connection_parameters_header(
-            recoverable_ack_timeout=asked.RecoverableAckTimeout, ack_timeout=20_000, window=64
+            recoverable_ack_timeout=offered.RecoverableAckTimeout, ack_timeout=20_000, window=64
         )
-        assert asked == h.connection_parameters(fields)
-        peer.send(parameters(window=64, ack=20_000, recoverable=asked.RecoverableAckTimeout))
-        assert taken(peer, 1)[0].body == b"1"
+        assert offered == h.connection_parameters(fields)
+        peer.send(parameters(window=64, ack=20_000, recoverable=offered.RecoverableAckTimeout))
+        assert receive(peer, 1)[0].body == b"1"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.2-01", "MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.3-02")
 @pytest.mark.parametrize("delivery", ["express", "recoverable"])
 def test_a_message_comes_as_it_was_sent(server: InThread, listener: Listener, delivery: str) -> None:
-    given = message(b"body", delivery=delivery, label="label", priority=5, application=7, journal=True)
-    with sending_session(listener, server, given) as peer:
-        (found,) = taken(peer, 1)
-        assert (found.SourceQueueManager, found.QueueManagerAddress) == (identity(server), h.NULL_GUID)
-        assert (found.Flags >> 10 & 7, found.DestinationQueue) == (7, INBOX)
-        assert (found.body, found.Label, found.PR, found.ApplicationTag) == (b"body", "label", 5, 7)
-        assert (bool(found.Flags & 0x20), found.tx) == (delivery == "recoverable", None)
+    properties = message(b"body", delivery=delivery, label="label", priority=5, application=7, journal=True)
+    with sending_session(listener, server, properties) as peer:
+        (packet,) = receive(peer, 1)
+        assert (packet.SourceQueueManager, packet.QueueManagerAddress) == (identity(server), h.NULL_GUID)
+        assert (packet.Flags >> 10 & 7, packet.DestinationQueue) == (7, INBOX)
+        assert (packet.body, packet.Label, packet.PR, packet.ApplicationTag) == (b"body", "label", 5, 7)
+        assert (bool(packet.Flags & 0x20), packet.tx) == (delivery == "recoverable", None)
         peer.acknowledge()
         until_gone(server)
         assert peer.fence() == []
@@ -120,15 +122,15 @@ def test_a_message_comes_as_it_was_sent(server: InThread, listener: Listener, de
 @pytest.mark.requirement("MQQB-3.1.1.6-02", "MQQB-3.1.5.9-04")
 @pytest.mark.parametrize("delivery", ["express", "recoverable"])
 def test_what_was_not_acknowledged_is_sent_again(server: InThread, listener: Listener, delivery: str) -> None:
-    given = [message(body, delivery=delivery) for body in (b"1", b"2")]
-    with sending_session(listener, server, *given) as peer:
-        first = taken(peer, 2)
+    messages = [message(body, delivery=delivery) for body in (b"1", b"2")]
+    with sending_session(listener, server, *messages) as peer:
+        first = receive(peer, 2)
     with listener.accept() as peer:
-        again = taken(peer, 2)
+        repeated = receive(peer, 2)
         peer.acknowledge()
         until_gone(server)
-    assert [one.body for one in again] == [b"1", b"2"]
-    assert [one.MessageID for one in again] == [one.MessageID for one in first]
+    assert [packet.body for packet in repeated] == [b"1", b"2"]
+    assert [packet.MessageID for packet in repeated] == [packet.MessageID for packet in first]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.6-01", "MQQB-3.1.1.6.1-03", "MQQB-3.1.1.6.1-05")
@@ -139,12 +141,12 @@ def test_what_was_acknowledged_is_never_sent_again(
     with sending_session(
         listener, server, message(b"1", delivery=delivery), message(b"2", delivery=delivery)
     ) as peer:
-        taken(peer, 2)
+        receive(peer, 2)
         peer.acknowledge()
         assert peer.fence() == []
     send(server, message(b"3", delivery=delivery))
     with listener.accept() as peer:
-        assert [one.body for one in taken(peer, 1)] == [b"3"]
+        assert [packet.body for packet in receive(peer, 1)] == [b"3"]
         peer.acknowledge()
         assert peer.fence() == []
         until_gone(server)
@@ -153,12 +155,12 @@ def test_what_was_acknowledged_is_never_sent_again(
 @pytest.mark.requirement("MQQB-3.1.5.5.3-02", "MQMQ-2.2.20.4-09")
 def test_only_what_is_not_saved_is_sent_again(server: InThread, listener: Listener) -> None:
     with sending_session(listener, server, *recoverable(b"1", b"2", b"3", b"4")) as peer:
-        taken(peer, 4)
+        receive(peer, 4)
         peer.acknowledge(recoverable_ack=1, recoverable_flags=0b0101)
         assert peer.fence() == []
         assert outgoing(server) == 2
     with listener.accept() as peer:
-        assert [one.body for one in taken(peer, 2)] == [b"2", b"4"]
+        assert [packet.body for packet in receive(peer, 2)] == [b"2", b"4"]
         peer.acknowledge()
         until_gone(server)
 
@@ -169,36 +171,36 @@ def test_no_more_is_sent_than_the_window_allows(server: InThread, listener: List
     count = 3 * window
     send(server, *recoverable(*(b"%d" % number for number in range(count))))
     with listener.accept(window=window) as peer:
-        found = []
+        packets = []
         for _ in range(3):
-            found += taken(peer, window)
+            packets += receive(peer, window)
             assert peer.fence() == [], "the window is full"
             peer.acknowledge()
         until_gone(server)
-    assert [one.body for one in found] == [b"%d" % number for number in range(count)]
+    assert [packet.body for packet in packets] == [b"%d" % number for number in range(count)]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5-04", "MQMQ-2.2.20.4-15")
 def test_a_session_acknowledgement_may_shrink_the_window(server: InThread, listener: Listener) -> None:
     with sending_session(listener, server, *recoverable(b"0")) as peer:
-        taken(peer, 1)
+        receive(peer, 1)
         peer.acknowledge(window=1)
         send(server, *recoverable(b"1", b"2"))
-        assert taken(peer, 1)[0].body == b"1"
+        assert receive(peer, 1)[0].body == b"1"
         assert peer.fence() == []
         peer.acknowledge(window=1)
-        assert taken(peer, 1)[0].body == b"2"
+        assert receive(peer, 1)[0].body == b"2"
 
 
 def test_messages_go_both_ways_over_one_session(server: InThread, listener: Listener) -> None:
     with sending_session(listener, server, *recoverable(b"out")) as peer:
-        (found,) = taken(peer, 1)
-        back = Message(b"back", recoverable=True)
-        peer.count(back)
-        peer.send(back.bytes(session=peer.acknowledging_header()))
+        (packet,) = receive(peer, 1)
+        reply = Message(b"reply", recoverable=True)
+        peer.count(reply)
+        peer.send(reply.bytes(session=peer.acknowledging_header()))
         assert peer.until_acknowledged() == []
         until_gone(server)
-    assert (found.body, in_queue(server)) == (b"out", [b"back"])
+    assert (packet.body, in_queue(server)) == (b"out", [b"reply"])
 
 
 # -- transactional messages -----------------------------------------------------------------------------
@@ -209,42 +211,44 @@ def test_a_transactional_message_is_kept_until_its_order_acknowledgement(
     server: InThread, listener: Listener
 ) -> None:
     with sending_session(listener, server, *transactional(b"1", b"2")) as peer:
-        first = taken(peer, 2)
-        assert [one.tx[2:] for one in first] == [(1, 0), (2, 1)]
-        assert [(one.PR, one.Flags & 0x60) for one in first] == [(0, 0x20)] * 2
+        first = receive(peer, 2)
+        assert [packet.tx[2:] for packet in first] == [(1, 0), (2, 1)]
+        assert [(packet.PR, packet.Flags & 0x60) for packet in first] == [(0, 0x20)] * 2
         peer.acknowledge()
         assert peer.fence() == []
         assert outgoing(server) == 2
     with listener.accept() as peer:
-        again = taken(peer, 2)
-        assert [(one.tx, one.MessageID, one.body) for one in again] == [
-            (one.tx, one.MessageID, one.body) for one in first
+        repeated = receive(peer, 2)
+        assert [(packet.tx, packet.MessageID, packet.body) for packet in repeated] == [
+            (packet.tx, packet.MessageID, packet.body) for packet in first
         ]
         peer.acknowledge()
-        order_ack(peer, again[1])
+        order_ack(peer, repeated[1])
         until_gone(server)
         assert peer.fence() == []
     send(server, *transactional(b"3"))
     with listener.accept() as peer:
-        (third,) = taken(peer, 1)
+        (third,) = receive(peer, 1)
         assert third.body == b"3"
-        assert third.tx[:2] > first[0].tx[:2], "all was acknowledged: a new and greater sequence"
+        assert third.tx[:2] > first[0].tx[:2], (
+            "all messages were acknowledged: a new sequence with a greater stamp"
+        )
         assert third.tx[2:] == (1, 0)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-11")
 def test_order_acknowledgements_of_others_end_nothing(server: InThread, listener: Listener) -> None:
     with sending_session(listener, server, *transactional(b"1")) as peer:
-        (found,) = taken(peer, 1)
+        (packet,) = receive(peer, 1)
         peer.acknowledge()
-        stamp, ordinal, *_ = found.tx
+        stamp, ordinal, *_ = packet.tx
         for wrong in ((stamp, ordinal + 1, 1), (stamp + 1, ordinal, 1), (stamp, ordinal, 2), (0, 0, 1)):
             body = h.order_ack_body(time_stamp=wrong[0], ordinal=wrong[1], number=wrong[2], previous=0)
             peer.send(h.order_ack(body))
             peer.sent += 1
         assert peer.fence() == []
         assert outgoing(server) == 1
-        order_ack(peer, found)
+        order_ack(peer, packet)
         until_gone(server)
 
 
@@ -257,15 +261,15 @@ def test_the_final_acknowledgement_tells_what_becomes_of_it(
     server: InThread, listener: Listener, message_class: int, ends_in: str
 ) -> None:
     with sending_session(listener, server, *transactional(b"1", journal=True, dead_letter=True)) as peer:
-        (found,) = taken(peer, 1)
+        (packet,) = receive(peer, 1)
         peer.acknowledge()
-        order_ack(peer, found)
+        order_ack(peer, packet)
         assert peer.fence() == []
         assert in_queue(server, ends_in) == []
-        stamp, ordinal, number, previous = found.tx
+        stamp, ordinal, number, previous = packet.tx
         body = h.final_ack_body(
             ordinal=ordinal, time_stamp=stamp, number=number, previous=previous,
-            source=identity(server), message_id=found.MessageID,
+            source=identity(server), message_id=packet.MessageID,
         )  # fmt: skip
         peer.send(h.final_ack(body, message_class=message_class))
         peer.sent, peer.recoverable_sent = peer.sent + 1, peer.recoverable_sent + 1
@@ -274,7 +278,7 @@ def test_the_final_acknowledgement_tells_what_becomes_of_it(
         until_gone(server)
 
 
-# -- answers that are not as they should be -------------------------------------------------------------
+# -- wrong answers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.2-01", "MQQB-3.1.5.3.2-03", "MQQB-3.1.5.3.2-04", "MQQB-3.1.5.9-04")
@@ -288,20 +292,20 @@ def test_an_answer_that_is_not_to_the_request(
     with listener.ring() as peer:
         peer.send(answer(peer.take(), **wrong))
         assert peer.ended() == [], "no ConnectionParameters follow"
-    comes_to_an_honest_one(server, listener)
+    is_sent_to_an_honest_peer(server, listener)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3.2-01")
 def test_another_queue_manager_answers_than_was_asked_for(server: InThread, listener: Listener) -> None:
-    """An acknowledgement is for the sender that asked for it by its GUID: nobody else gets it."""
+    """An acknowledgement goes to the sender that requested it, known by its GUID, and to no other."""
     with Session.opened(at(server)) as peer:
-        wish = Message(b"report", wants=1, admin=(7, h.direct_name(f"TCP:{PEER}\\private$\\admin")))
-        peer.push(wish)
+        message = Message(b"report", wants=1, admin=(7, h.direct_name(f"TCP:{PEER}\\private$\\admin")))
+        peer.push(message)
         with listener.ring() as other:
             other.send(answer(other.take(), client=GUID))
             assert other.ended() == []
         with listener.accept() as other:
-            assert taken(other, 1)[0].MessageClass == 2
+            assert receive(other, 1)[0].MessageClass == 2
             other.acknowledge()
             assert other.fence() == []
 
@@ -326,27 +330,27 @@ def test_what_is_not_the_parameters_ends_the_session(
         peer.send(response if packet == "again" else packet)
         assert peer.ended() == []
     assert in_queue(server) == []
-    comes_to_an_honest_one(server, listener)
+    is_sent_to_an_honest_peer(server, listener)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3-01", "MQQB-3.1.5.4-01", "MQQB-2.2.1-05", "MQQB-3.1.5.1.2-02")
-@pytest.mark.parametrize("what", ["EC", "CP", "no kind", "signature"])
-def test_an_open_session_takes_messages_only(server: InThread, listener: Listener, what: str) -> None:
+@pytest.mark.parametrize("kind", ["EC", "CP", "no kind", "signature"])
+def test_an_open_session_takes_messages_only(server: InThread, listener: Listener, kind: str) -> None:
     packets = {
         "EC": h.establish_connection(), "CP": parameters(),
         "no kind": h.connection_parameters(internal=7), "signature": b"\x10\x00\x03\x00ROIL" + bytes(8),
     }  # fmt: skip
     with sending_session(listener, server, *recoverable(b"1")) as peer:
-        taken(peer, 1)
-        peer.send(packets[what])
+        receive(peer, 1)
+        peer.send(packets[kind])
         assert peer.ended() == []
-    comes_to_an_honest_one(server, listener)
+    is_sent_to_an_honest_peer(server, listener)
 
 
-def comes_to_an_honest_one(server: InThread, listener: Listener) -> None:
-    """The message is sent to whoever answers as it should be."""
+def is_sent_to_an_honest_peer(server: InThread, listener: Listener) -> None:
+    """Check that the message is sent to a peer that answers correctly."""
     with listener.accept() as peer:
-        assert [one.body for one in taken(peer, 1)] == [b"1"]
+        assert [packet.body for packet in receive(peer, 1)] == [b"1"]
         peer.acknowledge()
         until_gone(server)
     serves(server)
@@ -356,16 +360,16 @@ def test_who_does_not_answer_is_tried_again(tmp_path: Path, listener: Listener) 
     with alpha(tmp_path / "alpha", listener, session_initialization_ms=300) as server:
         send(server, *recoverable(b"1"))
         with listener.ring() as peer:
-            assert [one.kind for one in peer.ended()] == ["EstablishConnection"]
+            assert [packet.kind for packet in peer.ended()] == ["EstablishConnection"]
         with listener.ring() as peer:
             peer.send(answer(peer.take())[:571])
             assert peer.ended() == []
-        comes_to_an_honest_one(server, listener)
+        is_sent_to_an_honest_peer(server, listener)
 
 
 def test_what_is_in_the_queue_to_the_peer_can_be_seen(server: InThread, listener: Listener) -> None:
     with sending_session(listener, server, *recoverable(b"1", b"2")) as peer:
-        taken(peer, 2)
+        receive(peer, 2)
         with attach(server.data) as local:
-            found = local.call("peek", queue=rf"DIRECT={INBOX}", count=10)["messages"]
-        assert bodies(found) == [b"1", b"2"]
+            messages = local.call("peek", queue=rf"DIRECT={INBOX}", count=10)["messages"]
+        assert bodies(messages) == [b"1", b"2"]

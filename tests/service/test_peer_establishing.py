@@ -24,9 +24,9 @@ from tests.support.running import InThread
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
-    """One server for all of them, which is to serve honest peers after each."""
-    with alpha(tmp_path_factory.mktemp("alpha")) as found:
-        yield found
+    """One server for all tests, which must serve honest peers after each."""
+    with alpha(tmp_path_factory.mktemp("alpha")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +46,11 @@ def honest_peers_are_served(server: InThread) -> Iterator[None]:
 @pytest.mark.parametrize("named", [False, True], ids=["direct", "by GUID"])
 @pytest.mark.parametrize("fill", [b"\x5a", b"\x00", b"\xa7"])
 def test_a_session_is_opened_byte_for_byte(server: InThread, named: bool, fill: bytes) -> None:
-    own = identity(server)
+    guid = identity(server)
     with Session.connect(at(server)) as peer:
-        peer.send(establish(own if named else h.NULL_GUID, fill=fill * 512, operating_system=0x0310))
+        peer.send(establish(guid if named else h.NULL_GUID, fill=fill * 512, operating_system=0x0310))
         expected = h.establish_connection_header(
-            client=GUID, server=own, time_stamp=TIME_STAMP, operating_system=0x0310
+            client=GUID, server=guid, time_stamp=TIME_STAMP, operating_system=0x0310
         )
         assert peer.packet() == h.establish_connection(expected)
         peer.send(parameters(window=33, ack=45_000, recoverable=1_480))
@@ -60,7 +60,7 @@ def test_a_session_is_opened_byte_for_byte(server: InThread, named: bool, fill: 
 
 
 def test_the_published_session_is_played(tmp_path: Path) -> None:
-    """Frames 3, 5 and 7 of [MS-MQQB] chapter 4, with the ServerGuid of the server, are answered as there."""
+    """Frames 3, 5 and 7 of [MS-MQQB] chapter 4, with the GUID of this server, are answered as published."""
     frames = {
         number: bytes.fromhex((VECTORS / name).read_text())
         for number, name in enumerate(
@@ -76,14 +76,14 @@ def test_the_published_session_is_played(tmp_path: Path) -> None:
         )
     }
     with alpha(tmp_path / "alpha") as server:
-        own = identity(server)
+        guid = identity(server)
         with Session.connect(at(server)) as peer:
-            peer.send(frames[3][:36] + own + frames[3][52:])
+            peer.send(frames[3][:36] + guid + frames[3][52:])
             answer = peer.packet()
-            # The system that answered in frame 4 did not tell that it is a server system (OS), and its GUIDs
+            # The system that answered in frame 4 did not declare itself a server system (OS), and its GUIDs
             # are those of another capture (MQQB-4.1.4-02).
             assert answer[:1] + answer[2:20] == frames[4][:1] + frames[4][2:20]
-            assert answer[20:52] == frames[3][20:36] + own
+            assert answer[20:52] == frames[3][20:36] + guid
             assert answer[52:57] + answer[58:] == frames[4][52:57] + frames[4][58:]
             peer.send(frames[5])
             assert _without_reserved(peer.packet()) == _without_reserved(frames[6])
@@ -93,7 +93,7 @@ def test_the_published_session_is_played(tmp_path: Path) -> None:
 
 
 def _without_reserved(packet: bytes) -> bytes:
-    """A packet but for BaseHeader.Reserved, which may be anything."""
+    """A packet without BaseHeader.Reserved, which may have any value."""
     return packet[:1] + packet[2:]
 
 
@@ -105,11 +105,11 @@ def test_a_window_of_nothing_in_the_parameters_is_accepted(server: InThread) -> 
 
 
 @pytest.mark.parametrize("cut", [1, 8, 12, 16, 19, 20, 300, 571])
-def test_a_request_may_come_in_two_pieces(server: InThread, cut: int) -> None:
+def test_a_request_may_come_in_two_segments(server: InThread, cut: int) -> None:
     with Session.connect(at(server)) as peer:
         packet = establish()
         peer.send(packet[:cut])
-        until(lambda: sessions(server) == 1, "the connection is there")
+        until(lambda: sessions(server) == 1, "the connection is accepted")
         peer.send(packet[cut:])
         assert not peer.take().CS
 
@@ -234,7 +234,7 @@ def test_reserved_bits_are_ignored(server: InThread) -> None:
         assert peer.fence() == []
 
 
-# -- those who say nothing, or not all ------------------------------------------------------------------
+# -- silent and slow peers ------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("MQQB-3.1.5.10-02", "MQQB-3.1.2.1-02")
@@ -247,8 +247,8 @@ def test_who_does_not_go_on_is_cut_off(tmp_path: Path, packets: bytes) -> None:
     with alpha(tmp_path / "alpha", session_initialization_ms=300) as impatient:
         with Session.connect(at(impatient)) as peer:
             peer.send(packets)
-            came = peer.ended()
-            assert [one.kind for one in came] == ["EstablishConnection"] * (len(packets) >= 572)
+            answers = peer.ended()
+            assert [answer.kind for answer in answers] == ["EstablishConnection"] * (len(packets) >= 572)
         serves(impatient)
 
 
@@ -259,7 +259,7 @@ def test_an_open_session_is_not_cut_off_so_soon(tmp_path: Path) -> None:
         Session.opened(at(server)) as peer,
         Session.connect(at(server)) as silent,
     ):
-        assert silent.ended() == [], "the time is over for the one that came later"
+        assert silent.ended() == [], "the later connection has timed out"
         assert peer.fence() == []
 
 
@@ -269,7 +269,7 @@ def test_who_falls_silent_in_a_packet_is_cut_off_as_idle(tmp_path: Path) -> None
             peer.send(Message(b"half", recoverable=True).bytes()[:100])
             assert peer.ended() == []
         assert in_queue(impatient) == []
-        until(lambda: sessions(impatient) == 0, "nothing is left of it")
+        until(lambda: sessions(impatient) == 0, "the session is removed")
 
 
 @pytest.mark.parametrize("by_reset", [False, True], ids=["FIN", "RST"])
@@ -279,10 +279,10 @@ def test_who_goes_in_the_middle_of_a_packet_leaves_nothing(
 ) -> None:
     peer = Session.opened(at(server)) if opened else Session.connect(at(server))
     peer.send((Message(b"cut off", recoverable=True).bytes() if opened else establish())[:150])
-    until(lambda: sessions(server) == 1, "the connection is there")
+    until(lambda: sessions(server) == 1, "the connection is accepted")
     if by_reset:
         peer.reset()
     else:
         peer.close()
-    until(lambda: sessions(server) == 0, "nothing is left of it")
+    until(lambda: sessions(server) == 0, "the session is removed")
     assert b"cut off" not in in_queue(server, ORDERS)

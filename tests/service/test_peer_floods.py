@@ -42,12 +42,12 @@ ADMIN = (2, h.private_id(9))
 
 
 def network(server: InThread) -> TcpNetwork:
-    found = server.server.network
-    assert found is not None
-    return found
+    tcp_network = server.server.network
+    assert tcp_network is not None
+    return tcp_network
 
 
-def is_taken(peer: Session) -> bool:
+def is_accepted(peer: Session) -> bool:
     """Whether a connection was accepted: its request is answered."""
     try:
         peer.send(establish())
@@ -57,7 +57,7 @@ def is_taken(peer: Session) -> bool:
 
 
 def is_cut_off(peer: Session, packets: Iterable[bytes]) -> bool:
-    """Whether the server ends the connection while the peer sends, and reads nothing."""
+    """Whether the server ends the connection while the peer sends without reading."""
     try:
         for packet in packets:
             peer.send(packet)
@@ -78,21 +78,21 @@ def connections(server: InThread, count: int, address: str = PEER) -> Iterator[l
 def test_one_address_has_so_many_connections_and_no_more(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", limits=Limits(connections_per_peer=5)) as server:
         with connections(server, 12) as peers:
-            assert sum(map(is_taken, peers)) == 5
+            assert sum(map(is_accepted, peers)) == 5
             assert server.do(lambda _: network(server).traffic.refused) == 7
             serves(server)
-        until(lambda: sessions(server) == 0, "those connections are gone")
+        until(lambda: sessions(server) == 0, "those connections have ended")
         with Session.opened(at(server)) as peer:
             assert peer.fence() == []
 
 
 def test_all_together_have_so_many_connections_and_no_more(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", limits=Limits(connections=6)) as server:
-        with connections(server, 4) as some, connections(server, 4, "127.0.0.73") as others:
-            assert sum(map(is_taken, some + others)) == 6
+        with connections(server, 4) as peers, connections(server, 4, "127.0.0.73") as others:
+            assert sum(map(is_accepted, peers + others)) == 6
             with Session.connect(at(server), address="127.0.0.74") as third:
-                assert not is_taken(third)
-        until(lambda: sessions(server) == 0, "those connections are gone")
+                assert not is_accepted(third)
+        until(lambda: sessions(server) == 0, "those connections have ended")
         serves(server)
 
 
@@ -101,7 +101,7 @@ def test_half_open_connections_do_not_last(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", limits=limits, session_initialization_ms=500) as server:
         with connections(server, 20) as peers:
             assert [peer.ended() for peer in peers] == [[]] * 20
-        until(lambda: sessions(server) == 0, "those connections are gone")
+        until(lambda: sessions(server) == 0, "those connections have ended")
         with Session.opened(at(server)) as peer:
             assert peer.fence() == []
 
@@ -115,7 +115,7 @@ def test_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
                 peer.reset()
             else:
                 peer.close()
-        until(lambda: sessions(server) == 0, "those connections are gone")
+        until(lambda: sessions(server) == 0, "those connections have ended")
         assert server.do(lambda _: len(network(server).connections)) == 0
         serves(server)
 
@@ -123,10 +123,10 @@ def test_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
 def test_requests_in_thousands_are_answered_once(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha") as server:
         with Session.connect(at(server)) as peer:
-            # The server may end the connection before it has them all.
+            # The server may end the connection before it has received them all.
             with suppress(ConnectionError):
                 peer.send(establish() * 2_000)
-            assert [one.kind for one in peer.ended()] in ([], ["EstablishConnection"])
+            assert [packet.kind for packet in peer.ended()] in ([], ["EstablishConnection"])
         until(lambda: sessions(server) == 0, "that session has ended")
         serves(server)
 
@@ -135,7 +135,7 @@ def test_requests_in_thousands_are_answered_once(tmp_path: Path) -> None:
 
 
 def test_who_does_not_read_the_answers_is_cut_off(tmp_path: Path) -> None:
-    """Each message is sent back, and the peer acknowledges what it does not read: no window holds that up."""
+    """Each message is returned, and the peer acknowledges it without reading it: no window stops this."""
     message = Message(bytes(100_000), age=9, time_to_reach_queue=1, wants=NACK_ARRIVAL, admin=ADMIN)
     with alpha(tmp_path / "alpha", limits=Limits(unsent_bytes=200_000)) as server:
         with Session.opened(at(server)) as peer:
@@ -146,8 +146,8 @@ def test_who_does_not_read_the_answers_is_cut_off(tmp_path: Path) -> None:
             )
             assert is_cut_off(peer, flood)
         until(lambda: sessions(server) == 0, "that session has ended")
-        log = server.do(lambda _: network(server).traffic.bytes_sent)
-        assert log < 100_000_000, "it was cut off long before all was sent back"
+        bytes_sent = server.do(lambda _: network(server).traffic.bytes_sent)
+        assert bytes_sent < 100_000_000, "it was cut off long before all messages were returned"
         with attach(server.data) as local:
             for queue in local.call("list")["queues"]:
                 local.call("purge", queue=queue["queue"])
@@ -168,7 +168,7 @@ def test_who_does_not_acknowledge_gets_no_more_than_the_window(tmp_path: Path) -
             assert peer.received <= 2
         with attach(server.data) as local:
             used = local.call("status")["used"]
-            assert quota <= used < quota + 30_000, "one answer is more than there was room for"
+            assert quota <= used < quota + 30_000, "one answer exceeds the quota"
             for queue in local.call("list")["queues"]:
                 local.call("purge", queue=queue["queue"])
         serves(server)
@@ -180,9 +180,9 @@ def test_a_full_queue_manager_takes_no_more_and_says_nothing(tmp_path: Path) -> 
     with served(replace(server_options(tmp_path / "alpha"), quota=105_000)) as server:
         messages = [Message(body, recoverable=True, wants=NACK_ARRIVAL, admin=ADMIN) for _ in range(20)]
         with Session.opened(at(server)) as peer:
-            peer.send(*(one.bytes() for one in messages))
+            peer.send(*(message.bytes() for message in messages))
             peer.sent = peer.recoverable_sent = 20
-            assert {one.kind for one in peer.ended()} <= {"SessionAck"}
+            assert {packet.kind for packet in peer.ended()} <= {"SessionAck"}
             assert max(peer.saved, default=0) <= 10
         assert len(in_queue(server)) == 10
         with attach(server.data) as local:
@@ -190,29 +190,29 @@ def test_a_full_queue_manager_takes_no_more_and_says_nothing(tmp_path: Path) -> 
         with Session.opened(at(server)) as peer:
             peer.push(*messages[:12])
             assert peer.until_acknowledged() == []
-        assert len(in_queue(server)) == 2, "ten are known, two are taken now"
+        assert len(in_queue(server)) == 2, "ten are duplicates, two are accepted now"
 
 
 @pytest.mark.parametrize("kind", ["for others", "reports to others", "orders of others"])
 def test_places_that_can_not_be_reached_do_not_grow_without_limit(tmp_path: Path, kind: str) -> None:
-    """Each of them would be tried again and again."""
+    """Each destination would be tried again and again."""
     limit = 40
     with alpha(tmp_path / "alpha", unreachable_max=limit, session_retry_connect_ms=5_000) as server:
         with Session.opened(at(server)) as peer:
             for number in range(1, 3 * limit + 1):
-                other = uuid.UUID(int=number).bytes_le
+                guid = uuid.UUID(int=number).bytes_le
                 peer.push(
                     {
-                        "for others": Message(queue=(3, h.private_id(9)), address=other),
-                        "reports to others": Message(wants=1, admin=(6, other + h.private_id(9))),
-                        "orders of others": Message(queue=direct(TX_QUEUE), source=other, tx=(1, 1, 1, 0)),
+                        "for others": Message(queue=(3, h.private_id(9)), address=guid),
+                        "reports to others": Message(wants=1, admin=(6, guid + h.private_id(9))),
+                        "orders of others": Message(queue=direct(TX_QUEUE), source=guid, tx=(1, 1, 1, 0)),
                     }[kind]
                 )
             peer.push(Message(wants=1, admin=ADMIN), Message(queue=direct(TX_QUEUE), tx=(1, 1, 1, 0)))
-            found = peer.until_acknowledged()
-            while {one.kind for one in found} != {"UserMessage", "OrderAck"}:
-                found.append(peer.take())
-            assert len(found) == 2, "who is there gets his report and his acknowledgement, and no other"
+            packets = peer.until_acknowledged()
+            while {packet.kind for packet in packets} != {"UserMessage", "OrderAck"}:
+                packets.append(peer.take())
+            assert len(packets) == 2, "only the connected peer gets its report and its acknowledgement"
             assert sessions(server) == limit + 1
             peer.acknowledge()
             assert peer.fence() == []
@@ -228,7 +228,7 @@ def test_messages_to_thousands_of_queues_that_are_not_there(tmp_path: Path) -> N
             assert peer.until_acknowledged() == []
         with attach(server.data) as local:
             status = local.call("status")
-        assert (status["queues"], status["used"]) == (5, 0), "two, and three of the computer"
+        assert (status["queues"], status["used"]) == (5, 0), "two, and three system queues"
         serves(server)
 
 

@@ -1,4 +1,4 @@
-"""Invalid bytes from a hand-written peer: the session ends, and no other is affected."""
+"""Invalid bytes from a hand-written peer: the session ends, and no other session is affected."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX = 0x0040_0000
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
-    with alpha(tmp_path_factory.mktemp("alpha")) as found:
-        yield found
+    with alpha(tmp_path_factory.mktemp("alpha")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def honest_peers_are_served(server: InThread) -> Iterator[None]:
 
 
 def is_refused(server: InThread, packet: bytes, *, opened: bool = True) -> None:
-    """A packet ends the session without an answer, and nothing of it comes into a queue."""
+    """Check that a packet ends the session without an answer, and puts nothing into a queue."""
     before = [in_queue(server, queue) for queue in (ORDERS, LEDGER)]
     with Session.opened(at(server)) if opened else Session.connect(at(server)) as peer:
         peer.send(packet)
@@ -65,7 +65,7 @@ def test_a_base_header_that_can_not_be_is_not_waited_behind(
 
 
 def sized(packet: bytes, size: int) -> bytes:
-    """A packet with another PacketSize, and as many bytes."""
+    """A packet cut or padded to a size, with a PacketSize to match."""
     return packet[:8] + struct.pack("<L", size) + packet[12:size].ljust(size - 12, b"\0")
 
 
@@ -100,19 +100,19 @@ USER = Message(recoverable=True).user()
 
 
 def built(**parts: bytes) -> bytes:
-    """A message with parts of its own."""
+    """A message with some parts replaced."""
     return h.user_message(**{"user": USER, **parts})
 
 
 def named(length: int) -> bytes:
-    """A message whose direct name says to be so long."""
+    """A message whose direct name claims a length."""
     packet = bytearray(built())
     struct.pack_into("<H", packet, 64, length)
     return bytes(packet)
 
 
 def forms(dq: int = 7, aq: int = 0, *, dm: int = 1) -> bytes:
-    """A message whose queues are told in these forms."""
+    """A message whose queues are named in these forms."""
     packet = bytearray(built())
     struct.pack_into("<L", packet, 60, h.MP | dm << 5 | dq << 10 | aq << 13)
     return bytes(packet)
@@ -202,14 +202,19 @@ def test_what_came_whole_before_the_garbage_is_not_lost(server: InThread) -> Non
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_flipped_byte_does_no_harm(server: InThread, seed: int) -> None:
-    """Of a handshake and three messages one byte is another: the session ends or goes on."""
-    chance = random.Random(seed)
+    """One bit of a handshake and three messages is flipped: the session ends or continues."""
+    rng = random.Random(seed)
     messages = (Message(b"flip", wants=0x0F), Message(b"flip", recoverable=True, label="l"))
-    last = Message(b"flip", direct(TX_QUEUE), tx=(1_000_000, seed + 1, 1, 0))
-    packets = [establish(), parameters(), *(one.bytes() for one in (*messages, last)), h.session_ack()]
+    transactional = Message(b"flip", direct(TX_QUEUE), tx=(1_000_000, seed + 1, 1, 0))
+    packets = [
+        establish(),
+        parameters(),
+        *(message.bytes() for message in (*messages, transactional)),
+        h.session_ack(),
+    ]
     stream = bytearray(b"".join(packets))
-    place = chance.choice([chance.randrange(52), chance.randrange(572, len(stream))])
-    stream[place] ^= 1 << chance.randrange(8)
+    offset = rng.choice([rng.randrange(52), rng.randrange(572, len(stream))])
+    stream[offset] ^= 1 << rng.randrange(8)
     with Session.connect(at(server)) as peer:
         peer.send(bytes(stream))
         peer.finish()

@@ -33,13 +33,13 @@ ORDER_QUEUE = f"TCP:{PEER}\\PRIVATE$\\order_queue$"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[InThread]:
-    with alpha(tmp_path / "alpha") as found:
-        yield found
+    with alpha(tmp_path / "alpha") as server:
+        yield server
 
 
 @contextmanager
 def late(tmp_path: Path, *, window: int) -> Iterator[Session]:
-    """A session with a server that acknowledges late, so that only the window can be why it does."""
+    """A session with a server that delays acknowledgements, so that only the window can trigger one."""
     with (
         alpha(tmp_path / "alpha", ack_delay_ms=LATE, recoverable_ack_delay_ms=LATE) as server,
         Session.opened(at(server), window=window, ack=120_000, recoverable=120_000) as peer,
@@ -48,7 +48,7 @@ def late(tmp_path: Path, *, window: int) -> Iterator[Session]:
 
 
 def transactional(*numbers: int, ordinal: int = 1, stamp: int = 1_000) -> list[Message]:
-    """Messages at places of a sequence, each told to follow the place before it."""
+    """Messages at positions of a sequence, each following the one before."""
     return [
         Message(b"%d.%d" % (ordinal, number), direct(TX_QUEUE), tx=(stamp, ordinal, number, number - 1))
         for number in numbers
@@ -76,7 +76,7 @@ def test_a_recoverable_message_is_acknowledged_by_a_bit(server: InThread) -> Non
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-04", "MQQB-3.1.1.6.1-02", "MQQB-3.1.1.6.1-04")
 def test_recoverable_messages_are_numbered_among_themselves(tmp_path: Path) -> None:
-    """The acknowledgement is awaited from the window, so that one tells of them all."""
+    """The window triggers the acknowledgement, so that one covers all messages."""
     with late(tmp_path, window=10) as peer:
         kinds = (False, True, False, False, True)
         for turn in (1, 2):
@@ -86,35 +86,35 @@ def test_recoverable_messages_are_numbered_among_themselves(tmp_path: Path) -> N
 
 
 @pytest.mark.requirement("MQQB-3.1.1.6.1-07", "MQQB-3.1.5.4.1-01")
-@pytest.mark.parametrize(("window", "told"), [(4, 2), (9, 4), (64, 32), (1_000, 32), (1, 1), (0, 1)])
-def test_half_a_window_is_acknowledged_at_once(tmp_path: Path, window: int, told: int) -> None:
+@pytest.mark.parametrize(("window", "count"), [(4, 2), (9, 4), (64, 32), (1_000, 32), (1, 1), (0, 1)])
+def test_half_a_window_is_acknowledged_at_once(tmp_path: Path, window: int, count: int) -> None:
     with late(tmp_path, window=window) as peer:
         for turn in (1, 2, 3):
-            peer.push(*(Message() for _ in range(told)))
-            assert peer.packet() == h.session_ack(h.session_header(ack=turn * told))
+            peer.push(*(Message() for _ in range(count)))
+            assert peer.packet() == h.session_ack(h.session_header(ack=turn * count))
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.7-02", "MQQB-3.1.5.8.7-03")
 def test_hundreds_at_once_are_each_acknowledged_once(server: InThread) -> None:
     with Session.opened(at(server)) as peer:
-        for part in range(5):
-            peer.push(*(Message(b"%d" % (part * 100 + at), recoverable=True) for at in range(100)))
+        for batch in range(5):
+            peer.push(*(Message(b"%d" % (batch * 100 + number), recoverable=True) for number in range(100)))
         assert peer.until_acknowledged() == []
         assert peer.saved == set(range(1, 501))
-    assert in_queue(server) == [b"%d" % at for at in range(500)]
+    assert in_queue(server) == [b"%d" % number for number in range(500)]
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-19")
 def test_counts_go_round_after_16_bits(server: InThread) -> None:
     with Session.opened(at(server)) as peer:
         packet = Message(b"round").bytes()  # the same one each time: all but the first are duplicates
-        count, seen = 0, 0
+        count, acknowledged = 0, 0
         while count < 0x10000 + 5:
             step = min(1_000, 0x10000 + 5 - count)
             peer.send(packet * step)
             count += step
-            while seen != count % 0x10000:
-                seen = int.from_bytes(peer.packet()[20:22], "little")
+            while acknowledged != count % 0x10000:
+                acknowledged = int.from_bytes(peer.packet()[20:22], "little")
         peer.send(h.session_ack(h.session_header(sent=5)))
         peer.send(packet)
         assert peer.packet() == h.session_ack(h.session_header(ack=6))
@@ -158,32 +158,32 @@ def test_a_number_of_another_queue_manager_is_no_duplicate(server: InThread) -> 
 
 
 def test_a_recoverable_message_sent_again_after_a_restart_is_there_once(tmp_path: Path) -> None:
-    message, place = Message(b"again", recoverable=True), transactional(1)
+    message, head = Message(b"again", recoverable=True), transactional(1)
     for _ in range(2):
         with alpha(tmp_path / "alpha") as server:
             with Session.opened(at(server)) as peer:
-                peer.push(message, *place)
+                peer.push(message, *head)
                 others = peer.until_acknowledged()
-                assert (others or [peer.until("OrderAck")])[0].body == order(place[0])
+                assert (others or [peer.until("OrderAck")])[0].body == expected_body(head[0])
             assert (in_queue(server), in_queue(server, LEDGER)) == ([b"again"], [b"1.1"])
 
 
 # -- transactional sequences ----------------------------------------------------------------------------
 
 
-def order(message: Message) -> bytes:
+def expected_body(message: Message) -> bytes:
     """The body of the OrderAck for a message."""
     assert message.tx is not None
     stamp, ordinal, number, _ = message.tx
     return h.order_ack_body(ordinal=ordinal, time_stamp=stamp, number=number, previous=number - 1)
 
 
-def ordered(peer: Session, message: Message) -> ReceivedPacket:
-    """Take packets until a message is acknowledged in its order, and acknowledge that."""
-    while (found := peer.until("OrderAck")).body != order(message):
+def take_order_ack(peer: Session, message: Message) -> ReceivedPacket:
+    """Take packets until the OrderAck of a message comes, and acknowledge it."""
+    while (packet := peer.until("OrderAck")).body != expected_body(message):
         pass
     peer.acknowledge()
-    return found
+    return packet
 
 
 @pytest.mark.requirement(
@@ -195,38 +195,38 @@ def test_a_transactional_message_is_acknowledged_in_its_order(server: InThread) 
     with Session.opened(at(server)) as peer:
         (message,) = transactional(1)
         peer.push(message)
-        found = ordered(peer, message)
-        assert peer.saved == {1}, "it is saved before that is told"
+        packet = take_order_ack(peer, message)
+        assert peer.saved == {1}, "it is stored before it is acknowledged"
         expected = h.user_message(
             user=h.user_header(
                 source=identity(server),
-                sent_time=found.SentTime,
-                message_id=found.MessageID,
-                flags=0x20,  # DM as [MS-MQQB] 3.1.7.17 has it
+                sent_time=packet.SentTime,
+                message_id=packet.MessageID,
+                flags=0x20,  # DM as in [MS-MQQB] 3.1.7.17
                 destination=direct(ORDER_QUEUE),
             ),
             properties=h.properties_header(
-                label="QM Ordering Ack", message_class=0xFF, body=order(message),
+                label="QM Ordering Ack", message_class=0xFF, body=expected_body(message),
                 hash_algorithm=0x8004, encryption_algorithm=0x6801,
             ),
             flags=0,
         )  # fmt: skip
-        assert found == expected
+        assert packet == expected
         assert peer.fence() == []
     assert in_queue(server, LEDGER) == [b"1.1"]
 
 
 @pytest.mark.requirement("MQQB-2.2.4-04", "MQQB-3.1.7.17-08")
 def test_the_acknowledgement_goes_by_guid_where_the_message_came_by_guid(server: InThread) -> None:
-    own = identity(server)
+    guid = identity(server)
     with attach(server.data) as local:
         number = int(local.call("show", queue=LEDGER)["format_name"].rpartition("\\")[2], 16)
     with Session.opened(at(server)) as peer:
-        message = Message(b"1", (3, h.private_id(number)), address=own, tx=(1, 1, 1, 0))
+        message = Message(b"1", (3, h.private_id(number)), address=guid, tx=(1, 1, 1, 0))
         peer.push(message)
-        found = ordered(peer, message)
-        assert (found.Flags >> 10 & 7, found.DestinationQueue) == (3, h.private_id(4))
-        assert found.QueueManagerAddress == GUID
+        packet = take_order_ack(peer, message)
+        assert (packet.Flags >> 10 & 7, packet.DestinationQueue) == (3, h.private_id(4))
+        assert packet.QueueManagerAddress == GUID
     assert in_queue(server, LEDGER) == [b"1"]
 
 
@@ -235,9 +235,9 @@ def test_one_order_acknowledgement_may_tell_of_many(server: InThread) -> None:
     with Session.opened(at(server)) as peer:
         messages = transactional(*range(1, 51))
         peer.push(*messages)
-        ordered(peer, messages[-1])
+        take_order_ack(peer, messages[-1])
         assert peer.received < 50
-    assert in_queue(server, LEDGER) == [one.body for one in messages]
+    assert in_queue(server, LEDGER) == [message.body for message in messages]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.6.2-03", "MQQB-3.1.5.8.6-03", "MQQB-3.1.5.8.6-05", "MQQB-3.1.5.8.6-09")
@@ -245,12 +245,12 @@ def test_what_does_not_follow_is_not_taken(server: InThread) -> None:
     first, second, third, fourth = transactional(1, 2, 3, 4)
     with Session.opened(at(server)) as peer:
         peer.push(first, second, fourth)
-        ordered(peer, second)
+        take_order_ack(peer, second)
         peer.fence()
-        assert len(peer.saved) == 3, "one that is refused is acknowledged in the session"
+        assert len(peer.saved) == 3, "a refused message is acknowledged in the session"
         assert in_queue(server, LEDGER) == [b"1.1", b"1.2"]
         peer.push(third, fourth)
-        ordered(peer, fourth)
+        take_order_ack(peer, fourth)
     assert in_queue(server, LEDGER) == [b"1.1", b"1.2", b"1.3", b"1.4"]
 
 
@@ -260,7 +260,7 @@ def test_a_place_is_taken_once_also_over_other_sessions(server: InThread) -> Non
     for sent in ([first, first], [first, second], [second, first]):
         with Session.opened(at(server)) as peer:
             peer.push(*sent)
-            ordered(peer, second if second in sent else first)
+            take_order_ack(peer, second if second in sent else first)
     assert in_queue(server, LEDGER) == [b"1.1", b"1.2"]
 
 
@@ -272,11 +272,11 @@ def test_a_later_sequence_begins_at_its_head_and_an_older_one_is_over(server: In
     (newer,) = transactional(1, ordinal=1, stamp=1_001)
     with Session.opened(at(server)) as peer:
         peer.push(first, later, first, middle)
-        ordered(peer, later)
+        take_order_ack(peer, later)
         peer.fence()
         assert in_queue(server, LEDGER) == [b"1.1", b"2.1"]
         peer.push(newer)
-        ordered(peer, newer)
+        take_order_ack(peer, newer)
     assert in_queue(server, LEDGER) == [b"1.1", b"2.1", b"1.1"]
 
 
@@ -295,22 +295,22 @@ def test_arrival_and_receipt_are_reported_over_the_same_session(server: InThread
     )  # fmt: skip
     with Session.opened(at(server)) as peer:
         peer.push(message)
-        found = [peer.until("UserMessage")]
+        reports = [peer.until("UserMessage")]
         peer.acknowledge()
         with attach(server.data) as local:
-            (taken,) = local.call("receive", queue=r"private$\orders")["messages"]
-            local.call("end", done=[taken["receipt"]])
-        found.append(peer.until("UserMessage"))
+            (received,) = local.call("receive", queue=r"private$\orders")["messages"]
+            local.call("end", done=[received["receipt"]])
+        reports.append(peer.until("UserMessage"))
         peer.acknowledge()
         assert peer.fence() == []
-    assert [one.MessageClass for one in found] == [0x0002, 0x4000]
-    for one in found:
-        assert one.CorrelationID == GUID + message.message_id.to_bytes(4, "little")
-        assert (one.Flags >> 10 & 7, one.DestinationQueue) == (3, h.private_id(9))
-        assert (one.SourceQueueManager, one.QueueManagerAddress) == (identity(server), GUID)
-        assert (one.ResponseQueue, one.Label, one.body) == (r"OS:alpha\private$\orders", "L", b"")
-        assert (one.wants, one.AdminQueue, bool(one.Flags & 0x20)) == (0, b"", recoverable)
-        assert (one.TimeToReachQueue, one.TimeToBeReceived) == (h.INFINITE, h.INFINITE)
+    assert [report.MessageClass for report in reports] == [0x0002, 0x4000]
+    for report in reports:
+        assert report.CorrelationID == GUID + message.message_id.to_bytes(4, "little")
+        assert (report.Flags >> 10 & 7, report.DestinationQueue) == (3, h.private_id(9))
+        assert (report.SourceQueueManager, report.QueueManagerAddress) == (identity(server), GUID)
+        assert (report.ResponseQueue, report.Label, report.body) == (r"OS:alpha\private$\orders", "L", b"")
+        assert (report.wants, report.AdminQueue, bool(report.Flags & 0x20)) == (0, b"", recoverable)
+        assert (report.TimeToReachQueue, report.TimeToBeReceived) == (h.INFINITE, h.INFINITE)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.15-10")
@@ -320,8 +320,8 @@ def test_a_report_to_a_direct_name_goes_to_its_host(tmp_path: Path) -> None:
         with Session.opened(at(server)) as peer:
             peer.push(Message(b"report", wants=ACK_ARRIVAL, admin=direct(admin)))
             with listener.accept() as other:
-                found = other.until("UserMessage")
+                report = other.until("UserMessage")
                 other.acknowledge()
-                assert (found.MessageClass, found.DestinationQueue) == (0x0002, admin)
+                assert (report.MessageClass, report.DestinationQueue) == (0x0002, admin)
                 assert peer.fence() == []
         serves(server)

@@ -28,20 +28,20 @@ def ping(flags: int = 0, cookie: int = 4, guid: bytes = GUID, signature: int = 0
 @contextmanager
 def datagrams(address: str = PEER) -> Iterator[socket.socket]:
     """A UDP socket of the peer."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.bind((address, 0))
-        found.settimeout(PATIENCE_S)
-        yield found
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind((address, 0))
+        udp.settimeout(PATIENCE_S)
+        yield udp
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[InThread]:
-    with alpha(tmp_path / "alpha") as found:
-        yield found
-        serves(found)
+    with alpha(tmp_path / "alpha") as server:
+        yield server
+        serves(server)
 
 
-def asked(server: InThread, request: bytes, client: socket.socket) -> tuple[bytes, tuple[str, int]]:
+def ask(server: InThread, request: bytes, client: socket.socket) -> tuple[bytes, tuple[str, int]]:
     client.sendto(request, (SERVER, server.ping_port))
     return client.recvfrom(1 << 16)
 
@@ -54,58 +54,58 @@ def asked(server: InThread, request: bytes, client: socket.socket) -> tuple[byte
 @pytest.mark.parametrize("flags", [0, RC])
 def test_a_ping_is_answered_with_its_cookie(server: InThread, flags: int, cookie: int) -> None:
     with datagrams() as client:
-        told, source = asked(server, ping(flags, cookie), client)
+        response, source = ask(server, ping(flags, cookie), client)
     assert source == (SERVER, server.ping_port)
-    assert told == ping(flags, cookie, identity(server))
+    assert response == ping(flags, cookie, identity(server))
 
 
 @pytest.mark.requirement("MQQB-2.2.7-07")
 def test_the_published_request_is_answered(server: InThread) -> None:
     vector = VECTORS / "MS-MQQB-4.1.1-PingRequest.hex"
     with datagrams() as client:
-        told, _ = asked(server, bytes.fromhex(vector.read_text()), client)
-    flags = struct.unpack_from("<H", told)[0]
+        response, _ = ask(server, bytes.fromhex(vector.read_text()), client)
+    flags = struct.unpack_from("<H", response)[0]
     assert flags & (RC | RF) == RC, "0x7D01 has RC"
-    assert told[2:8] == bytes.fromhex("48 55 04 00 00 00")
-    assert told[8:] == identity(server)
+    assert response[2:8] == bytes.fromhex("48 55 04 00 00 00")
+    assert response[8:] == identity(server)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-01", "MQQB-2.2.7-09")
 def test_other_datagrams_are_not_answered(server: InThread) -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     hostile = [
         b"", b"\0", ping()[:23], ping() + b"\0", ping(signature=0x4855), ping(signature=0), bytes(24),
-        b"\xff" * 24, establish(), chance.randbytes(24), chance.randbytes(60_000),
-        *(chance.randbytes(chance.randrange(64)) for _ in range(200)),
+        b"\xff" * 24, establish(), rng.randbytes(24), rng.randbytes(60_000),
+        *(rng.randbytes(rng.randrange(64)) for _ in range(200)),
     ]  # fmt: skip
-    own = identity(server)
+    guid = identity(server)
     with datagrams() as client:
         for number, batch in enumerate(batched(hostile, 10)):
-            for one in batch:
-                client.sendto(one, (SERVER, server.ping_port))
-            told, _ = asked(server, ping(cookie=number), client)
-            assert told == ping(0, number, own), "nothing before it was answered"
+            for datagram in batch:
+                client.sendto(datagram, (SERVER, server.ping_port))
+            response, _ = ask(server, ping(cookie=number), client)
+            assert response == ping(0, number, guid), "no datagram before it was answered"
 
 
-def batched(given: list[bytes], size: int) -> list[list[bytes]]:
-    """Parts of a list; more datagrams at once than a socket has room for would be lost."""
-    return [given[at : at + size] for at in range(0, len(given), size)]
+def batched(items: list[bytes], size: int) -> list[list[bytes]]:
+    """Batches of datagrams; a socket would lose them if it received too many at once."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 @pytest.mark.requirement("MQQB-2.2.7-06", "MQQB-3.1.7.7-03", "MQQB-3.1.5.3.1-02")
 def test_a_full_server_says_so(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", max_in_sessions=1) as server, datagrams() as client:
-        own = identity(server)
-        assert asked(server, ping(), client)[0] == ping(0, guid=own)
+        guid = identity(server)
+        assert ask(server, ping(), client)[0] == ping(0, guid=guid)
         with Session.opened(at(server)) as first:
-            assert asked(server, ping(), client)[0] == ping(RF, guid=own)
+            assert ask(server, ping(), client)[0] == ping(RF, guid=guid)
             with Session.connect(at(server)) as second:
                 second.send(establish())
-                assert second.ended() == [], "who has not pinged is refused"
+                assert second.ended() == [], "a peer that has not pinged is refused"
             assert first.fence() == []
             first.finish()
         serves(server)
-        assert asked(server, ping(), client)[0] == ping(0, guid=own)
+        assert ask(server, ping(), client)[0] == ping(0, guid=guid)
 
 
 @pytest.mark.requirement("MQQB-2.1.2-06")
@@ -124,9 +124,9 @@ def test_a_server_that_does_not_answer_pings(tmp_path: Path) -> None:
 @contextmanager
 def pinging(data: Path, listener: Listener, port: int) -> Iterator[InThread]:
     """A server that pings before it connects."""
-    made = server_options(data, listener, ping=True, ping_response_ms=30_000)
-    with served(replace(made, overrides=replace(made.overrides, ping_port=port))) as found:
-        yield found
+    options = server_options(data, listener, ping=True, ping_response_ms=30_000)
+    with served(replace(options, overrides=replace(options.overrides, ping_port=port))) as server:
+        yield server
 
 
 @pytest.mark.requirement(
@@ -147,8 +147,8 @@ def test_a_server_pings_before_it_connects(tmp_path: Path) -> None:
             pings.sendto(wrong, source)
         pings.sendto(ping(0, cookie), source)
         with listener.ring() as peer:
-            found = peer.take()
-            assert found.OperatingSystem & 0x100 == 0, "SE: a ping was sent for this session"
+            request = peer.take()
+            assert request.OperatingSystem & 0x100 == 0, "SE: a ping was sent for this session"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.2-01", "MQQB-3.1.5.2.2-03", "MQQB-3.1.7.6-04")

@@ -1,6 +1,6 @@
-"""Messages from a hand-written peer that a server does not take, and what it says: [MS-MQQB] 3.1.5.8.2.
+"""Messages from a hand-written peer that a server refuses, and how it reports them: [MS-MQQB] 3.1.5.8.2.
 
-Each is counted and acknowledged in the session, which goes on.
+Each is counted and acknowledged in the session, which stays open.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ NOWHERE = r"OS:alpha\private$\nowhere"
 @pytest.fixture(scope="module", params=[True, False], ids=["insecure", "secure"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
     """A server that sends insecure negative acknowledgements, and one that does not: SendInsecureNacks."""
-    with alpha(tmp_path_factory.mktemp("alpha"), send_insecure_nacks=request.param) as found:
-        yield found
+    with alpha(tmp_path_factory.mktemp("alpha"), send_insecure_nacks=request.param) as server:
+        yield server
 
 
 @pytest.fixture
@@ -48,39 +48,39 @@ def honest_peers_are_served(server: InThread) -> Iterator[None]:
 
 
 def refused(server: InThread, message: Message) -> list[ReceivedPacket]:
-    """What comes of a message that no queue gets, in a session that goes on."""
+    """Send a message that no queue receives; return the answers. The session stays open."""
     before = [in_queue(server, queue) for queue in (ORDERS, LEDGER)]
     with Session.opened(at(server)) as peer:
         peer.push(message)
-        found = peer.until_acknowledged()
+        packets = peer.until_acknowledged()
         assert peer.saved == ({1} if message.saved else set())
-        found += peer.fence()
-        if message.tx is not None and message.address == h.NULL_GUID and not of_kind(found, "OrderAck"):
-            found.append(peer.until("OrderAck"))  # its place is taken, whatever becomes of it
+        packets += peer.fence()
+        if message.tx is not None and message.address == h.NULL_GUID and not of_kind(packets, "OrderAck"):
+            packets.append(peer.until("OrderAck"))  # its position is used up, whatever becomes of it
         peer.acknowledge()
         assert peer.fence() == []
     assert [in_queue(server, queue) for queue in (ORDERS, LEDGER)] == before
-    return found
+    return packets
 
 
-def of_kind(found: list[ReceivedPacket], kind: str) -> list[ReceivedPacket]:
+def of_kind(packets: list[ReceivedPacket], kind: str) -> list[ReceivedPacket]:
     """The packets of a kind."""
-    return [one for one in found if one.kind == kind]
+    return [packet for packet in packets if packet.kind == kind]
 
 
-def asked(body: bytes = b"refused", **more: object) -> Message:
-    """A message for which a negative acknowledgement is asked."""
+def reporting(body: bytes = b"refused", **more: object) -> Message:
+    """A message that requests a negative acknowledgement."""
     return Message(body, wants=NACK_ARRIVAL, admin=ADMIN, **more)  # type: ignore[arg-type]
 
 
-def is_report(found: ReceivedPacket, message: Message, message_class: int) -> bool:
+def is_report(packet: ReceivedPacket, message: Message, message_class: int) -> bool:
     """Whether a packet is the negative administration acknowledgement of a message, with its body."""
-    told = found.kind, found.MessageClass, found.CorrelationID, found.body
+    fields = packet.kind, packet.MessageClass, packet.CorrelationID, packet.body
     identifier = message.source + message.message_id.to_bytes(4, "little")
-    return told == ("UserMessage", message_class, identifier, message.body)
+    return fields == ("UserMessage", message_class, identifier, message.body)
 
 
-def is_final(found: ReceivedPacket, message: Message, message_class: int) -> bool:
+def is_final(packet: ReceivedPacket, message: Message, message_class: int) -> bool:
     """Whether a packet is the negative FinalAck of a message."""
     assert message.tx is not None
     stamp, ordinal, number, previous = message.tx
@@ -88,11 +88,11 @@ def is_final(found: ReceivedPacket, message: Message, message_class: int) -> boo
         ordinal=ordinal, time_stamp=stamp, number=number, previous=previous,
         source=message.source, message_id=message.message_id,
     )  # fmt: skip
-    return (found.kind, found.MessageClass, found.body) == ("FinalAck", message_class, body)
+    return (packet.kind, packet.MessageClass, packet.body) == ("FinalAck", message_class, body)
 
 
 def sequence() -> tuple[int, int, int, int]:
-    """The head of a sequence later than all before."""
+    """The head of a sequence later than all earlier ones."""
     return 1_000, new_id(), 1, 0
 
 
@@ -102,10 +102,10 @@ def sequence() -> tuple[int, int, int, int]:
 @pytest.mark.requirement("MQQB-3.1.5.8.2-09", "MQQB-3.1.5.8.2-14", "MQQB-3.1.5.8.2-15", "MQQB-3.1.7.15-03")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_a_queue_that_is_not_there(server: InThread, insecure: bool, recoverable: bool) -> None:
-    message = asked(queue=direct(NOWHERE), recoverable=recoverable)
-    found = refused(server, message)
-    assert len(found) == insecure
-    assert all(is_report(one, message, 0x8000) for one in found)
+    message = reporting(queue=direct(NOWHERE), recoverable=recoverable)
+    packets = refused(server, message)
+    assert len(packets) == insecure
+    assert all(is_report(packet, message, 0x8000) for packet in packets)
 
 
 def test_a_queue_that_is_not_there_and_nobody_asks(server: InThread) -> None:
@@ -113,34 +113,34 @@ def test_a_queue_that_is_not_there_and_nobody_asks(server: InThread) -> None:
 
 
 def test_the_queue_of_order_acknowledgements_takes_nothing_else(server: InThread, insecure: bool) -> None:
-    message = asked(queue=direct(r"OS:alpha\private$\order_queue$"))
-    found = refused(server, message)
-    assert len(found) == insecure
-    assert all(is_report(one, message, 0x8004) for one in found)
+    message = reporting(queue=direct(r"OS:alpha\private$\order_queue$"))
+    packets = refused(server, message)
+    assert len(packets) == insecure
+    assert all(is_report(packet, message, 0x8004) for packet in packets)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-10", "MQQB-2.2.5-02", "MQQB-2.2.5-03", "MQQB-2.2.5-07")
 def test_a_queue_that_is_not_there_for_a_transactional_message(server: InThread) -> None:
     message = Message(b"refused", direct(NOWHERE), tx=sequence())
-    (found,) = of_kind(refused(server, message), "FinalAck")
-    assert is_final(found, message, 0x8000)
-    assert (found.Label, found.MessageSize, found.wants, found.PR) == ("QM Ordering Ack", 36, 0, 0)
+    (packet,) = of_kind(refused(server, message), "FinalAck")
+    assert is_final(packet, message, 0x8000)
+    assert (packet.Label, packet.MessageSize, packet.wants, packet.PR) == ("QM Ordering Ack", 36, 0, 0)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-11", "MQQB-3.1.5.8.2-12")
 def test_a_transactional_message_for_a_queue_that_is_not(server: InThread) -> None:
-    message = asked(queue=direct(QUEUE), tx=sequence())
-    found = refused(server, message)
-    assert sum(is_report(one, message, 0x8009) for one in found) == 1
-    assert sum(is_final(one, message, 0x8009) for one in found) == 1
+    message = reporting(queue=direct(QUEUE), tx=sequence())
+    packets = refused(server, message)
+    assert sum(is_report(packet, message, 0x8009) for packet in packets) == 1
+    assert sum(is_final(packet, message, 0x8009) for packet in packets) == 1
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-13")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_a_transactional_queue_for_a_message_that_is_not(server: InThread, recoverable: bool) -> None:
-    message = asked(queue=direct(TX_QUEUE), recoverable=recoverable)
-    (found,) = refused(server, message)
-    assert is_report(found, message, 0x800A)
+    message = reporting(queue=direct(TX_QUEUE), recoverable=recoverable)
+    (packet,) = refused(server, message)
+    assert is_report(packet, message, 0x800A)
 
 
 # -- too late, too far, for another ---------------------------------------------------------------------
@@ -149,9 +149,9 @@ def test_a_transactional_queue_for_a_message_that_is_not(server: InThread, recov
 @pytest.mark.requirement("MQQB-3.1.5.8-04", "MQMQ-2.2.19.1-23")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_a_message_whose_time_is_over(server: InThread, recoverable: bool) -> None:
-    message = asked(age=3_600, time_to_reach_queue=3_000, recoverable=recoverable)
-    (found,) = refused(server, message)
-    assert is_report(found, message, 0x8002)
+    message = reporting(age=3_600, time_to_reach_queue=3_000, recoverable=recoverable)
+    (packet,) = refused(server, message)
+    assert is_report(packet, message, 0x8002)
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-22", "MQMQ-2.2.19.1-23")
@@ -159,7 +159,7 @@ def test_a_message_whose_time_is_over(server: InThread, recoverable: bool) -> No
 def test_a_message_whose_time_is_not_over(server: InThread, limit: int) -> None:
     body = b"in time %d" % limit
     with Session.opened(at(server)) as peer:
-        peer.push(asked(body, age=3_600, time_to_reach_queue=limit))
+        peer.push(reporting(body, age=3_600, time_to_reach_queue=limit))
         assert peer.until_acknowledged() == []
     assert body in in_queue(server)
 
@@ -167,45 +167,45 @@ def test_a_message_whose_time_is_not_over(server: InThread, limit: int) -> None:
 @pytest.mark.requirement("MQQB-3.1.5.8.2-17", "MQQB-3.1.5.8.2-18")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_a_message_that_has_come_too_far(server: InThread, recoverable: bool) -> None:
-    message = asked(queue=(3, h.private_id(7)), address=OTHER, hops=0x1D, recoverable=recoverable)
-    (found,) = refused(server, message)
-    assert is_report(found, message, 0x8005)
+    message = reporting(queue=(3, h.private_id(7)), address=OTHER, hops=0x1D, recoverable=recoverable)
+    (packet,) = refused(server, message)
+    assert is_report(packet, message, 0x8005)
     assert outgoing(server, "PRIVATE=c0ffee00-31c5-4f0c-9d1d-0a7b8f2c6d02\\00000007") == 0
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-19")
 def test_a_transactional_message_that_has_come_too_far(server: InThread) -> None:
     message = Message(queue=(3, h.private_id(7)), address=OTHER, hops=0x1D, tx=sequence())
-    (found,) = refused(server, message)
-    assert is_final(found, message, 0x8005)
+    (packet,) = refused(server, message)
+    assert is_final(packet, message, 0x8005)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-16")
 def test_hops_do_not_count_where_a_message_ends(server: InThread) -> None:
     body = b"far, but here" + new_id().to_bytes(4, "little")
     with Session.opened(at(server)) as peer:
-        peer.push(asked(body, hops=0x1D))
+        peer.push(reporting(body, hops=0x1D))
         assert peer.until_acknowledged() == []
     assert body in in_queue(server)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.5-02", "MQQB-3.1.5.8.8-02")
 def test_a_message_for_another_queue_manager_waits_for_its_way(server: InThread) -> None:
-    way = "PRIVATE=c0ffee00-31c5-4f0c-9d1d-0a7b8f2c6d02\\00000008"
-    before = outgoing(server, way)
-    message = asked(queue=(3, h.private_id(8)), address=OTHER, hops=3, recoverable=True)
+    outgoing_queue = "PRIVATE=c0ffee00-31c5-4f0c-9d1d-0a7b8f2c6d02\\00000008"
+    before = outgoing(server, outgoing_queue)
+    message = reporting(queue=(3, h.private_id(8)), address=OTHER, hops=3, recoverable=True)
     assert refused(server, message) == []
-    assert outgoing(server, way) == before + 1
+    assert outgoing(server, outgoing_queue) == before + 1
     with Session.opened(at(server), client=OTHER) as other:
-        found = other.until("UserMessage")
+        packet = other.until("UserMessage")
         other.acknowledge()
         assert other.fence() == []
-    assert (found.MessageID, found.SourceQueueManager) == (message.message_id, GUID)
-    assert (found.QueueManagerAddress, found.Flags & 0x1F) == (OTHER, 4)
-    assert outgoing(server, way) == 0
+    assert (packet.MessageID, packet.SourceQueueManager) == (message.message_id, GUID)
+    assert (packet.QueueManagerAddress, packet.Flags & 0x1F) == (OTHER, 4)
+    assert outgoing(server, outgoing_queue) == 0
 
 
-# -- protected, or not to be believed -------------------------------------------------------------------
+# -- signatures and false reports -----------------------------------------------------------------------
 
 
 def secured(message: Message, security: bytes) -> bytes:
@@ -218,15 +218,15 @@ def secured(message: Message, security: bytes) -> bytes:
 
 
 def test_a_signature_that_can_not_be_verified(server: InThread, insecure: bool) -> None:
-    message = asked(b"signed")
+    message = reporting(b"signed")
     with Session.opened(at(server)) as peer:
         peer.count(message)
         peer.send(secured(message, h.security_header(signature=bytes(range(64)), certificate=b"certificate")))
-        found = peer.until_acknowledged() + peer.fence()
+        packets = peer.until_acknowledged() + peer.fence()
         peer.acknowledge()
         assert peer.fence() == []
-    assert len(found) == insecure
-    assert all(is_report(one, message, 0x8006) for one in found)
+    assert len(packets) == insecure
+    assert all(is_report(packet, message, 0x8006) for packet in packets)
     assert b"signed" not in in_queue(server)
 
 
@@ -237,7 +237,7 @@ def test_without_an_administration_queue_nothing_is_said(server: InThread) -> No
 
 
 def test_reports_are_not_reported_on(server: InThread) -> None:
-    """A negative acknowledgement that asks for one of itself, of a queue that is not there, ends there."""
+    """A negative acknowledgement that could not be delivered is not itself reported."""
     message = Message(b"nack of a nack", direct(NOWHERE), wants=0x0F, admin=direct(NOWHERE))
     assert refused(server, message) == []
 
@@ -253,7 +253,7 @@ def test_what_is_not_for_others_takes_nothing(server: InThread, queue: str) -> N
 
 
 def test_an_order_acknowledgement_of_nothing_changes_nothing(server: InThread) -> None:
-    """Acknowledgements of sequences and messages that the server has never sent."""
+    """Send acknowledgements of sequences and messages that the server has never sent."""
     with Session.opened(at(server)) as peer:
         for number in (0, 1, 0xFFFFFFFF):
             body = h.order_ack_body(ordinal=1, time_stamp=1, number=number, previous=0)

@@ -13,26 +13,26 @@ import pytest
 
 from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.running import PATIENCE_S, InThread, Run, called, command, options, served
-from tests.support.sending import LEDGER, ORDERS, messages, taken
+from tests.support.sending import LEDGER, ORDERS, messages, receive_one
 
 NOWHERE = r"private$\nothing"
 
 
 @pytest.fixture
 def outspoken(tmp_path: Path) -> Iterator[InThread]:
-    """A server that tells strangers why it refuses a message."""
+    """A server that tells unknown senders why it refuses a message."""
     settings = replace(SETTINGS, send_insecure_nacks=True)
-    with served(options(tmp_path / "alpha", ORDERS, f"{LEDGER};transactional", settings=settings)) as found:
-        yield found
+    with served(options(tmp_path / "alpha", ORDERS, f"{LEDGER};transactional", settings=settings)) as server:
+        yield server
 
 
-def send(server: InThread, queue: str, *given: str) -> Run:
+def send(server: InThread, queue: str, *arguments: str) -> Run:
     to = rf"DIRECT=TCP:{server.address}\{queue}"
-    return called("send", to, "--port", str(server.port), "--timeout", str(PATIENCE_S), *given)
+    return called("send", to, "--port", str(server.port), "--timeout", str(PATIENCE_S), *arguments)
 
 
 @pytest.mark.parametrize(
-    "queue, given, name",
+    "queue, arguments, name",
     [
         (NOWHERE, ("--ack", "full_reach_queue"), "NACK_BAD_DST_Q"),
         (NOWHERE, ("--ack", "full_reach_queue", "--recoverable"), "NACK_BAD_DST_Q"),
@@ -41,14 +41,14 @@ def send(server: InThread, queue: str, *given: str) -> Run:
     ],
 )
 def test_a_negative_acknowledgement_is_printed_and_is_a_failure(
-    outspoken: InThread, queue: str, given: tuple[str, ...], name: str
+    outspoken: InThread, queue: str, arguments: tuple[str, ...], name: str
 ) -> None:
-    found = send(outspoken, queue, *given)
-    assert found.status == 69, found
-    (line,) = found.out.splitlines()
-    told = json.loads(line)
-    assert told["acknowledgements"] == [name]
-    assert json.loads(found.err)["error"] == f"{told['identifier']}: {name}"
+    result = send(outspoken, queue, *arguments)
+    assert result.status == 69, result
+    (line,) = result.out.splitlines()
+    message = json.loads(line)
+    assert message["acknowledgements"] == [name]
+    assert json.loads(result.err)["error"] == f"{message['identifier']}: {name}"
 
 
 @pytest.mark.parametrize("queue, name", [(NOWHERE, "NACK_BAD_DST_Q"), (ORDERS, "NACK_NOT_TRANSACTIONAL_Q")])
@@ -59,9 +59,9 @@ def test_what_a_final_acknowledgement_refuses_has_its_reason(server: InThread, q
 
 def test_what_is_given_up_ends_with_unavailable() -> None:
     to = r"DIRECT=TCP:127.0.0.99\private$\x"
-    given = ("--port", "1", "--recoverable", "--reach-within", "1", "--timeout", str(PATIENCE_S))
-    assert called("send", to, *given).error(69)["error"].endswith(": it was given up")
-    assert called("send", to, *given[:2], *given[3:]).error(69)["error"].endswith(": it was given up")
+    arguments = ("--port", "1", "--recoverable", "--reach-within", "1", "--timeout", str(PATIENCE_S))
+    assert called("send", to, *arguments).error(69)["error"].endswith(": it was given up")
+    assert called("send", to, *arguments[:2], *arguments[3:]).error(69)["error"].endswith(": it was given up")
 
 
 def test_every_acknowledgement_that_is_asked_for_is_waited_for(server: InThread) -> None:
@@ -70,24 +70,24 @@ def test_every_acknowledgement_that_is_asked_for_is_waited_for(server: InThread)
             command, "send", rf"DIRECT=TCP:{server.address}\{ORDERS}", "--port", str(server.port),
             "--ack", "full_reach_queue", "--ack", "pos_receive", "--timeout", str(PATIENCE_S),
         )  # fmt: skip
-        taken(server)
+        receive_one(server)
         assert sent.result().one["acknowledgements"] == ["ACK_REACH_QUEUE", "ACK_RECEIVE"]
 
 
-@pytest.mark.parametrize("wished", ["neg_arrival", "nack_receive", "neg_receive"])
-def test_negative_ones_need_not_come(server: InThread, wished: str) -> None:
-    begun = time.monotonic()
-    assert send(server, ORDERS, "--ack", wished).one["acknowledgements"] == []
-    assert time.monotonic() - begun < PATIENCE_S
+@pytest.mark.parametrize("acknowledge", ["neg_arrival", "nack_receive", "neg_receive"])
+def test_negative_ones_need_not_come(server: InThread, acknowledge: str) -> None:
+    start = time.monotonic()
+    assert send(server, ORDERS, "--ack", acknowledge).one["acknowledgements"] == []
+    assert time.monotonic() - start < PATIENCE_S
     assert len(messages(server)) == 1
 
 
 def test_all_messages_are_waited_for_when_some_are_refused(outspoken: InThread) -> None:
-    found = send(outspoken, NOWHERE, "--ack", "full_reach_queue", "--count", "3")
-    assert found.status == 69
-    told = [json.loads(line) for line in found.out.splitlines()]
-    assert [one["acknowledgements"] for one in told] == [["NACK_BAD_DST_Q"]] * 3
-    assert json.loads(found.err)["error"] == f"{told[0]['identifier']}: NACK_BAD_DST_Q"
+    result = send(outspoken, NOWHERE, "--ack", "full_reach_queue", "--count", "3")
+    assert result.status == 69
+    printed = [json.loads(line) for line in result.out.splitlines()]
+    assert [message["acknowledgements"] for message in printed] == [["NACK_BAD_DST_Q"]] * 3
+    assert json.loads(result.err)["error"] == f"{printed[0]['identifier']}: NACK_BAD_DST_Q"
 
 
 def test_an_address_that_is_not_of_this_computer_is_said(server: InThread) -> None:

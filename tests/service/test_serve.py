@@ -33,27 +33,27 @@ from tests.support.running import (
 
 
 def refused(data: Path, *more: str) -> Run:
-    """A server that does not start."""
+    """Run a server that does not start."""
     return command("serve", "--data", data, "--listen", f"{ADDRESS}:0", "--ping", "off", *more)
 
 
 def last_error(run: Run, status: int) -> dict:
-    """What a server that does not start says last, after its log; it never says that it is ready."""
+    """The last line of a server that fails to start, after its log; it never says that it is ready."""
     assert (run.status, run.out) == (status, ""), run
-    found: dict = json.loads(run.err.splitlines()[-1])
-    assert {"error", "path", "offset"} <= set(found)
-    return found
+    error: dict = json.loads(run.err.splitlines()[-1])
+    assert {"error", "path", "offset"} <= set(error)
+    return error
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-# -- it starts ------------------------------------------------------------------------------------------
+# -- starting -------------------------------------------------------------------------------------------
 
 
 def test_it_says_that_it_is_ready_and_where(alpha: Process) -> None:
-    assert (alpha.name, alpha.address, alpha.told_data) == ("alpha", ADDRESS, str(alpha.data))
+    assert (alpha.name, alpha.address, alpha.reported_data) == ("alpha", ADDRESS, str(alpha.data))
     socket.create_connection((ADDRESS, alpha.port), 20).close()
     assert alpha.ping_port > 0
 
@@ -66,13 +66,13 @@ def test_it_binds_to_the_loopback_unless_told_otherwise() -> None:
 
 
 def test_an_address_without_a_port_and_a_port_without_an_address(data: Path) -> None:
-    with process(data, "--listen", ":0", "--ping", ":0") as found:
-        assert found.address == "127.0.0.1"
+    with process(data, "--listen", ":0", "--ping", ":0") as server:
+        assert server.address == "127.0.0.1"
 
 
 def test_pings_can_be_off(data: Path) -> None:
-    with process(data, "--ping", "off") as found:
-        assert found.ping_port == 0
+    with process(data, "--ping", "off") as server:
+        assert server.ping_port == 0
 
 
 def test_what_it_has_is_for_its_owner_alone(data: Path) -> None:
@@ -99,13 +99,13 @@ def test_its_log_is_lines_of_json_on_standard_error(alpha: Process) -> None:
 
 
 def test_a_lower_level_of_the_log_tells_more_and_a_higher_one_less(data: Path) -> None:
-    with process(data, "--log", "debug") as found:
-        socket.create_connection((ADDRESS, found.port), 20).close()
-        found.stop()
-        assert "accepted" in found.events()
-    with process(data, "--log", "warning") as found:
-        found.stop()
-        assert found.logs() == []
+    with process(data, "--log", "debug") as server:
+        socket.create_connection((ADDRESS, server.port), 20).close()
+        server.stop()
+        assert "accepted" in server.events()
+    with process(data, "--log", "warning") as server:
+        server.stop()
+        assert server.logs() == []
     assert command("serve", "--data", data, "--log", "chatty").status == 2
 
 
@@ -113,36 +113,36 @@ def test_a_lower_level_of_the_log_tells_more_and_a_higher_one_less(data: Path) -
 
 
 def test_queues_are_made_where_they_are_missing_and_left_where_they_are(data: Path) -> None:
-    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};TRANSACTIONAL") as found:
+    with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};TRANSACTIONAL") as server:
         queues = listed(data)
         assert (queues[ORDERS]["transactional"], queues[LEDGER]["transactional"]) == (False, True)
         with attach(data) as local:
-            put(local, ORDERS, *recoverable(b"kept"))
+            put(local, ORDERS, *recoverable(b"stored"))
             local.call("set", queue=ORDERS, label="mine", quota=1000)
-        found.stop()
+        server.stop()
     with process(data, "--queue", ORDERS, "--queue", r".\private$\more", "--queue", r"ALPHA\private$\again"):
         queues = listed(data)
         assert set(queues) > {ORDERS, LEDGER, r"private$\more", r"private$\again"}
         assert (queues[ORDERS]["label"], queues[ORDERS]["quota"]) == ("mine", 1000)
-        assert peeked(data, ORDERS) == [b"kept"]
+        assert peeked(data, ORDERS) == [b"stored"]
 
 
 @pytest.mark.parametrize(
-    "given, why",
+    "queue, reason",
     [
         (f"{ORDERS};transactional", r"private$\orders: the queue is there, and not transactional"),
         (LEDGER, r"private$\ledger: the queue is there, and transactional"),
     ],
 )
-def test_a_queue_that_is_there_and_of_the_other_kind_is_refused(data: Path, given: str, why: str) -> None:
+def test_a_queue_that_is_there_and_of_the_other_kind_is_refused(data: Path, queue: str, reason: str) -> None:
     command("queue", "create", ORDERS, "--data", data)
     command("queue", "create", LEDGER, "--data", data, "--transactional")
-    error = last_error(refused(data, "--queue", given), 69)
-    assert (error["error"], error["name"]) == (why, "MQ_ERROR_QUEUE_EXISTS")
+    error = last_error(refused(data, "--queue", queue), 69)
+    assert (error["error"], error["name"]) == (reason, "MQ_ERROR_QUEUE_EXISTS")
 
 
 @pytest.mark.parametrize(
-    "given, status, offset",
+    "queue, status, offset",
     [
         (r"a\b\c\d", 2, 3),
         (r"other\private$\x", 2, None),
@@ -152,18 +152,18 @@ def test_a_queue_that_is_there_and_of_the_other_kind_is_refused(data: Path, give
     ],
 )
 def test_a_queue_that_can_not_be_made_is_refused(
-    data: Path, given: str, status: int, offset: int | None
+    data: Path, queue: str, status: int, offset: int | None
 ) -> None:
-    error = last_error(refused(data, "--name", "alpha", "--queue", given), status)
+    error = last_error(refused(data, "--name", "alpha", "--queue", queue), status)
     assert error["offset"] == offset
     assert error["error"]
 
 
 def test_the_name_is_kept_and_another_one_refused(data: Path) -> None:
-    with process(data, name="Alpha-1.x") as found:
-        found.stop()
-    with process(data, name="ALPHA-1.X") as found:
-        assert found.name == "Alpha-1.x"
+    with process(data, name="Alpha-1.x") as server:
+        server.stop()
+    with process(data, name="ALPHA-1.X") as server:
+        assert server.name == "Alpha-1.x"
     error = last_error(refused(data, "--name", "beta"), 65)
     assert error == {
         "error": "the queue manager of this folder is Alpha-1.x, not beta", "path": "name", "offset": None
@@ -175,19 +175,19 @@ def test_what_is_no_name_of_a_computer_is_refused(data: Path, name: str) -> None
     assert last_error(refused(data, "--name", name), 2)["error"]
 
 
-# -- what is there already ------------------------------------------------------------------------------
+# -- existing stores and servers ------------------------------------------------------------------------
 
 
 def test_a_second_server_of_a_folder_is_refused_and_the_first_goes_on(alpha: Process) -> None:
     error = last_error(refused(alpha.data), 69)
     assert str(alpha.data) in error["error"]
-    assert ORDERS in listed(alpha.data)  # over the control channel, which the second one has left alone
+    assert ORDERS in listed(alpha.data)  # over the control channel, which the second server has not touched
     with attach(alpha.data) as local:
         assert local.served
 
 
 def files(path: Path) -> dict[str, bytes]:
-    return {one.name: one.read_bytes() for one in path.iterdir() if one.name != f"{STORE}.lock"}
+    return {file.name: file.read_bytes() for file in path.iterdir() if file.name != f"{STORE}.lock"}
 
 
 def foreign(path: Path) -> None:
@@ -209,7 +209,7 @@ def garbage(path: Path) -> None:
     path.write_bytes(b"this is no store at all" * 1000)
 
 
-@pytest.mark.parametrize("spoil", [foreign, later, damaged, garbage], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("spoil", [foreign, later, damaged, garbage], ids=lambda function: function.__name__)
 def test_a_store_that_is_not_its_own_is_refused_and_untouched(data: Path, spoil) -> None:
     command("queue", "create", ORDERS, "--data", data)
     if spoil is foreign:
@@ -217,8 +217,8 @@ def test_a_store_that_is_not_its_own_is_refused_and_untouched(data: Path, spoil)
         data.mkdir()
     spoil(data / STORE)
     before = files(data)
-    reading = (("queue", "list"), ("peek", ORDERS), ("queue", "create", ORDERS))
-    for run in (refused(data), *(command(*given, "--data", data) for given in reading)):
+    commands = (("queue", "list"), ("peek", ORDERS), ("queue", "create", ORDERS))
+    for run in (refused(data), *(command(*arguments, "--data", data) for arguments in commands)):
         assert str(data / STORE) in last_error(run, 65)["error"]
     assert files(data) == before
 
@@ -231,9 +231,9 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_port_in_use_is_refused_and_named(alpha: Process, tmp_path: Path) -> None:
     beta = tmp_path / "beta"
-    taken = f"{ADDRESS}:{alpha.port}"
+    in_use = f"{ADDRESS}:{alpha.port}"
     command("queue", "create", ORDERS, "--data", beta)
-    error = last_error(command("serve", "--data", beta, "--listen", taken, "--ping", "off"), 69)
+    error = last_error(command("serve", "--data", beta, "--listen", in_use, "--ping", "off"), 69)
     assert "listen" in error["error"]
     assert str(alpha.port) in error["error"]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
@@ -241,9 +241,11 @@ def test_a_port_in_use_is_refused_and_named(alpha: Process, tmp_path: Path) -> N
         port = udp.getsockname()[1]
         run = command("serve", "--data", beta, "--listen", f"{ADDRESS}:0", "--ping", f"{ADDRESS}:{port}")
         assert "listen" in last_error(run, 69)["error"]
-    assert last_error(refused(beta, "--metrics", taken), 69)["error"]
+    assert last_error(refused(beta, "--metrics", in_use), 69)["error"]
     assert not (beta / CONTROL).exists()
-    assert command("queue", "create", LEDGER, "--data", beta).status == 0  # nothing of it is in the way
+    assert (
+        command("queue", "create", LEDGER, "--data", beta).status == 0
+    )  # nothing of the failed start is left
     assert {ORDERS, LEDGER} < set(listed(beta))
 
 
@@ -253,7 +255,7 @@ def test_an_address_that_is_not_of_this_computer_is_refused(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "option",
     [
         ("--listen", "127.0.0.1:port"),
         ("--listen", "127.0.0.1:70000"),
@@ -267,10 +269,10 @@ def test_an_address_that_is_not_of_this_computer_is_refused(data: Path) -> None:
         ("--quota", "0"),
     ],
 )
-def test_options_that_mean_nothing_are_wrong_usage(data: Path, given: tuple[str, str]) -> None:
-    run = command("serve", "--data", data, *given)
+def test_options_that_mean_nothing_are_wrong_usage(data: Path, option: tuple[str, str]) -> None:
+    run = command("serve", "--data", data, *option)
     assert (run.status, run.out) == (2, "")
-    assert given[1] in run.err or given[0] in run.err
+    assert option[1] in run.err or option[0] in run.err
     assert not data.exists()
 
 
@@ -279,23 +281,23 @@ def test_options_that_mean_nothing_are_wrong_usage(data: Path, given: tuple[str,
 
 def test_a_folder_with_a_very_long_path_is_served(tmp_path: Path) -> None:
     data = tmp_path / ("long" * 40) / "alpha"
-    with process(data, "--queue", ORDERS) as found:
-        told = json.loads((data / CONTROL).read_text())
-        assert len(told["path"]) < 100
-        assert mode(Path(told["path"]).parent) == 0o700
+    with process(data, "--queue", ORDERS) as server:
+        control = json.loads((data / CONTROL).read_text())
+        assert len(control["path"]) < 100
+        assert mode(Path(control["path"]).parent) == 0o700
         with attach(data) as local:
             assert local.served
             put(local, ORDERS, *recoverable(b"1"))
-        found.stop()
-        assert found.events()[-1] == "stopped"
-    assert not Path(told["path"]).parent.exists()
+        server.stop()
+        assert server.events()[-1] == "stopped"
+    assert not Path(control["path"]).parent.exists()
     assert not (data / CONTROL).exists()
     assert peeked(data, ORDERS) == [b"1"]
 
 
 def test_one_program_runs_several_servers(tmp_path: Path) -> None:
-    one, other = options(tmp_path / "a", ORDERS, name="a"), options(tmp_path / "b", name="b")
-    with served(one) as a, served(other) as b:
+    first, second = options(tmp_path / "a", ORDERS, name="a"), options(tmp_path / "b", name="b")
+    with served(first) as a, served(second) as b:
         assert a.port != b.port
         assert ORDERS in listed(a.data)
         assert ORDERS not in listed(b.data)

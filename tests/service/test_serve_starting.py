@@ -18,8 +18,8 @@ from tests.support.running import (
     ORDERS,
     PATIENCE_S,
     InThread,
-    arguments,
     command,
+    command_line,
     environment,
     listed,
     options,
@@ -48,7 +48,9 @@ def test_a_folder_that_stays_in_use_is_refused(data: Path, monkeypatch: pytest.M
     monkeypatch.setattr(serve_module, "_IN_USE_S", 0.2)
     data.mkdir()
     store = SqliteStore(data / STORE)
-    (data / CONTROL).write_text('{"path": "/nowhere/control.sock", "port": 0, "token": ""}')  # it was killed
+    (data / CONTROL).write_text(
+        '{"path": "/nowhere/control.sock", "port": 0, "token": ""}'
+    )  # of a killed server
     try:
         with pytest.raises(StoreInUse):
             asyncio.run(serve_module._started(options(data)))
@@ -60,7 +62,7 @@ def test_a_second_server_is_refused_at_once(server: InThread, monkeypatch: pytes
     monkeypatch.setattr(serve_module, "_IN_USE_S", 1e9)
     with pytest.raises(StoreInUse):
         asyncio.run(asyncio.wait_for(serve_module._started(options(server.data)), PATIENCE_S))
-    assert ORDERS in listed(server.data)  # the first one goes on
+    assert ORDERS in listed(server.data)  # the first server still runs
 
 
 def test_a_name_that_can_not_be_an_address_is_said(data: Path) -> None:
@@ -69,13 +71,13 @@ def test_a_name_that_can_not_be_an_address_is_said(data: Path) -> None:
     assert json.loads(run.err.splitlines()[-1])["error"].startswith("can't listen: ")
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="the system has no device that is full")
+@pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
 def test_output_that_goes_nowhere_is_not_a_failure_to_listen(data: Path) -> None:
-    given = arguments("serve", "--data", data, "--listen", f"{ADDRESS}:0", "--ping", "off")
+    arguments = command_line("serve", "--data", data, "--listen", f"{ADDRESS}:0", "--ping", "off")
     with FULL.open("w") as full:
         run = subprocess.run(
-            given, stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=PATIENCE_S, check=False,
-            text=True,
+            arguments, stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=PATIENCE_S,
+            check=False, text=True,
         )  # fmt: skip
     assert run.returncode == 74
     lines = [json.loads(line) for line in run.stderr.splitlines()]

@@ -1,4 +1,4 @@
-"""Messages in the store only: how often one is read, and that its outcome is reported all the same."""
+"""Messages that are only in the store: how often one is read, and that its outcome is reported."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ORDERS, ANSWERS = r"private$\orders", r"private$\answers"
 TO = rf"DIRECT=OS:alpha\{ORDERS}"
 
 
-def stored(path: Path, **properties: Any) -> None:
-    """Leave one recoverable message in a folder."""
+def store_message(path: Path, **properties: Any) -> None:
+    """Store one recoverable message in a folder."""
     with attach(path, create=True) as local:
         name = local.call("status")["name"]
         for queue in (ORDERS, ANSWERS):
@@ -31,21 +31,21 @@ def stored(path: Path, **properties: Any) -> None:
 
 @pytest.fixture
 def packets_read(monkeypatch: pytest.MonkeyPatch) -> list[Key]:
-    """The packets that are read from stores, from now on."""
-    found: list[Key] = []
+    """The keys of packets that are read from stores."""
+    keys: list[Key] = []
     read = SqliteStore.row
 
     def row(self: SqliteStore, table: Table, key: Key) -> bytes | None:
         if table is Table.PACKET:
-            found.append(key)
+            keys.append(key)
         return read(self, table, key)
 
     monkeypatch.setattr(SqliteStore, "row", row)
-    return found
+    return keys
 
 
-def received(path: Path) -> bytes:
-    """Receive the message, and end it."""
+def receive(path: Path) -> bytes:
+    """Receive and confirm the message."""
     with attach(path) as local:
         (message,) = local.call("receive", queue=ORDERS)["messages"]
         local.call("end", done=[message["receipt"]])
@@ -54,15 +54,15 @@ def received(path: Path) -> bytes:
 
 
 def test_a_message_that_nobody_follows_is_read_once(tmp_path: Path, packets_read: list[Key]) -> None:
-    stored(tmp_path)
+    store_message(tmp_path)
     packets_read.clear()
-    assert received(tmp_path) == b64encode(b"order 7")
+    assert receive(tmp_path) == b64encode(b"order 7")
     assert len(packets_read) == 1
 
 
 def test_the_receipt_of_one_that_is_followed_is_told(tmp_path: Path) -> None:
-    stored(tmp_path, acknowledge=["pos_receive"])
-    received(tmp_path)
+    store_message(tmp_path, acknowledge=["pos_receive"])
+    receive(tmp_path)
     with attach(tmp_path) as local:
         (answer,) = local.call("peek", queue=ANSWERS)["messages"]
     assert answer["class_name"] == "ACK_RECEIVE"
@@ -70,8 +70,8 @@ def test_the_receipt_of_one_that_is_followed_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("properties", [{"acknowledge": ["neg_receive"]}, {}])
 def test_a_purge_tells_those_who_asked_without_a_reader(tmp_path: Path, properties: dict[str, Any]) -> None:
-    stored(tmp_path, **properties)
-    with attach(tmp_path) as local:  # the message was never in the memory of this process
+    store_message(tmp_path, **properties)
+    with attach(tmp_path) as local:  # the message is in the store only
         local.call("purge", queue=ORDERS)
-        answers = [one["class_name"] for one in local.call("peek", queue=ANSWERS)["messages"]]
+        answers = [answer["class_name"] for answer in local.call("peek", queue=ANSWERS)["messages"]]
     assert answers == (["NACK_Q_PURGED"] if properties else [])

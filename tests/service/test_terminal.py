@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.running import LEDGER, ORDERS, PATIENCE_S, arguments, called, command, environment, process
+from tests.support.running import (
+    LEDGER,
+    ORDERS,
+    PATIENCE_S,
+    called,
+    command,
+    command_line,
+    environment,
+    process,
+)
 
 TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
 EVIL = "\x1b]0;owned\x07\x1b[2J[red]not red[/red]\u202e"
@@ -18,26 +27,26 @@ SHOWN = r"\x1b]0;owned\x07\x1b[2J[red]not red[/red]\u202e"
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def on_a_terminal(*given: str | Path) -> str:
-    """What a command shows, without bold letters and the like."""
+def on_a_terminal(*arguments: str | Path) -> str:
+    """The output of a command on a terminal, without styles."""
     outer, inner = pty.openpty()
-    more = {"TERM": "xterm", "COLUMNS": "100"}
+    terminal = {"TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
-        arguments(*given), stdin=inner, stdout=inner, stderr=inner, env={**environment(), **more}
+        command_line(*arguments), stdin=inner, stdout=inner, stderr=inner, env={**environment(), **terminal}
     ) as run:
         os.close(inner)
-        found = b""
+        output = b""
         while True:
             try:
-                piece = os.read(outer, 1 << 16)
-            except OSError:  # of Linux, when the other side is closed
+                chunk = os.read(outer, 1 << 16)
+            except OSError:  # on Linux, when the other side is closed
                 break
-            if not piece:
+            if not chunk:
                 break
-            found += piece
+            output += chunk
         os.close(outer)
-        assert run.wait(PATIENCE_S) == 0, found
-    return STYLES.sub("", found.decode()).replace("\r\n", "\n")
+        assert run.wait(PATIENCE_S) == 0, output
+    return STYLES.sub("", output.decode()).replace("\r\n", "\n")
 
 
 @pytest.fixture
@@ -104,21 +113,29 @@ def test_json_is_the_same_on_a_terminal(folder: Path) -> None:
 
 
 def test_sending_straight_to_another_computer_says_what_became_of_it(data: Path) -> None:
-    with process(data, "--queue", ORDERS) as found:
-        to = rf"DIRECT=TCP:{found.address}\{ORDERS}"
-        port = ("--port", str(found.port))
-        given = ("send", to, *port, "--body", "x", "--recoverable", "--ack", "full_reach_queue")
-        shown = on_a_terminal(*given)
+    with process(data, "--queue", ORDERS) as server:
+        to = rf"DIRECT=TCP:{server.address}\{ORDERS}"
+        port = ("--port", str(server.port))
+        arguments = ("send", to, *port, "--body", "x", "--recoverable", "--ack", "full_reach_queue")
+        shown = on_a_terminal(*arguments)
         assert re.fullmatch(r"[0-9a-f-]{36}\\1 ACK_REACH_QUEUE\n", shown)
-        told = command(*given).one
-        assert told["acknowledgements"] == ["ACK_REACH_QUEUE"]
+        reported = command(*arguments).one
+        assert reported["acknowledgements"] == ["ACK_REACH_QUEUE"]
         sent = command("send", to, *port, "--count", "3", "--file", "-", data=b"body").lines
         assert len(sent) == 3
         received = command("receive", ORDERS, "--data", data, "--count", "9", "--timeout", "1").lines
-        assert [one["body"] for one in received] == ["eA=="] * 2 + ["Ym9keQ=="] * 3
+        assert [message["body"] for message in received] == ["eA=="] * 2 + ["Ym9keQ=="] * 3
 
 
 def test_sending_to_a_computer_that_is_not_there_says_so() -> None:
-    given = ("send", r"DIRECT=TCP:127.0.0.99\private$\x", "--port", "1", "--timeout", "0.5", "--recoverable")
-    error = command(*given).error(69)
+    arguments = (
+        "send",
+        r"DIRECT=TCP:127.0.0.99\private$\x",
+        "--port",
+        "1",
+        "--timeout",
+        "0.5",
+        "--recoverable",
+    )
+    error = command(*arguments).error(69)
     assert "SocketConnectFailure at 127.0.0.99" in error["error"]

@@ -25,7 +25,7 @@ LINKTYPE_ETHERNET = 1
 
 @contextmanager
 def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
-    """A pcap file of what goes over the loopback between these addresses."""
+    """Write a pcap file of the loopback traffic of these addresses."""
     if not hasattr(socket, "AF_PACKET"):
         pytest.skip("captures need packet sockets, which only Linux has")
     try:
@@ -34,7 +34,7 @@ def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
         pytest.skip("captures need the right to open packet sockets")
     sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
     sniffer.bind(("lo", 0))
-    wanted = {socket.inet_aton(address) for address in addresses}
+    packed_addresses = {socket.inet_aton(address) for address in addresses}
     stop = threading.Event()
 
     def listen() -> None:
@@ -43,11 +43,15 @@ def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
             while not stop.is_set() or select.select([sniffer], [], [], 0.2)[0]:
                 if not select.select([sniffer], [], [], 0.1)[0]:
                     continue
-                frame, place = sniffer.recvfrom(1 << 18)
-                outgoing = place[2] == socket.PACKET_OUTGOING  # each is seen twice: when it leaves and comes
-                if outgoing and frame[12:14] == b"\x08\x00" and {frame[26:30], frame[30:34]} & wanted:
-                    seconds, rest = divmod(time.time_ns(), 10**9)
-                    file.write(struct.pack("<IIII", seconds, rest, len(frame), len(frame)) + frame)
+                frame, source = sniffer.recvfrom(1 << 18)
+                outgoing = source[2] == socket.PACKET_OUTGOING  # each is seen twice: outgoing and incoming
+                if (
+                    outgoing
+                    and frame[12:14] == b"\x08\x00"
+                    and {frame[26:30], frame[30:34]} & packed_addresses
+                ):
+                    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+                    file.write(struct.pack("<IIII", seconds, nanoseconds, len(frame), len(frame)) + frame)
 
     thread = threading.Thread(target=listen)
     thread.start()
@@ -60,18 +64,18 @@ def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
 
 
 def until_empty(data: Path, queue: str) -> None:
-    """Wait until nothing is left in an outgoing queue, or it is gone."""
+    """Wait until an outgoing queue is empty or has been removed."""
     until(lambda: not listed(data).get(queue, {"messages": 0})["messages"], f"{queue} becomes empty")
 
 
 def talk(beta: Process, alpha: Process) -> None:
-    """Messages of every kind, from a client to Beta and from Alpha to Beta."""
+    """Send messages of every kind, from a client to Beta and from Alpha to Beta."""
     name = rf"DIRECT=TCP:{BETA}\private$"
-    with msmqwire.connect(rf"{name}\orders", port=beta.port) as queue:
+    with msmqwire.connect(rf"{name}\orders", port=beta.port) as client:
         for size in (0, 1, 1000, 70_000):
-            sent = queue.send(b"x" * size, label=f"order {size} \N{SNOWMAN}", acknowledge="full_reach_queue")
+            sent = client.send(b"x" * size, label=f"order {size} \N{SNOWMAN}", acknowledge="full_reach_queue")
             assert sent.arrived(PATIENCE_S).class_name == "ACK_REACH_QUEUE"
-        queue.send(
+        client.send(
             "text",
             body_type=31,  # VT_LPWSTR: VT_BSTR is not in the list of [MS-MQMQ] 2.2.12
             recoverable=True,
@@ -84,13 +88,13 @@ def talk(beta: Process, alpha: Process) -> None:
             time_to_be_received=3600,
         ).transferred(PATIENCE_S)
         for _ in range(200):
-            last = queue.send(b"many", recoverable=True)
+            last = client.send(b"many", recoverable=True)
         last.transferred(PATIENCE_S)
-    with msmqwire.connect(rf"{name}\ledger", port=beta.port) as queue:
-        with queue.transaction() as transaction:
+    with msmqwire.connect(rf"{name}\ledger", port=beta.port) as client:
+        with client.transaction() as transaction:
             for number in range(5):
                 transaction.send(b"entry %d" % number, label="entry", acknowledge="full_receive")
-        last = queue.send(b"one more", transactional=True)
+        last = client.send(b"one more", transactional=True)
         last.transferred(PATIENCE_S)
     forwarded = r"DIRECT=OS:beta\private$\ledger"
     with attach(alpha.data) as local:
@@ -103,12 +107,12 @@ def talk(beta: Process, alpha: Process) -> None:
             )
         local.call("send", to=r"DIRECT=OS:beta\private$\nothing", messages=[{"delivery": "express"}])
     with attach(beta.data) as local:
-        taken: list[int] = []
-        while len(taken) < 18:
-            found = local.call("receive", queue=LEDGER, count=100, wait_ms=10_000)["messages"]
-            assert found, f"only {len(taken)} messages have come"
-            taken += [one["receipt"] for one in found]
-            local.call("end", done=[one["receipt"] for one in found])
+        receipts: list[int] = []
+        while len(receipts) < 18:
+            messages = local.call("receive", queue=LEDGER, count=100, wait_ms=10_000)["messages"]
+            assert messages, f"only {len(receipts)} messages have arrived"
+            receipts += [message["receipt"] for message in messages]
+            local.call("end", done=[message["receipt"] for message in messages])
     until_empty(alpha.data, r"DIRECT=OS:beta\PRIVATE$\ledger")
 
 
@@ -119,19 +123,22 @@ def test_what_two_servers_and_a_client_send_breaks_no_rule(tmp_path: Path) -> No
         captured(capture, (ALPHA, BETA)),
         process(tmp_path / "beta", *queues, address=BETA, name="beta") as beta,
     ):
-        way = ("--host", f"beta={BETA}:{beta.port}")
-        with process(tmp_path / "alpha", *way, address=ALPHA) as alpha:
+        host_option = ("--host", f"beta={BETA}:{beta.port}")
+        with process(tmp_path / "alpha", *host_option, address=ALPHA) as alpha:
             talk(beta, alpha)
-        with process(tmp_path / "alpha", *way, address=ALPHA) as alpha:
+        with process(tmp_path / "alpha", *host_option, address=ALPHA) as alpha:
             with attach(alpha.data) as local:
                 local.call("send", to=rf"DIRECT=OS:beta\{ORDERS}", messages=[{"delivery": "recoverable"}] * 3)
             until_empty(alpha.data, r"DIRECT=OS:beta\PRIVATE$\orders")
     items = command("dissect", "--json", "--port", str(beta.port), capture).lines
     broken = [
-        (one["packet"], found) for one in items for found in one["findings"] if found["severity"] == "MUST"
+        (item["packet"], finding)
+        for item in items
+        for finding in item["findings"]
+        if finding["severity"] == "MUST"
     ]
     assert broken == []
-    kinds = Counter(one["packet"] for one in items)
+    kinds = Counter(item["packet"] for item in items)
     assert set(kinds) == {
         "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
     }  # fmt: skip

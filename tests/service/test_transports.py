@@ -1,4 +1,4 @@
-"""Transports and ports, [MS-MQQB] 2.1, tested by sockets that know nothing of the engine."""
+"""Transports and ports, [MS-MQQB] 2.1, tested with plain sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SE = 0x0100
 
 
 def has_ipv6() -> bool:
-    """Whether a socket of IPv6 can be bound."""
+    """Whether an IPv6 socket can be bound."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::", 0))
@@ -34,13 +34,13 @@ def has_ipv6() -> bool:
     return True
 
 
-def received(connection: socket.socket, size: int) -> bytes:
-    """So many bytes."""
+def receive(connection: socket.socket, size: int) -> bytes:
+    """Receive exactly `size` bytes."""
     data = b""
     while len(data) < size:
-        part = connection.recv(size - len(data))
-        assert part, f"the connection ends after {len(data)} of {size} bytes"
-        data += part
+        chunk = connection.recv(size - len(data))
+        assert chunk, f"the connection ends after {len(data)} of {size} bytes"
+        data += chunk
     return data
 
 
@@ -58,11 +58,11 @@ def establish(address: str, port: int, *, server_edition: bool) -> bytes:
     request[OPERATING_SYSTEM] = flags.to_bytes(2, "little")
     with connected(address, port) as connection:
         connection.sendall(request)
-        return received(connection, len(request))
+        return receive(connection, len(request))
 
 
 def ping(server: tuple[str, int], address: str) -> tuple[bytes, tuple[str, int]]:
-    """The answer to a Ping request from an address, and where it comes from."""
+    """The answer to a Ping request from an address, and its source."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(PATIENCE_S)
         client.bind((address, 0))
@@ -72,7 +72,7 @@ def ping(server: tuple[str, int], address: str) -> tuple[bytes, tuple[str, int]]
 
 @pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-05", "MQQB-2.1.1-06")
 def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
-    address, ports, first = "127.0.0.41", [], []
+    address, ports, requests = "127.0.0.41", [], []
     with socket.create_server((address, SESSION_PORT)) as listener:
         listener.settimeout(PATIENCE_S)
 
@@ -81,19 +81,19 @@ def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
                 connection, peer = listener.accept()
                 with connection:
                     connection.settimeout(PATIENCE_S)
-                    first.append(received(connection, len(ESTABLISH)))
+                    requests.append(receive(connection, len(ESTABLISH)))
                     ports.append(peer[1])
 
-        peer = threading.Thread(target=accept)
-        peer.start()
+        acceptor = threading.Thread(target=accept)
+        acceptor.start()
         for _ in range(2):
             with (
                 pytest.raises(msmqwire.Unreachable, match="a message was not transferred"),
-                msmqwire.connect(rf"DIRECT=TCP:{address}\private$\orders", drain=0.5) as queue,
+                msmqwire.connect(rf"DIRECT=TCP:{address}\private$\orders", drain=0.5) as client,
             ):
-                queue.send(b"", recoverable=True)
-        peer.join(PATIENCE_S)
-    assert [packet[4:8] for packet in first] == [b"LIOR"] * 2
+                client.send(b"", recoverable=True)
+        acceptor.join(PATIENCE_S)
+    assert [packet[4:8] for packet in requests] == [b"LIOR"] * 2
     assert ports[0] != ports[1]
     assert SESSION_PORT not in ports
 

@@ -33,11 +33,11 @@ class Recorder:
     """Records, in place of an engine, everything that a network reports.
 
     Attributes:
-        told: the name of each event and its arguments, in order.
+        events: the name of each event and its arguments, in order.
     """
 
     def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
+        self.events: list[tuple[Any, ...]] = []
         self._numbers = 0
 
     def next_connection(self) -> int:
@@ -45,43 +45,43 @@ class Recorder:
         return self._numbers
 
     def accepted(self, connection: int, address: str) -> None:
-        self.told.append(("accepted", connection, address))
+        self.events.append(("accepted", connection, address))
 
     def connected(self, connection: int) -> None:
-        self.told.append(("connected", connection))
+        self.events.append(("connected", connection))
 
     def connect_failed(self, connection: int, status: object) -> None:
-        self.told.append(("connect_failed", connection, status))
+        self.events.append(("connect_failed", connection, status))
 
     def received(self, connection: int, data: bytes) -> None:
-        self.told.append(("received", connection, data))
+        self.events.append(("received", connection, data))
 
     def disconnected(self, connection: int) -> None:
-        self.told.append(("disconnected", connection))
+        self.events.append(("disconnected", connection))
 
     def resolved(self, request: int, addresses: list[str]) -> None:
-        self.told.append(("resolved", request, list(addresses)))
+        self.events.append(("resolved", request, list(addresses)))
 
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
-        self.told.append(("datagram", data, address, port, request))
+        self.events.append(("datagram", data, address, port, request))
 
     # -- queries by tests -------------------------------------------------------------------------------
 
     def all(self, event: str) -> list[tuple[Any, ...]]:
         """The arguments of each event of a kind."""
-        return [entry[1:] for entry in self.told if entry[0] == event]
+        return [entry[1:] for entry in self.events if entry[0] == event]
 
     def of(self, connection: int) -> list[str]:
         """The events of a connection; consecutive chunks of bytes count as one."""
         names: list[str] = []
-        for event, number, *_ in self.told:
+        for event, number, *_ in self.events:
             concerns = event not in ("resolved", "datagram") and number == connection
             if concerns and not (event == "received" and names[-1:] == ["received"]):
                 names.append(event)
         return names
 
     def having(self, data: bytes) -> list[int]:
-        """The connections over which exactly these bytes have come."""
+        """The connections over which exactly these bytes were received."""
         return [number for number, _ in self.all("accepted") if self.data(number) == data]
 
     def data(self, connection: int) -> bytes:
@@ -123,7 +123,7 @@ class Station(Protocol):
     engine: Recorder
 
     def perform(self, *effects: Effect) -> None:
-        """Carry out effects."""
+        """Perform effects."""
 
     def die(self) -> None:
         """Disappear without closing anything."""
@@ -144,16 +144,16 @@ class Links:
         raise NotImplementedError
 
     def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
-        """Make several stations carry out effects at the same time."""
+        """Make several stations perform effects at the same time."""
         raise NotImplementedError
 
     def connect(self, first: Any, second: Any) -> tuple[int, int]:
         """Connect one station to another; return the number of the connection at each."""
-        number, seen = first.engine.next_connection(), len(second.engine.all("accepted"))
+        number, accepted_before = first.engine.next_connection(), len(second.engine.all("accepted"))
         first.perform(Connect(number, second.address, second.name))
-        self.until(lambda: len(second.engine.all("accepted")) > seen, "a connection is accepted")
-        self.until(lambda: (number,) in first.engine.all("connected"), "a connection is reported")
-        return number, second.engine.all("accepted")[seen][0]
+        self.until(lambda: len(second.engine.all("accepted")) > accepted_before, "a connection is accepted")
+        self.until(lambda: (number,) in first.engine.all("connected"), "the connection is reported")
+        return number, second.engine.all("accepted")[accepted_before][0]
 
 
 # -- simulated ------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class TcpLinks(Links):
             try:
                 for name, address in zip(NAMES, self._addresses, strict=True):
                     await self._add(name, address, hosts)
-            except OSError:  # the port of the first is not free at another address
+            except OSError:  # the first port is in use at another address
                 await self._end()
             else:
                 return
@@ -295,10 +295,12 @@ class TcpLinks(Links):
             first.perform(Connect(number, second.address, second.name))
             self.until(lambda f=first, n=number: f.engine.of(n), "the connection of a fence is reported")
             first.perform(Send(number, text))
-            self.until(lambda s=second, t=text: s.engine.having(t), "a fence comes")
+            self.until(lambda s=second, t=text: s.engine.having(t), "a fence arrives")
             second.perform(Send(second.engine.having(text)[0], text))
-            self.until(lambda f=first, n=number, t=text: f.engine.data(n) == t, "a fence comes back")
-        self.until(lambda: not any(s.network._tasks for s in self.stations.values()), "attempts end")
+            self.until(lambda f=first, n=number, t=text: f.engine.data(n) == t, "a fence is returned")
+        self.until(
+            lambda: not any(s.network._tasks for s in self.stations.values()), "connection attempts end"
+        )
 
     def at_once(self, *work: tuple[Any, tuple[Effect, ...]]) -> None:
         async def act() -> None:

@@ -86,27 +86,32 @@ class Run:
         return error
 
 
-def arguments(*given: str | Path) -> list[str]:
+def command_line(*arguments: str | Path) -> list[str]:
     """The command line of ``msmqwire``."""
     module = "tests.support.uvloop_main" if os.environ.get(LOOP) == "uvloop" else "msmqwire"
-    return [sys.executable, "-m", module, *map(str, given)]
+    return [sys.executable, "-m", module, *map(str, arguments)]
 
 
-def command(*given: str | Path, data: bytes = b"") -> Run:
+def command(*arguments: str | Path, data: bytes = b"") -> Run:
     """Run ``msmqwire`` and wait for its end."""
     run = subprocess.run(
-        arguments(*given), input=data, capture_output=True, env=environment(), timeout=PATIENCE_S, check=False
+        command_line(*arguments),
+        input=data,
+        capture_output=True,
+        env=environment(),
+        timeout=PATIENCE_S,
+        check=False,
     )
     return Run(run.returncode, run.stdout.decode(), run.stderr.decode())
 
 
-def called(*given: str | Path, data: bytes = b"") -> Run:
+def called(*arguments: str | Path, data: bytes = b"") -> Run:
     """Run ``msmqwire`` in this process, which is ten times as fast."""
     out, err = io.StringIO(), io.StringIO()
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(out))
         stack.enter_context(redirect_stderr(err))
-        stack.enter_context(mock.patch("sys.argv", ["msmqwire", *map(str, given)]))
+        stack.enter_context(mock.patch("sys.argv", ["msmqwire", *map(str, arguments)]))
         stack.enter_context(mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data))))
         ending = stack.enter_context(pytest.raises(SystemExit))
         main()
@@ -114,10 +119,10 @@ def called(*given: str | Path, data: bytes = b"") -> Run:
     return Run(ending.value.code, out.getvalue(), err.getvalue())
 
 
-def begun(*given: str | Path) -> subprocess.Popen[str]:
+def begun(*arguments: str | Path) -> subprocess.Popen[str]:
     """Start ``msmqwire`` in the background."""
     return subprocess.Popen(
-        arguments(*given),
+        command_line(*arguments),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=environment(), text=True,
     )  # fmt: skip
@@ -144,13 +149,13 @@ class Process:
     def __init__(self, data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> None:
         self.data = data
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
-        given = ["serve", "--data", str(data), "--name", name]
+        required = ["serve", "--data", str(data), "--name", name]
         if "--listen" not in options:
-            given += ["--listen", f"{address}:0"]
+            required += ["--listen", f"{address}:0"]
         if "--ping" not in options:
-            given += ["--ping", f"{address}:0"]
+            required += ["--ping", f"{address}:0"]
         self.process = subprocess.Popen(
-            arguments(*given, *options),
+            command_line(*required, *options),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, env=environment(), text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -162,7 +167,7 @@ class Process:
         assert ready, (line, self.log_text())
         self.name, self.address = ready[1], ready[2]
         self.port, self.ping_port = int(ready[3]), int(ready[4] or 0)
-        self.told_data = ready[5]
+        self.reported_data = ready[5]
 
     def log_text(self) -> str:
         """Its standard error so far."""
@@ -199,7 +204,7 @@ class Process:
 
 @contextmanager
 def process(data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> Iterator[Process]:
-    """Run a server as a process until the block ends; stop it in good order unless the block did."""
+    """Run a server as a process; at the end of the block stop it in good order unless that has been done."""
     server = Process(data, *options, address=address, name=name)
     try:
         yield server
@@ -255,7 +260,7 @@ class InThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
 
     def do(self, action: Callable[Concatenate[Server, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with the server in its thread."""
+        """Call a function with the server, in its thread."""
 
         async def call() -> T:
             return action(self.server, *args, **more)
@@ -285,7 +290,7 @@ def served(options: ServerOptions) -> Iterator[InThread]:
     assert running.failures == []
 
 
-# -- messages in queues ------------------------------------------------------------------------------
+# -- messages in queues ---------------------------------------------------------------------------------
 
 
 def message(body: bytes = b"", **properties: Any) -> dict[str, Any]:
@@ -303,9 +308,9 @@ def bodies(messages: Sequence[dict[str, Any]]) -> list[bytes]:
     return [b64decode(message["body"]) for message in messages]
 
 
-def put(local: Local, queue: str, *given: dict[str, Any], computer: str = "alpha") -> list[str]:
+def put(local: Local, queue: str, *messages: dict[str, Any], computer: str = "alpha") -> list[str]:
     """Send messages to a queue of this computer; return their identifiers."""
-    answer = local.call("send", to=rf"DIRECT=OS:{computer}\{queue}", messages=list(given))
+    answer = local.call("send", to=rf"DIRECT=OS:{computer}\{queue}", messages=list(messages))
     assert "refused" not in answer, answer
     sent: list[str] = answer["sent"]
     return sent

@@ -15,7 +15,7 @@ T = TypeVar("T")
 Serving = InThread | Process
 
 
-def way(server: Serving, queue: str = ORDERS, **more: Any) -> Connection:
+def connect(server: Serving, queue: str = ORDERS, **more: Any) -> Connection:
     """Connect the client to a queue of a server."""
     return msmqwire.connect(rf"DIRECT=TCP:{server.address}\{queue}", **{"port": server.port, **more})
 
@@ -34,7 +34,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def messages(server: Serving, queue: str = ORDERS) -> list[dict[str, Any]]:
-    """All messages of a queue."""
+    """The messages of a queue."""
     with attach(server.data) as local:
         peeked: list[dict[str, Any]] = local.call("peek", queue=queue, count=1000)["messages"]
     return peeked
@@ -46,11 +46,11 @@ def arrived(server: Serving, count: int, queue: str = ORDERS) -> list[bytes]:
     return bodies(messages(server, queue))
 
 
-def taken(server: Serving, queue: str = ORDERS) -> None:
-    """Receive a message for good."""
+def receive_one(server: Serving, queue: str = ORDERS) -> None:
+    """Receive a message and confirm it."""
     with attach(server.data) as local:
         (message,) = local.call("receive", queue=queue, count=1, wait_ms=60_000)["messages"]
         local.call("end", done=[message["receipt"]])
 
 
-__all__ = ["LEDGER", "ORDERS", "arrived", "messages", "run", "taken", "way"]
+__all__ = ["LEDGER", "ORDERS", "arrived", "connect", "messages", "receive_one", "run"]
