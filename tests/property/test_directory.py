@@ -103,7 +103,7 @@ def test_what_is_written_is_read(
     queue.queue_type = QueueType.PUBLIC
     assert directory.create_directory_object(queue).status is DirectoryOperationResult.SUCCESS
     filters: list[Filter] = [("Label", "EQUALS", label), ("Type", "EQUALS", kind)]
-    stored = directory.read_directory("Queue", filters).found
+    stored = directory.read_directory("Queue", filters).object
     assert isinstance(stored, Queue)
     for field in ("label", "pathname", "quota", "journaling", "type", "security", "privacy_level"):
         assert getattr(stored, field) == getattr(queue, field)

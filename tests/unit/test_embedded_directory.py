@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_content_survives_reopening(file: Path) -> None:
     directory = EmbeddedDirectory(file)
-    site = directory.read_directory("Site").found
+    site = directory.read_directory("Site").object
     assert isinstance(site, Site)
     assert (site.identifier, site.name) == (guid(1), "north")
     assert directory.resolve_distribution_list(DistributionListName(guid(2))).names == (PublicName(guid(3)),)
@@ -202,7 +202,7 @@ def test_a_queue_has_its_queue_manager() -> None:
         directory.create_directory_object(public(number, pathname))
     hosts = {}
     handle = directory.read_directory_begin("Queue", None, ["Label"]).handle
-    while isinstance(queue := directory.read_directory_next(handle).found, Queue):
+    while isinstance(queue := directory.read_directory_next(handle).object, Queue):
         hosts[queue.identifier.int] = queue.queue_manager and queue.queue_manager.identifier.int
         assert queue.queue_type is QueueType.PUBLIC
     assert hosts == {2: 1, 3: 1, 4: None}
@@ -211,10 +211,10 @@ def test_a_queue_has_its_queue_manager() -> None:
 def test_an_object_that_is_read_belongs_to_the_reader() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(QueueManager(guid(1), computer_name="m"))
-    manager = directory.read_directory("QueueManager").found
+    manager = directory.read_directory("QueueManager").object
     assert isinstance(manager, QueueManager)
     manager.site_identifier_list.append(guid(5))
-    again = directory.read_directory("QueueManager").found
+    again = directory.read_directory("QueueManager").object
     assert isinstance(again, QueueManager)
     assert again.site_identifier_list == []
 
@@ -223,7 +223,7 @@ def test_objects_without_identifier_are_looked_up_by_name() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(public(1, "m\\q"))
     assert directory.write_directory(public(0, "M\\Q", label="new"), ["Label"]) is Result.SUCCESS
-    queue = directory.read_directory("Queue").found
+    queue = directory.read_directory("Queue").object
     assert isinstance(queue, Queue)
     assert (queue.identifier, queue.label, queue.pathname) == (guid(1), "new", "m\\q")
     assert directory.delete_directory_object(public(0, "M\\q")) is Result.SUCCESS
@@ -238,7 +238,7 @@ def test_times_are_set_by_the_directory() -> None:
     directory.write_directory(
         public(1, "m\\q", create_time=7, full_path="CN=x"), ["Label", "CreateTime", "FullPath"]
     )
-    queue = directory.read_directory("Queue").found
+    queue = directory.read_directory("Queue").object
     assert isinstance(queue, Queue)
     assert (queue.create_time, queue.modify_time) == (1000, 2000)
     assert queue.full_path.startswith("CN=q,")

@@ -29,12 +29,12 @@ class ReadResult(NamedTuple):
 
     Attributes:
         status: rStatus.
-        found: rDirectoryObject; None unless `status` is Success. Attributes that were not asked for have the
+        object: rDirectoryObject; None unless `status` is Success. Attributes that were not asked for have the
             default of a new element.
     """
 
     status: DirectoryOperationResult
-    found: DirectoryObject | None = None
+    object: DirectoryObject | None = None
 
 
 class QueryResult(NamedTuple):

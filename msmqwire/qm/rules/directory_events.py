@@ -160,7 +160,7 @@ class DirectoryEvents:
     ) -> DirectoryObject | None:
         """Read Directory for the object with an identifier; None if it can't be read."""
         identified: Filter = ("Identifier", Operator.EQUALS, identifier)
-        return self.read_directory(object_type, [identified], attributes).found
+        return self.read_directory(object_type, [identified], attributes).object
 
     def _read_local(self, object_type: str, filters: Sequence[Filter]) -> ReadResult:
         """Read an element of this queue manager: DMPR-3.1.7.1.20-04 to -06."""
@@ -223,10 +223,10 @@ class DirectoryEvents:
         probe = self.read_directory(
             "QueueManager", [("Identifier", Operator.EQUALS, manager.identifier)], force=True
         )
-        if probe.found is None:
+        if probe.object is None:
             self._start_online_timer()  # DMPR-3.1.7.1.25-04
             return
-        self._update(manager, probe.found)
+        self._update(manager, probe.object)
         manager.directory_offline = False
         for queue in list(manager.queues.values()):
             if _is_public(queue) and queue.owner_queue is None:  # journals and subqueues are not published

@@ -206,8 +206,8 @@ class Routing:
         if status is not DirectoryOperationResult.SUCCESS:
             return []
         objects = []
-        while (read := self._directory.read_directory_next(handle)).found is not None:
-            objects.append(read.found)
+        while (read := self._directory.read_directory_next(handle)).object is not None:
+            objects.append(read.object)
         self._directory.read_directory_end(handle)
         return objects if read.status is DirectoryOperationResult.END_OF_DATA else []
 

@@ -63,7 +63,7 @@ def create_and_read(directory: EmbeddedDirectory, obj: DirectoryObject) -> Any:
     assert status is Result.SUCCESS
     result = directory.read_directory(type(obj).__name__, [("Identifier", "EQUALS", identifier)])
     assert result.status is Result.SUCCESS
-    return result.found
+    return result.object
 
 
 @pytest.mark.requirement("DMPR-2.3-01")
@@ -115,9 +115,9 @@ def test_an_attribute_is_stored_and_searchable(
     assert type(stored) is type(value)
     name = next(name for name, attribute in ATTRIBUTES[kind.__name__].items() if attribute == field)
     search_value = value[0] if isinstance(value, list) else value
-    assert directory.read_directory(kind.__name__, [(name, "EQUALS", search_value)]).found is not None
+    assert directory.read_directory(kind.__name__, [(name, "EQUALS", search_value)]).object is not None
     assert getattr(default, field) != value
-    assert directory.read_directory(kind.__name__, [(name, "NOT-EQUALS", search_value)]).found is None
+    assert directory.read_directory(kind.__name__, [(name, "NOT-EQUALS", search_value)]).object is None
 
 
 @pytest.mark.requirement("DMPR-3.1.1.7-01")
@@ -151,10 +151,10 @@ def test_objects_are_found_by_their_distinguished_names(
 ) -> None:
     kind = type(obj).__name__
     assert create_and_read(directory, obj).full_path == path
-    stored = directory.read_directory(kind, [("FullPath", "EQUALS", path)]).found
+    stored = directory.read_directory(kind, [("FullPath", "EQUALS", path)]).object
     assert stored is not None
     assert stored.identifier == obj.identifier
-    assert directory.read_directory(kind, [("FullPath", "EQUALS", "CN=x")]).found is None
+    assert directory.read_directory(kind, [("FullPath", "EQUALS", "CN=x")]).object is None
 
 
 @pytest.mark.requirement("DMPR-3.1.1.7-06")
@@ -221,7 +221,7 @@ def test_digests_of_certificates(directory: EmbeddedDirectory, size: int, valid:
     status = directory.create_directory_object(user).status
     assert status is (Result.SUCCESS if valid else Result.GENERIC_ERROR)
     if valid:
-        stored = directory.read_directory("User", [("CertificateDigestList", "EQUALS", digests[0])]).found
+        stored = directory.read_directory("User", [("CertificateDigestList", "EQUALS", digests[0])]).object
         assert isinstance(stored, User)
         assert stored.certificate_digest_list == digests
 

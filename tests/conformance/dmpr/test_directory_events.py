@@ -42,10 +42,10 @@ def test_all_attributes_are_stored_or_only_those_named(recorded: RecordedDirecto
         public_queue(101, "here\\some", label="b", quota=7), ["Pathname", "Label"]
     )
     read = recorded.events.read_directory
-    whole = read("Queue", [("Pathname", "EQUALS", "here\\all")], ["Label", "Quota"]).found
+    whole = read("Queue", [("Pathname", "EQUALS", "here\\all")], ["Label", "Quota"]).object
     assert isinstance(whole, Queue)
     assert (whole.label, whole.quota) == ("a", 7)
-    part = read("Queue", [("Pathname", "EQUALS", "here\\some")], ["Label"]).found
+    part = read("Queue", [("Pathname", "EQUALS", "here\\some")], ["Label"]).object
     assert isinstance(part, Queue)
     assert part.label == "b"
     assert (
@@ -66,7 +66,7 @@ def test_the_identifier_of_what_was_created_is_passed_on(recorded: RecordedDirec
     status, identifier = recorded.events.create_directory_object(Site(NULL_GUID, name="north"))
     assert status is Result.SUCCESS
     assert identifier not in (None, NULL_GUID)
-    site = recorded.events.read_directory("Site").found
+    site = recorded.events.read_directory("Site").object
     assert site is not None
     assert site.identifier == identifier
 
@@ -132,11 +132,11 @@ def test_a_write_is_announced_afterwards(recorded: RecordedDirectoryEvents) -> N
     queue.label, queue.quota = "new", 2
     assert recorded.events.write_directory(queue, ["Label"]) is Result.SUCCESS
     assert recorded.log == [("write_directory", queue, ["Label"]), (ChangeOperation.QUEUE_UPDATE, queue)]
-    published = recorded.directory.directory.read_directory("Queue").found
+    published = recorded.directory.directory.read_directory("Queue").object
     assert isinstance(published, Queue)
     assert (published.label, published.quota) == ("new", 1)
     assert recorded.events.write_directory(queue) is Result.SUCCESS
-    published = recorded.directory.directory.read_directory("Queue").found
+    published = recorded.directory.directory.read_directory("Queue").object
     assert isinstance(published, Queue)
     assert published.quota == 2
 

@@ -24,8 +24,8 @@ def test_the_first_object_that_satisfies_all_expressions_is_read(recorded: Recor
     recorded.directory.publish(*sites)
     read = recorded.events.read_directory
     odd = ("InterSiteReplicationInterval", "EQUALS", 1)
-    first, second = read("Site").found, read("Site", [odd]).found
-    both = read("Site", [odd, ("Name", "GREATER-THAN", "s21")]).found
+    first, second = read("Site").object, read("Site", [odd]).object
+    both = read("Site", [odd, ("Name", "GREATER-THAN", "s21")]).object
     assert [each and each.identifier for each in (first, second, both)] == [guid(20), guid(21), guid(23)]
     assert read("Site", [odd, ("Name", "EQUALS", "s20")]).status is Result.OBJECT_NOT_FOUND
     assert recorded.directory.operations() == ["read_directory"] * 4
@@ -52,7 +52,7 @@ def test_the_six_operators(recorded: RecordedDirectoryEvents, operator: str, cos
     status, handle = recorded.events.read_directory_begin("RoutingLink", [("ActualCost", operator, 5)])
     assert status is Result.SUCCESS
     found_costs = []
-    while isinstance(link := recorded.events.read_directory_next(handle).found, RoutingLink):
+    while isinstance(link := recorded.events.read_directory_next(handle).object, RoutingLink):
         found_costs.append(link.actual_cost)
     assert found_costs == costs
     assert len(Operator) == 6
@@ -70,10 +70,10 @@ def test_other_operators_and_attributes_are_refused(
 @pytest.mark.requirement("DMPR-3.1.7.1.20-03")
 def test_only_the_attributes_asked_for_are_read(recorded: RecordedDirectoryEvents) -> None:
     recorded.directory.publish(public_queue(label="a", quota=7))
-    whole = recorded.events.read_directory("Queue").found
+    whole = recorded.events.read_directory("Queue").object
     assert isinstance(whole, Queue)
     assert (whole.label, whole.quota, whole.pathname) == ("a", 7, "here\\orders")
-    part = recorded.events.read_directory("Queue", None, ["Label"]).found
+    part = recorded.events.read_directory("Queue", None, ["Label"]).object
     assert isinstance(part, Queue)
     assert part.label == "a"
     assert (part.quota, part.pathname) == (Queue(NULL_GUID).quota, "")
@@ -111,7 +111,7 @@ def test_a_forced_read_asks_the_directory_all_the_same(recorded: RecordedDirecto
     recorded.manager.directory_offline = True
     manager = recorded.events.read_directory(
         "QueueManager", [("Identifier", "EQUALS", PEER_ID)], force=True
-    ).found
+    ).object
     assert manager is not None
     assert manager.identifier == PEER_ID
     assert recorded.directory.operations() == ["read_directory"]
@@ -140,7 +140,7 @@ def names_read(recorded: RecordedDirectoryEvents, *query: Any) -> list[str]:
     status, handle = recorded.events.read_directory_begin(*query)
     assert status is Result.SUCCESS
     names = []
-    while isinstance(site := recorded.events.read_directory_next(handle).found, Site):
+    while isinstance(site := recorded.events.read_directory_next(handle).object, Site):
         names.append(site.name)
     assert recorded.events.read_directory_next(handle).status is Result.END_OF_DATA
     assert recorded.events.read_directory_end(handle) is Result.SUCCESS
@@ -202,7 +202,7 @@ def test_a_sort_order_for_each_attribute(recorded: RecordedDirectoryEvents) -> N
 def test_the_attributes_asked_for_at_the_beginning(recorded: RecordedDirectoryEvents) -> None:
     recorded.directory.publish(Site(guid(20), name="north", foreign_site=True))
     handle = recorded.events.read_directory_begin("Site", None, ["Name"]).handle
-    site = recorded.events.read_directory_next(handle).found
+    site = recorded.events.read_directory_next(handle).object
     assert isinstance(site, Site)
     assert site.name == "north"
     assert site.foreign_site is False

@@ -192,7 +192,7 @@ def test_sites_links_gates_and_networks() -> None:
         RoutingLink(link, site1_identifier=north, site2_identifier=south, site_gate_identifier_list=[gate]),
     ):  # fmt: skip
         directory.create_directory_object(obj, None)
-    stored_link = directory.read_directory("RoutingLink", None, None).found
+    stored_link = directory.read_directory("RoutingLink", None, None).object
     assert isinstance(stored_link, RoutingLink)
     assert stored_link.site1 is not None
     assert stored_link.site2 is not None

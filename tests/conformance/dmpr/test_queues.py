@@ -221,7 +221,7 @@ def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Direct
     )
     stored = recorder.directory.read_directory(
         "Queue", [("Identifier", "EQUALS", queue.identifier)], None
-    ).found
+    ).object
     assert isinstance(stored, Queue)
     assert (queue.full_path, queue.directory_path) == (stored.full_path, stored.directory_path)
     assert stored.label == "Orders"

@@ -109,7 +109,7 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
     assert getattr(harness.core.queue_manager, attribute) == value
     published = harness.core.directory.read_directory(
         "QueueManager", [("Identifier", "EQUALS", OWN_ID)]
-    ).found
+    ).object
     assert published is not None
     assert getattr(published, attribute) == value
 
@@ -118,7 +118,7 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
 def test_the_directory_says_where_the_queue_manager_is_and_since_when() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(QueueManager(OWN_ID, computer_name="here"), None)
-    published = directory.read_directory("QueueManager", None, None).found
+    published = directory.read_directory("QueueManager", None, None).object
     assert isinstance(published, QueueManager)
     harness = EngineHarness(directory=directory)
     manager = harness.core.queue_manager
@@ -220,7 +220,7 @@ def test_an_attribute_of_a_private_queue_survives(
 def test_an_attribute_of_a_public_queue_is_published_and_survives(attribute: str, value: object) -> None:
     harness = EngineHarness(directory=EmbeddedDirectory())
     identifier = harness.queue("orders", public=True, **{attribute: value}).identifier
-    published = harness.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).found
+    published = harness.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).object
     assert published is not None
     assert getattr(published, attribute) == value
     harness.restart()
