@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, reject
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.leaves import BYTES, GUIDS, TEXT, integers
-from fuzz.strategies import packet, packets_of
+from fuzz.strategies import packet
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, DistributionListName, FormatName, PrivateName, PublicName
 from msmqwire.packets import FINAL_ACK, ORDER_ACK, USER_MESSAGE, parse
@@ -187,14 +187,12 @@ def not_written(message: Message) -> set[str]:
     return names
 
 
-@given(packets_of("session"))
-def test_what_is_kept_goes_out_as_it_came(record: Record) -> None:
-    if record.schema not in (USER_MESSAGE, ORDER_ACK, FINAL_ACK):
-        reject()
+@given(packet(USER_MESSAGE) | packet(ORDER_ACK) | packet(FINAL_ACK))
+def test_what_is_stored_goes_out_as_it_came(record: Record) -> None:
     try:
         message = serialization.deserialize(record)
     except MalformedPacket:
-        reject()
+        return  # `test_any_packet_is_read_or_refused` has these
     stored = parse(serialization.to_packet(message))
     assert stored.SessionHeader is None
     for name in record.schema.fields[1:]:
