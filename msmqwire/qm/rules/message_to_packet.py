@@ -25,7 +25,7 @@ from msmqwire.headers.security import PROVIDER_INFO, SECURITY_DATA
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.enumerations import AuthenticationLevel, DeliveryGuarantee
 from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
-from msmqwire.qm.rules.packet_patch import bits, masks
+from msmqwire.qm.rules.packet_patch import masks
 from msmqwire.qm.rules.queue_fields import (
     QueueField,
     multi_queue_header,
@@ -60,12 +60,12 @@ _TRANSACTION_FLAGS, _SECURITY_FLAGS = _flags(TRANSACTION_HEADER), _flags(SECURIT
 _PROPERTIES_FLAGS, _DEBUG_FLAGS = _flags(MESSAGE_PROPERTIES_HEADER), _flags(DEBUG_HEADER)
 _PR, _DH, _TR = masks(BASE_HEADER, "PR DH TR")
 _RC, _JN, _JP = masks(USER_HEADER, "RC JN JP")
-_DM, _DQ, _AQ, _RQ = (bits(USER_HEADER, name) for name in ("DM", "DQ", "AQ", "RQ"))
+_DM, _DQ, _AQ, _RQ = (USER_HEADER.bits(f"Flags.{name}") for name in ("DM", "DQ", "AQ", "RQ"))
 _SH, _TH, _MP, _CQ, _MQ, _AH, _HH = masks(USER_HEADER, "SH TH MP CQ MQ AH HH")
 _HEADERS: Final = _SH | _TH | _MP | _MQ | _AH | _HH
 _CG, _FA, _FM, _LM = masks(TRANSACTION_HEADER, "CG FA FM LM")
-_ID: Final = bits(TRANSACTION_HEADER, "ID")
-_ST, _AS = bits(SECURITY_HEADER, "ST"), bits(SECURITY_HEADER, "AS")
+_ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
+_ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
 _AU, _EB, _DE, _AI = masks(SECURITY_HEADER, "AU EB DE AI")
 _PUBLIC_TRACE_QUEUE: Final = 1  # DebugHeader.Flags.QT
 _GUID_SIZE: Final = 16

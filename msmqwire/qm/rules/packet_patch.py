@@ -16,23 +16,13 @@ from msmqwire.errors import InvalidValue
 from msmqwire.headers import BASE_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message
-from msmqwire.schema import Bits, Flags, Header, UInt
+from msmqwire.schema import Flags, Header, UInt
 from msmqwire.schema.layout import layout
-
-
-def bits(header: Header, name: str, word: str = "Flags") -> Bits:
-    """Return the named bits of a flag word. Raises KeyError."""
-    part = header.part(word)
-    if isinstance(part, Flags):
-        for flag in part.parts:
-            if flag.name == name:
-                return flag
-    raise KeyError(name)
 
 
 def masks(header: Header, names: str) -> list[int]:
     """Return the masks of several flags, whose names are separated by blanks."""
-    return [bits(header, name).mask for name in names.split()]
+    return [header.bits(f"Flags.{name}").mask for name in names.split()]
 
 
 def _fields() -> Mapping[str, tuple[int, Struct]]:
@@ -70,11 +60,11 @@ _SEQUENCE: Final = tuple(
     )
 )
 _USER_HEADER: Final = BASE_HEADER.size or 0
-_SESSION: Final = bits(BASE_HEADER, "SH").mask
-_TRANSACTION: Final = bits(USER_HEADER, "TH").mask
-_HOPS: Final = bits(USER_HEADER, "RC").mask
+_SESSION: Final = BASE_HEADER.bits("Flags.SH").mask
+_TRANSACTION: Final = USER_HEADER.bits("Flags.TH").mask
+_HOPS: Final = USER_HEADER.bits("Flags.RC").mask
 _TRANSACTION_FLAGS, _TRANSACTION_FLAGS_STRUCT = _FIELDS["TransactionHeader.Flags"]
-_NUMBER: Final = bits(TRANSACTION_HEADER, "ID")
+_NUMBER: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _FIRST, _LAST = masks(TRANSACTION_HEADER, "FM LM")
 
 

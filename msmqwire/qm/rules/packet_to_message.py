@@ -15,17 +15,17 @@ from msmqwire.qm.model.enumerations import (
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
-from msmqwire.qm.rules.packet_patch import bits, masks, without_session_header
+from msmqwire.qm.rules.packet_patch import masks, without_session_header
 from msmqwire.qm.rules.queue_fields import read_list, read_queue
 from msmqwire.schema import Record
 
 _PR, _TR = masks(BASE_HEADER, "PR TR")
 _RC, _JN, _JP = masks(USER_HEADER, "RC JN JP")
-_DM, _DQ, _AQ, _RQ = (bits(USER_HEADER, name) for name in ("DM", "DQ", "AQ", "RQ"))
+_DM, _DQ, _AQ, _RQ = (USER_HEADER.bits(f"Flags.{name}") for name in ("DM", "DQ", "AQ", "RQ"))
 _FA, _FM, _LM = masks(TRANSACTION_HEADER, "FA FM LM")
-_ID: Final = bits(TRANSACTION_HEADER, "ID")
-_ST, _AS = bits(SECURITY_HEADER, "ST"), bits(SECURITY_HEADER, "AS")
-_VERIFIED: Final = bits(SECURITY_HEADER, "AU").mask | _AS.mask
+_ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
+_ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
+_VERIFIED: Final = SECURITY_HEADER.bits("Flags.AU").mask | _AS.mask
 
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 _AUTHENTICATION_LEVELS: Final = {int(member): member for member in AuthenticationLevel}
