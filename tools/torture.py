@@ -78,10 +78,19 @@ class Broken(Exception):
 
 
 class Supervised:
-    """A process that is killed and restarted."""
+    """A process that is killed and restarted.
 
-    def __init__(self, name: str, logs: Path, command: Callable[[int], Sequence[str]]) -> None:
-        self.name, self._command = name, command
+    Args:
+        name: of the process; names its log.
+        logs: folder of the logs.
+        command: returns the command of a life, by its number.
+        defers_sigterm: whether the process starts with SIGTERM blocked, and unblocks it.
+    """
+
+    def __init__(
+        self, name: str, logs: Path, command: Callable[[int], Sequence[str]], *, defers_sigterm: bool = False
+    ) -> None:
+        self.name, self._command, self._defers_sigterm = name, command, defers_sigterm
         self._log = logs / f"{name}.log"
         self.lives = 0
         self.process: subprocess.Popen[str] | None = None
@@ -89,12 +98,18 @@ class Supervised:
     def start(self) -> None:
         """Start the process."""
         self.lives += 1
-        with self._log.open("a") as log:
-            self.process = subprocess.Popen(
-                self._command(self.lives),
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )  # fmt: skip
+        # A process inherits the mask: SIGTERM waits until its handler is set, however slow the machine is.
+        blocked = {signal.SIGTERM} if self._defers_sigterm else set()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        try:
+            with self._log.open("a") as log:
+                self.process = subprocess.Popen(
+                    self._command(self.lives),
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1,
+                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                )  # fmt: skip
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     @property
     def status(self) -> int | None:
@@ -256,7 +271,8 @@ class Torture:
             server.start()
             self._await_ready(server)
         for who, plan in self._plans().items():
-            self._clients[who] = Supervised(who, self._logs, _client_command({**plan, "who": who}))
+            command = _client_command({**plan, "who": who})
+            self._clients[who] = Supervised(who, self._logs, command, defers_sigterm=True)
             self._clients[who].start()
 
     def _await_ready(self, server: Supervised) -> int:

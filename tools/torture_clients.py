@@ -339,6 +339,7 @@ def main(plan: Plan) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     participant = Participant(plan)
     signal.signal(signal.SIGTERM, lambda *_: participant.stop.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked by tools/torture.py until now
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     match plan["role"]:
         case "remote":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tools.torture import Options, Torture, report
+from tools.torture import Options, Supervised, Torture, report
 from tools.torture_books import KINDS, Balance, Book, Entry, body_of, message_of, read_books
 
 
@@ -365,3 +367,16 @@ def test_books_come_back_by_time(tmp_path: Path) -> None:
         ("s1", "stored"),
     ]
     assert json.loads((tmp_path / "r1.jsonl").read_text())["messages"] == [[R1, 7, True, "x"]]
+
+
+def test_a_client_that_is_stopped_before_it_listens_ends_in_good_order(tmp_path: Path) -> None:
+    """SIGTERM waits for the handler that the client sets once its imports are done."""
+    program = (
+        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7));"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM}); signal.pause()"
+    )
+    client = Supervised("client", tmp_path, lambda _: [sys.executable, "-c", program], defers_sigterm=True)
+    client.start()
+    client.send(signal.SIGTERM)
+    assert client.ended() == 7
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ()), "the parent is as it was"
