@@ -10,6 +10,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import (
     BASE_HEADER_SIZE,
     PACKET_SIZE_MAX,
+    PACKET_SIZE_OFFSET,
     PREFIX_SIZE,
     SIGNATURE_BYTES,
     SIGNATURE_END,
@@ -55,6 +56,8 @@ class Framer:
 
     Attributes:
         error: the error that ended the stream, or None.
+        expected: the length of the only packet that may come next, or None if it may be any. Nothing else is
+            buffered then.
         offset: the bytes that the packets returned so far took.
     """
 
@@ -63,6 +66,7 @@ class Framer:
         self._packet_size_max = packet_size_max
         self._buffer = bytearray()
         self.error: MalformedPacket | None = None
+        self.expected: int | None = None
         self.offset = 0
 
     @property
@@ -75,6 +79,9 @@ class Framer:
 
         On a bad header the packets before it are returned and `error` is set; feeding more raises that
         error. PacketSize is checked before the rest of its packet is awaited.
+
+        While a packet is `expected`, no more than that one is returned: what may follow it, the caller says
+        before it feeds again, if only an empty string.
         """
         if self.error is not None:
             raise self.error
@@ -84,11 +91,17 @@ class Framer:
         start = 0
         try:
             while len(buffer) - start >= PREFIX_SIZE:
-                end = start + packet_length(buffer, start, self._packet_size_max)
+                length = packet_length(buffer, start, self._packet_size_max)
+                if self.expected is not None and length != self.expected:
+                    why = f"{length} bytes instead of the {self.expected} of the packet that is due"
+                    raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
+                end = start + length
                 if end > len(buffer):
                     break
                 packets.append(bytes(buffer[start:end]))
                 start = end
+                if self.expected is not None:
+                    break
         except MalformedPacket as exc:
             self.error = exc
         del buffer[:start]
@@ -96,6 +109,10 @@ class Framer:
         if self.error is not None:
             buffer.clear()
         return packets
+
+    def discard(self) -> None:
+        """Drop what is buffered: its connection is gone."""
+        self._buffer.clear()
 
     def close(self) -> None:
         """End the stream. Raises MalformedPacket if it ends inside a packet."""

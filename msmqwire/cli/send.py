@@ -20,10 +20,10 @@ from msmqwire.qm.client import connect
 from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
 from msmqwire.qm.client.synchronous import SyncSent
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
+from msmqwire.qm.runtime.addresses import TCP_PORT
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS
 from msmqwire.qm.runtime.operations import BATCH_MAX
-from msmqwire.qm.runtime.transport import TCP_PORT
 
 _ARRIVAL: Final = {
     name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_ARRIVAL

@@ -16,10 +16,11 @@ from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.runtime import logs
+from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
-from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides, Limits
 
 _GC_THRESHOLD: Final = 20_000
 """New objects that trigger a garbage collection: messages create many, but leave no cycles."""

@@ -14,9 +14,9 @@ import pytest
 from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.qm.client import Sent
+from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
-from msmqwire.qm.runtime.transport import AddressOverrides
 from tests.support.running import InThread, options, served
 from tests.support.sending import LEDGER, ORDERS, arrived, connect, messages, receive_one, run
 

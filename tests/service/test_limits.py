@@ -11,9 +11,11 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import Unreachable
+from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS, with_limits
-from msmqwire.qm.runtime.transport import AddressOverrides, Limits
+from tests.support.raw_peer import Session
 from tests.support.running import (
     ADDRESS,
     ORDERS,
@@ -127,11 +129,12 @@ def test_there_are_no_more_sessions_of_others_than_allowed(data: Path) -> None:
 def test_a_packet_is_judged_by_its_size_before_it_has_come(data: Path, size: int, ends: bool) -> None:
     header = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, size, 0xFFFFFFFF)
     limited = options(data, settings=with_limits(SETTINGS, packet_size=2048))
-    with served(limited) as server, connect(server) as peer:
-        peer.sendall(header)
-        until(lambda: traffic(server, "bytes_received") == len(header), "the header has arrived")
+    with served(limited) as server, Session.opened((server.address, server.port)) as peer:
+        before = traffic(server, "bytes_received")
+        peer.send(header)
+        until(lambda: traffic(server, "bytes_received") == before + len(header), "the header has arrived")
         if ends:
-            assert is_ended(peer)
+            assert peer.ended() == []
         assert connections(server) == (0 if ends else 1)
 
 

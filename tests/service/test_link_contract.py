@@ -185,14 +185,15 @@ def test_ping_requests_and_their_responses(links, alpha, beta):
 def test_many_pings_at_once_have_their_own_ways_back(links, alpha, beta):
     gamma = links.stations["gamma"]
     for station in (alpha, gamma):
-        text = station.name.encode()
-        station.perform(*(SendDatagram(beta.address, links.ping_port, text, request=True) for _ in range(5)))
+        texts = [b"%s %d" % (station.name.encode(), number) for number in range(5)]
+        station.perform(*(SendDatagram(beta.address, links.ping_port, text, request=True) for text in texts))
     links.until(lambda: len(beta.engine.all("datagram")) == 10, "all requests arrive")
     for data, address, port, _ in beta.engine.all("datagram"):
         beta.perform(SendDatagram(address, port, b"to " + data, request=False))
     for station in (alpha, gamma):
         links.until(lambda station=station: len(station.engine.all("datagram")) == 5, "all responses arrive")
-        assert {data for data, *_ in station.engine.all("datagram")} == {b"to " + station.name.encode()}
+        expected = {b"to %s %d" % (station.name.encode(), number) for number in range(5)}
+        assert {data for data, *_ in station.engine.all("datagram")} == expected
 
 
 def test_numbers_are_never_mixed_up(links, alpha, beta):

@@ -9,14 +9,29 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.transport import AddressOverrides, Connection, TcpNetwork
+from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import command, listed, message, options, served, until
 
 FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
+
+
+class From(asyncio.Transport):
+    """A connection from an address."""
+
+    aborted = False
+
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 50_000)})
+
+    def abort(self) -> None:
+        self.aborted = True
 
 
 class Reset(asyncio.Transport):
@@ -43,6 +58,38 @@ def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
         await driver.stop()
 
     asyncio.run(run())
+
+
+def test_an_ipv6_network_of_64_bits_counts_as_one_peer() -> None:
+    """Whoever has one address of it has them all."""
+    addresses = [
+        "2001:db8::1",
+        "2001:db8::2",
+        "2001:db8::ffff:1:2",
+        "2001:db8:0:1::1",
+        "192.0.2.1",
+        "192.0.2.2",
+    ]
+
+    async def run() -> list[bool]:
+        store = MemoryStore()
+        driver = EngineDriver(open_core(store, "alpha"), store)
+        driver.start()
+        network = TcpNetwork(driver, limits=Limits(connections_per_peer=2))
+
+        def refused(address: str) -> bool:
+            transport = From(address)
+            Connection(network, None).connection_made(transport)
+            return transport.aborted
+
+        answers = [refused(address) for address in addresses]
+        for connection in list(network.connections.values()):
+            connection.connection_lost(None)
+        answers.append(refused("2001:db8::3"))
+        await driver.stop()
+        return answers
+
+    assert asyncio.run(run()) == [False, False, True, False, False, False, False]
 
 
 def test_a_port_that_can_not_be_is_a_connection_that_fails(data: Path) -> None:

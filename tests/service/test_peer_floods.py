@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.transport import Limits, TcpNetwork
+from msmqwire.qm.runtime.limits import Limits
+from msmqwire.qm.runtime.transport import TcpNetwork
 from tests.support import handmade as h
 from tests.support.peer_server import (
     ORDERS,

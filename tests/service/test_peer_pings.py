@@ -96,16 +96,16 @@ def batched(items: list[bytes], size: int) -> list[list[bytes]]:
 def test_a_full_server_says_so(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", max_in_sessions=1) as server, datagrams() as client:
         guid = identity(server)
-        assert ask(server, ping(), client)[0] == ping(0, guid=guid)
+        assert ask(server, ping(0, 1), client)[0] == ping(0, 1, guid)
         with Session.opened(at(server)) as first:
-            assert ask(server, ping(), client)[0] == ping(RF, guid=guid)
+            assert ask(server, ping(0, 2), client)[0] == ping(RF, 2, guid)
             with Session.connect(at(server)) as second:
                 second.send(establish())
                 assert second.ended() == [], "a peer that has not pinged is refused"
             assert first.fence() == []
             first.finish()
         serves(server)
-        assert ask(server, ping(), client)[0] == ping(0, guid=guid)
+        assert ask(server, ping(0, 3), client)[0] == ping(0, 3, guid)
 
 
 @pytest.mark.requirement("MQQB-2.1.2-06")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import Unreachable
+from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.folder import CONTROL
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
-from msmqwire.qm.runtime.transport import AddressOverrides
 from tests.support.running import (
     LEDGER,
     ORDERS,

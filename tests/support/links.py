@@ -14,8 +14,11 @@ from unittest.mock import patch
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.transport import AddressOverrides, Connection, Limits, TcpNetwork
+from msmqwire.qm.runtime.limits import Limits
+from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World
@@ -55,6 +58,9 @@ class Recorder:
 
     def received(self, connection: int, data: bytes) -> None:
         self.events.append(("received", connection, data))
+
+    def buffered(self, connection: int) -> int:
+        return 0
 
     def disconnected(self, connection: int) -> None:
         self.events.append(("disconnected", connection))
@@ -288,7 +294,7 @@ class TcpLinks(Links):
 
     def settle(self) -> None:
         """Send bytes both ways between all stations: what was in transit arrives before them."""
-        alive = [station for station in self.stations.values() if station.network._servers]
+        alive = [station for station in self.stations.values() if station.network.is_listening]
         for first, second in permutations(alive, 2):
             self._fences += 1
             number, text = FENCE + self._fences, b"fence %d" % self._fences

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
-from msmqwire.qm.runtime.transport import AddressOverrides, Limits
 from tests.support.raw_peer import OTHER, Listener, Message, Session
 from tests.support.running import (
     LEDGER,

@@ -12,7 +12,7 @@ from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.sent import Acknowledgement, Sent
 from msmqwire.qm.client.synchronous import SyncQueue
-from msmqwire.qm.runtime.transport import TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 
 _PORT_MAX: Final = 0xFFFF
 

@@ -11,7 +11,7 @@ from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import SyncConnection, SyncQueue
-from msmqwire.qm.runtime.transport import AddressOverrides
+from msmqwire.qm.runtime.addresses import AddressOverrides
 
 _POLL_S: Final = 0.005
 _GRACE_S: Final = 1.0

@@ -13,10 +13,14 @@ from msmqwire.qm.model.positions import MessagePosition
 
 
 class Resolve(NamedTuple):
-    """Find the addresses of a host. Answered with the same request number, an empty list for none."""
+    """Find the addresses of a host. Answered with the same request number, an empty list for none.
+
+    `local` says whether an application of this computer sends there: nobody else may keep it waiting.
+    """
 
     request: int
     host: str
+    local: bool = False
 
 
 class Connect(NamedTuple):

@@ -153,6 +153,8 @@ class OutgoingQueue(Queue):
         destination: DestinationFormatName.
         next_hops: addresses in the form of [MS-MQMQ] 2.3.12.12.
         acknowledged_peer: for a queue of order and final acknowledgements, the queue manager they are for.
+        asked_by: the origin of the message that it was first opened for; empty once an application of this
+            computer has opened it.
     """
 
     destination: FormatName | None = None
@@ -161,6 +163,7 @@ class OutgoingQueue(Queue):
     transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # defined below
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     acknowledged_peer: UUID | None = None
+    asked_by: str | None = ""
     connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
 
     @property

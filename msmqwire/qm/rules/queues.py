@@ -224,17 +224,21 @@ class Queues:
         share_mode: QueueShareMode = QueueShareMode.DENY_NONE,
         *,
         user: access.Token | None = None,
+        asked_by: str = "",
     ) -> tuple[int, OpenQueueDescriptor | None]:
         """Open Queue: [MS-MQDMPR] 3.1.7.1.5.
 
-        `user` is whose rights are checked; None for the owner of the queue manager.
+        Args:
+            name, access_type, share_mode: as in the specification.
+            user: whose rights are checked; None for the owner of the queue manager.
+            asked_by: the origin of the message that it is opened for; empty for an application.
         """
         expanded = self._directory.expand_format_name(name)
         if expanded is None:
             return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None
         if isinstance(expanded, MultipleElementName):
             return self._open_multiple(expanded, access_type, share_mode, user)
-        status, queue = self._target(expanded, access_type)
+        status, queue = self._target(expanded, access_type, asked_by)
         if queue is None:
             return status, None
         if queue.private_queue_number in _INTERNAL_QUEUE_NUMBERS and queue.queue_type is QueueType.SYSTEM:
@@ -281,7 +285,9 @@ class Queues:
             parent.children.append(child)
         return MQ_OK, parent
 
-    def _target(self, name: FormatName, access_type: QueueAccessType) -> tuple[int, Queue | None]:
+    def _target(
+        self, name: FormatName, access_type: QueueAccessType, asked_by: str
+    ) -> tuple[int, Queue | None]:
         """Find the queue to open, or create the outgoing queue for it: DMPR-3.1.7.1.5-08 to -19."""
         unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
         sends = access_type is _SEND
@@ -295,6 +301,8 @@ class Queues:
         if existing is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
             existing = self.create_subqueue(name)
         if existing is not None:
+            if sends and not asked_by and isinstance(existing, OutgoingQueue):
+                existing.asked_by = ""
             return MQ_OK, existing
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
@@ -311,7 +319,9 @@ class Queues:
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
                 return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
             base_priority = published.base_priority
-        queue = OutgoingQueue(self._context.new_guid(), label=name.canonical, destination=name)
+        queue = OutgoingQueue(
+            self._context.new_guid(), label=name.canonical, destination=name, asked_by=asked_by
+        )
         queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
         queue.security = manager.security
         if manager.hardened_security and not is_http(name):

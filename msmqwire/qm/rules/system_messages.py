@@ -33,6 +33,8 @@ INSECURE: Final = frozenset(
 _WITHOUT_BODY: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _RECEIVE_FAILED: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
 _RECEIVED: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
+_ANYBODY: Final = "*"
+"""The origin of a queue that a system message is for: anybody may have asked for it."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = (
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -127,7 +129,7 @@ class SystemMessages:
         """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing."""
         if not self._may_send_to(name):
             return
-        status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS)
+        status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=_ANYBODY)
         if status != MQ_OK or descriptor is None:
             return
         message.destination = name

@@ -36,7 +36,7 @@ _LONGEST_S: Final = 3600.0
 class Network(Protocol):
     """Carries out the effects that leave the process."""
 
-    def resolve(self, request: int, host: str) -> None:
+    def resolve(self, request: int, host: str, *, local: bool) -> None:
         """See `msmqwire.qm.model.effects.Resolve`."""
 
     def connect(self, connection: int, address: str, host: str) -> None:
@@ -202,9 +202,9 @@ class EngineDriver:
                 reader = self._readers.pop(number, None)
                 if reader is not None:
                     reader(effect)
-            case Resolve(request, host):
+            case Resolve(request, host, local):
                 if network is not None:
-                    network.resolve(request, host)
+                    network.resolve(request, host, local=local)
             case Connect(connection, address, host):
                 if network is not None:
                     network.connect(connection, address, host)

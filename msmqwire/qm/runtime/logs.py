@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
@@ -13,6 +14,10 @@ logging.getLogger("msmqwire").addHandler(
     logging.NullHandler()
 )  # silent unless the program configures logging
 _RECORD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+ASYNCIO: Final = "asyncio"
+KINDS_MAX: Final = 256
+"""Kinds of events that are counted."""
+_INTERVAL_S: Final = 1.0
 
 
 class JsonLines(logging.Formatter):
@@ -31,11 +36,51 @@ class JsonLines(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
+@dataclass(slots=True)
+class _Kind:
+    logged: float
+    suppressed: int = 0
+
+
+class OncePerSecond(logging.Filter):
+    """Lets one record of a kind pass in a second, so that no peer can fill the log.
+
+    The next one that passes has the number of those that did not, as `suppressed`. Records for debugging
+    all pass.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kinds: dict[tuple[str, str], _Kind] = {}  # in the order in which they were last logged
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno <= logging.DEBUG:
+            return True
+        # The texts of asyncio contain what differs from object to object.
+        key = record.name, "" if record.name == ASYNCIO else str(record.msg)
+        kind = self._kinds.get(key)
+        if kind is not None and 0 <= record.created - kind.logged < _INTERVAL_S:
+            kind.suppressed += 1
+            return False
+        if kind is not None and kind.suppressed:
+            record.suppressed = kind.suppressed
+        self._kinds.pop(key, None)
+        self._kinds[key] = _Kind(record.created)
+        if len(self._kinds) > KINDS_MAX:
+            del self._kinds[next(iter(self._kinds))]
+        return True
+
+
 def begin(level: str = "info", stream: TextIO | None = None) -> None:
-    """Send the logs of msmqwire from a level on (debug, info, warning, error) to standard error."""
+    """Send the logs of msmqwire from a level on (debug, info, warning, error) to standard error.
+
+    What asyncio reports, such as errors that nobody has handled, goes there in the same form.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
-    root = logging.getLogger("msmqwire")
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    root.propagate = False
+    handler.addFilter(OncePerSecond())
+    for name, least in (("msmqwire", level.upper()), (ASYNCIO, "WARNING")):
+        root = logging.getLogger(name)
+        root.handlers[:] = [handler]
+        root.setLevel(least)
+        root.propagate = False

@@ -3,78 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import time
 from collections import Counter
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from ipaddress import IPv6Address, ip_address
-from typing import Final, cast
+from collections.abc import Coroutine
+from ipaddress import ip_address
+from typing import Final
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import ConnectionStatus
+from msmqwire.qm.runtime import descriptors
+from msmqwire.qm.runtime.addresses import AddressOverrides, local_address, network_of
+from msmqwire.qm.runtime.connection import Connection
+from msmqwire.qm.runtime.descriptors import DescriptorBudget
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.limits import Limits, Traffic
+from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.partial_packets import PartialPackets
+from msmqwire.qm.runtime.pings import PingGate, PingSockets
+from msmqwire.qm.runtime.resolver import Resolver
 
-TCP_PORT: Final = 1801
+_IPV4_BITS: Final = 32
 _STATUS: Final = ConnectionStatus.SOCKET_CONNECT_FAILURE
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on the resources that peers may use.
-
-    Attributes:
-        connections: TCP connections opened by peers.
-        connections_per_peer: the same, from one address.
-        connect_s: seconds after which an attempt to connect is given up.
-        close_s: seconds that a peer has to read what was sent before its connection is closed.
-        unwanted_bytes: bytes that a peer may send in that time before its connection is closed at once.
-        unsent_bytes: bytes that may wait for a peer to read them before its connection is closed.
-    """
-
-    connections: int = 1000
-    connections_per_peer: int = 250
-    connect_s: float = 20.0
-    close_s: float = 5.0
-    unwanted_bytes: int = 64 << 20
-    unsent_bytes: int = 64 << 20
-
-
-@dataclass(slots=True)
-class Traffic:
-    """Counters of network traffic."""
-
-    bytes_received: int = 0
-    bytes_sent: int = 0
-    accepted: int = 0
-    refused: int = 0
-    connected: int = 0
-    connect_failed: int = 0
-    datagrams_received: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AddressOverrides:
-    """How to reach computers that are not at the address of their name and TCP 1801.
-
-    Attributes:
-        port: TCP port of other queue managers.
-        ping_port: UDP port of other queue managers.
-        hosts: by name or address as in format names, in lower case: an address, and a port or None.
-    """
-
-    port: int = TCP_PORT
-    ping_port: int = PING_PORT
-    hosts: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
 
 
 class TcpNetwork:
     """The sockets of one queue manager.
 
     Attributes:
+        limits: on what peers may use.
         traffic: counters.
         connections: open connections by number.
+        partial_packets: what they hold of incomplete packets.
     """
 
     def __init__(
@@ -84,43 +44,40 @@ class TcpNetwork:
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
         self.connections: dict[int, Connection] = {}
-        self._accepted_from: Counter[str] = Counter()
+        self.partial_packets = PartialPackets(self.limits.partial_bytes)
+        self._accepted_from: Counter[str] = Counter()  # by network
         self._unflushed: dict[int, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._established: set[Connection] = set()
-        self._servers: list[asyncio.Server] = []
+        self._connecting = 0
+        self._descriptors = DescriptorBudget(descriptors.limit())
+        self._listeners = Listeners(lambda: Connection(self, None))
         self._listen_address = ""
-        self._pings: asyncio.DatagramTransport | None = None
-        self._requests: dict[str, asyncio.DatagramTransport] = {}  # by the address that they go out from
-        self._requesting = asyncio.Lock()
+        self._resolver = Resolver(self.limits)
+        self._ping_gate = PingGate(self.limits)
+        self._pings = PingSockets(self.datagram)
 
     # -- listening ----------------------------------------------------------------------------------------
 
     async def listen(self, address: str, port: int) -> int:
         """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(self, None), address, port, backlog=512)
-        self._servers.append(server)
+        port = await self._listeners.listen(address, port)
         self._listen_address = address
-        return int(server.sockets[0].getsockname()[1])
+        return port
 
     async def answer_pings(self, address: str, port: int) -> int:
         """Receive ping requests; return the port. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(
-            lambda: _Pings(self, request=True), local_addr=(address, port)
-        )
-        self._pings = transport
-        return int(transport.get_extra_info("sockname")[1])
+        return await self._pings.listen(address, port)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether connections are accepted."""
+        return bool(self._listeners)
 
     def stop_listening(self) -> None:
         """Accept no more connections and ping requests."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
-        if self._pings is not None:
-            self._pings.close()
-            self._pings = None
+        self._listeners.close()
+        self._pings.stop_listening()
 
     async def close(self) -> None:
         """Close all connections once their peers have read what was sent, or after `Limits.close_s`."""
@@ -128,8 +85,7 @@ class TcpNetwork:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        for transport in self._requests.values():
-            transport.close()
+        self._pings.close()
         for connection in self._established:
             connection.close()
         ends = [*tasks, *(connection.gone for connection in self._established)]
@@ -142,13 +98,20 @@ class TcpNetwork:
     def accepted(self, connection: Connection) -> bool:
         """Register an incoming connection; return False if there are too many."""
         limits, address = self.limits, connection.address
-        count = sum(self._accepted_from.values())
-        if count >= limits.connections or self._accepted_from[address] >= limits.connections_per_peer:
+        network = network_of(address, _IPV4_BITS)
+        incoming = self._accepted_from.total()
+        # This one is among the established ones already.
+        outgoing = len(self._established) - 1 - incoming + self._connecting
+        if (
+            incoming >= limits.connections
+            or self._accepted_from[network] >= limits.connections_per_peer
+            or not self._descriptors.allows(incoming, outgoing)
+        ):
             self.traffic.refused += 1
             log.warning("a connection is refused: there are too many", extra={"peer": address})
             return False
         self.traffic.accepted += 1
-        self._accepted_from[address] += 1
+        self._accepted_from[network] += 1
         connection.number = self._engine.next_connection()
         self.connections[connection.number] = connection
         self._driver.call(self._engine.accepted, connection.number, address)
@@ -158,7 +121,19 @@ class TcpNetwork:
     def received(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the engine."""
         self.traffic.bytes_received += len(data)
-        self._driver.call(self._engine.received, connection.number, data)
+        number, engine, partial_packets = connection.number, self._engine, self.partial_packets
+        self._driver.call(engine.received, number, data)
+        now = time.monotonic()
+        partial_packets.update(number, engine.buffered(number), now, received=len(data))
+        while (excessive := partial_packets.excess(now)) is not None:
+            partial_packets.forget(excessive)
+            self.traffic.partial_closed += 1
+            ended = self.connections[excessive]
+            log.warning(
+                "too much of incomplete packets: a connection is ended", extra={"peer": ended.address}
+            )
+            ended.abort()
+            self._forget(ended, "too much of incomplete packets")
 
     def established(self, connection: Connection) -> None:
         """Register a connection of either direction."""
@@ -168,49 +143,50 @@ class TcpNetwork:
         """Unregister a connection that has ended."""
         self._established.discard(connection)
         if connection.incoming:
-            self._accepted_from[connection.address] -= 1
-            if not self._accepted_from[connection.address]:
-                del self._accepted_from[connection.address]
+            network = network_of(connection.address, _IPV4_BITS)
+            self._accepted_from[network] -= 1
+            if not self._accepted_from[network]:
+                del self._accepted_from[network]
+        self._forget(connection, str(reason or ""))
+
+    def _forget(self, connection: Connection, reason: str) -> None:
+        """Tell the engine of the end of a connection, unless the engine has ended it."""
         if self.connections.pop(connection.number, None) is not None:
             self._unflushed.pop(connection.number, None)
+            self.partial_packets.forget(connection.number)
             self._driver.call(self._engine.disconnected, connection.number)
-            details = {
-                "peer": connection.address,
-                "connection": connection.number,
-                "reason": str(reason or ""),
-            }
+            details = {"peer": connection.address, "connection": connection.number, "reason": reason}
             log.debug("connection gone", extra=details)
 
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
-        """Pass a datagram to the engine: a ping request, or a response to one."""
+        """Pass a datagram to the engine: a ping request, or a response to one.
+
+        Nothing from a ping port is a request: an answer would be taken for a request there, and answered.
+        """
         self.traffic.datagrams_received += 1
+        if request and (
+            port in (PING_PORT, self._overrides.ping_port, self._pings.port)
+            or not self._ping_gate.admits(data, address, port, time.monotonic())
+        ):
+            return
         engine = self._engine
         self._driver.call(lambda: engine.datagram(data, address, port, request=request))
 
     # -- outgoing: `engine_driver.Network` ----------------------------------------------------------------
 
-    def resolve(self, request: int, host: str) -> None:
-        self._begin(self._resolve(request, host))
+    def resolve(self, request: int, host: str, *, local: bool) -> None:
+        def resolved(addresses: list[str]) -> None:
+            if not addresses:
+                log.warning("the host has no address", extra={"host": host})
+            self._driver.call(self._engine.resolved, request, addresses)
 
-    async def _resolve(self, request: int, host: str) -> None:
-        addresses = await self._addresses(host)
-        if not addresses:
-            log.warning("the host has no address", extra={"host": host})
-        self._driver.call(self._engine.resolved, request, addresses)
-
-    async def _addresses(self, host: str) -> list[str]:
         name = self._overrides.hosts.get(host.lower(), (host, None))[0]
         try:
-            return [str(ip_address(name))]
+            address = str(ip_address(name))
         except ValueError:
-            pass
-        # Not by the getaddrinfo of the loop: uvloop runs it on its own threads, and its close waits for them.
-        resolve = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
-        try:
-            results = await asyncio.get_running_loop().run_in_executor(None, resolve)
-        except (OSError, UnicodeError):
-            return []
-        return list(dict.fromkeys(str(socket_address[0]) for *_, socket_address in results))
+            self._resolver.resolve(name, resolved, local=local)
+        else:
+            asyncio.get_running_loop().call_soon(resolved, [address])
 
     def connect(self, connection: int, address: str, host: str) -> None:
         outgoing = self.connections[connection] = Connection(self, connection)
@@ -223,10 +199,16 @@ class TcpNetwork:
         if number not in self.connections:
             return  # the engine has given it up
         try:
-            async with asyncio.timeout(self.limits.connect_s):
-                await loop.create_connection(
-                    lambda: connection, address, port, local_addr=self._local_address(address)
-                )
+            self._check_descriptors()
+            self._connecting += 1
+            try:
+                async with asyncio.timeout(self.limits.connect_s):
+                    await loop.create_connection(
+                        lambda: connection, address, port,
+                        local_addr=local_address(self._listen_address, address),
+                    )  # fmt: skip
+            finally:
+                self._connecting -= 1
         except (OSError, OverflowError, ValueError) as exc:
             if connection.address:
                 return  # established at the last moment; the engine is informed of it and of its end
@@ -235,14 +217,12 @@ class TcpNetwork:
             if self.connections.pop(number, None) is not None:
                 self._driver.call(self._engine.connect_failed, number, _STATUS)
 
-    def _local_address(self, address: str) -> tuple[str, int] | None:
-        """Return the local address to connect from: on the loopback the listening one, else None for any."""
-        try:
-            local, remote = ip_address(self._listen_address), ip_address(address)
-        except ValueError:
-            return None
-        is_loopback = local.is_loopback and remote.is_loopback and local.version == remote.version
-        return (str(local), 0) if is_loopback else None
+    def _check_descriptors(self) -> None:
+        """Raise OSError if no descriptor may be used for one more outgoing connection."""
+        incoming = self._accepted_from.total()
+        outgoing = len(self._established) - incoming + self._connecting
+        if not self._descriptors.allows(outgoing, incoming):
+            raise OSError("too few file descriptors")
 
     def connected(self, connection: Connection) -> None:
         """Inform the engine that an outgoing connection is established."""
@@ -267,142 +247,18 @@ class TcpNetwork:
         ended = self.connections.pop(connection, None)
         if ended is not None:
             self._unflushed.pop(connection, None)
+            self.partial_packets.forget(connection)
             self.traffic.bytes_sent += ended.flush()
             ended.close()
 
     def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
         if request:
-            self._begin(self._ping(address, data))
-        elif self._pings is not None:
-            self._pings.sendto(data, (_as_family_of(self._pings, address), port))
-
-    async def _ping(self, address: str, data: bytes) -> None:
-        any_address = "::" if isinstance(ip_address(address), IPv6Address) else "0.0.0.0"
-        local = self._local_address(address) or (any_address, 0)
-        try:
-            async with self._requesting:
-                if local[0] not in self._requests:
-                    self._requests[local[0]], _ = await asyncio.get_running_loop().create_datagram_endpoint(
-                        lambda: _Pings(self, request=False), local_addr=local
-                    )
-        except OSError as exc:
-            log.info("can't ping", extra={"peer": address, "error": str(exc)})
-            return
-        self._requests[local[0]].sendto(data, (address, self._overrides.ping_port))
+            ping_port = self._overrides.ping_port
+            self._begin(self._pings.request(address, ping_port, data, self._listen_address))
+        elif self._pings.answer(address, port, data):
+            self.traffic.pings_answered += 1
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-class Connection(asyncio.Protocol):
-    """A TCP connection.
-
-    Attributes:
-        number: its number in the engine; 0 if it was refused.
-        address: address of the peer; empty until it is established.
-        incoming: whether the peer opened it, and it was accepted.
-        unsent: data to be sent at the end of this turn.
-        gone: done when it is closed.
-    """
-
-    def __init__(self, network: TcpNetwork, number: int | None) -> None:
-        self._network = network
-        self.number = number or 0
-        self._outgoing = number is not None
-        self.address = ""
-        self.incoming = False
-        self.unsent: list[bytes] = []
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport: asyncio.Transport | None = None
-        self._unwanted = 0  # bytes received after the end
-        self._deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        self._network.established(self)
-        peer = transport.get_extra_info("peername")
-        if peer is None:  # already reset
-            transport.abort()
-            return
-        self.address = _canonical(peer[0])
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._outgoing:
-            self._network.connected(self)
-        elif self._network.accepted(self):
-            self.incoming = True
-        else:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        if self.number in self._network.connections:
-            self._network.received(self, data)
-            return
-        self._unwanted += len(data)
-        if self._unwanted > self._network.limits.unwanted_bytes and self._transport is not None:
-            self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if not self.gone.done():
-            self.gone.set_result(None)
-        self._network.lost(self, exc)
-
-    def flush(self) -> int:
-        """Write the unsent data to the transport; return the number of bytes."""
-        chunks, self.unsent = self.unsent, []
-        transport = self._transport
-        if transport is None or not chunks or self._deadline is not None:
-            return 0
-        data = b"".join(chunks)
-        transport.write(data)
-        if transport.get_write_buffer_size() > self._network.limits.unsent_bytes:
-            log.warning(
-                "a peer does not take what is sent: its connection is ended", extra={"peer": self.address}
-            )
-            transport.abort()
-        return len(data)
-
-    def close(self) -> None:
-        """End the connection once the peer has read what was sent and has ended it as well.
-
-        Data that it still sends is read and dropped: closing the socket at once would reset the connection,
-        and the peer would lose what it has not read.
-        """
-        transport = self._transport
-        if transport is None or self._deadline is not None:
-            return
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._network.limits.close_s, transport.abort)
-        try:
-            transport.write_eof()
-        except OSError:  # the peer has reset it
-            transport.abort()
-
-
-class _Pings(asyncio.DatagramProtocol):
-    """Datagrams to the ping port, or to the port that requests go out from."""
-
-    def __init__(self, network: TcpNetwork, *, request: bool) -> None:
-        self._network, self._request = network, request
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self._network.datagram(data, _canonical(addr[0]), addr[1], request=self._request)
-
-
-def _canonical(address: str) -> str:
-    """Return an address without its zone, and a mapped IPv4 address in dotted form."""
-    parsed = ip_address(address.partition("%")[0])
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(parsed)
-
-
-def _as_family_of(transport: asyncio.DatagramTransport, address: str) -> str:
-    """Return an address as the socket accepts it: an IPv4 address mapped if the socket is an IPv6 one."""
-    is_ipv6 = ":" in transport.get_extra_info("sockname")[0]
-    return f"::ffff:{address}" if is_ipv6 and ":" not in address else address

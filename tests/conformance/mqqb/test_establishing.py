@@ -16,7 +16,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, THIRD_ID, EngineHarness
-from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.handwritten_peer import PA, HandwrittenPeer
 from tests.support.received_packets import ReceivedPacket
 
 S, Q, C = SessionState, OutgoingQueueState, ConnectionStatus
@@ -38,6 +38,36 @@ def routed(*hops: UUID | str, **settings: Any) -> EngineHarness:
 
 
 # -- 3.1.5.2 and 3.1.5.2.1: Resolve Host Address -----------------------------------------------------------
+
+
+def test_a_name_that_only_strangers_send_to_is_told_from_those_of_applications() -> None:
+    """The owner keeps places of its resolver for applications."""
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.accept_session()
+    peer.send_message(acks=PA, admin=(7, h.direct_name(r"OS:third\private$\adm")))
+    (asked,) = harness.effects_of(Resolve)
+    assert asked[1:] == ("third", False)
+    harness.send(to=PEER_QUEUE)
+    assert harness.last_effect(Resolve)[1:] == (PEER_ADDRESS, True)
+    harness.send(b"1", b"2", to=r"DIRECT=OS:third\private$\orders")
+    again = [question for question in harness.effects_of(Resolve) if question.host == "third"]
+    assert again == [asked, Resolve(asked.request, "third", local=True)], "it is no longer only a stranger's"
+    harness.engine.resolved(asked.request, ["10.0.0.33"])
+    harness.engine.resolved(asked.request, ["10.0.0.34"])
+    harness.run()
+    assert [effect.address for effect in harness.effects_of(Connect)] == ["10.0.0.33"]
+
+
+def test_a_name_is_asked_for_again_by_who_still_needs_it() -> None:
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.accept_session()
+    peer.send_message(acks=PA, admin=(7, h.direct_name(r"OS:third\private$\adm")))
+    harness.resolve()
+    harness.send(to=r"DIRECT=OS:third\private$\adm")
+    harness.advance(harness.core.context.settings.session_retry_connect_ms)
+    assert [question.local for question in harness.effects_of(Resolve)] == [False, True]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2-01", "MQQB-3.1.5.2-02", "MQQB-3.1.1.1.1.1-01", "MQQB-3.1.5.2.1-07")

@@ -242,9 +242,9 @@ def test_where_an_acknowledgement_goes(admin, name, monkeypatch):
     asked = []
     opened = harness.core.queues.open
 
-    def watch(format_name, access_type, *more):
+    def watch(format_name, access_type, *more, **origin):
         asked.append((format_name.canonical, access_type.value, *more))
-        return opened(format_name, access_type, *more)
+        return opened(format_name, access_type, *more, **origin)
 
     monkeypatch.setattr(harness.core.queues, "open", watch)
     harness.accept_session().send_message(acks=PA, admin=admin, **PRIVATE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from msmqwire.constants import HResult
@@ -202,13 +204,22 @@ def test_a_response_that_nobody_waits_for_is_ignored() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-02", "MQQB-3.1.7.7-03")
-@pytest.mark.parametrize("flags", [0, RC, RF, RC | RF, 0xFFFC])
+@pytest.mark.parametrize("flags", [0, RC, 0xFFFC])
 def test_a_request_is_answered_where_it_came_from(flags: int) -> None:
     harness = EngineHarness()
     request = h.ping(flags=flags, cookie=0x8000_0001, queue_manager=PEER_ID.bytes_le)
     harness.engine.datagram(request, "10.0.0.9", 50_123, request=True)
     expected = h.ping(flags=flags & RC, cookie=0x8000_0001, queue_manager=OWN_ID.bytes_le)
     assert harness.new_effects() == [SendDatagram("10.0.0.9", 50_123, expected, request=False)]
+
+
+@pytest.mark.parametrize(("flags", "maker"), [(RF, PEER_ID), (RC | RF, PEER_ID), (0, OWN_ID), (RC, OWN_ID)])
+def test_a_response_at_the_ping_port_is_not_answered(flags: int, maker: UUID) -> None:
+    """Two queue managers would answer each other without end: RF is clear in requests, and we sent none."""
+    harness = EngineHarness()
+    response = h.ping(flags=flags, queue_manager=maker.bytes_le)
+    harness.engine.datagram(response, "10.0.0.9", 50_123, request=True)
+    assert harness.new_effects() == []
 
 
 @pytest.mark.requirement("MQQB-3.1.7.7-01")

@@ -56,6 +56,8 @@ class Connecting:
                 self.establish(session)
             else:
                 self.retry_later(session)
+        elif session.unanswered and not session.asked_locally and _is_local(transfer):
+            self._resolve(session)  # until now only strangers have asked for it
 
     def _busy(self, session: Session) -> bool:
         """Return whether an attempt is under way: names being resolved, a ping or a connection awaited."""
@@ -117,8 +119,15 @@ class Connecting:
             self._requests += 1
             session.asked[self._requests] = [hop]
             self._resolving[self._requests] = session
-            self._context.effects.append(Resolve(self._requests, hop.host_name))
         session.unanswered = set(session.asked)
+        self._resolve(session)
+
+    def _resolve(self, session: Session) -> None:
+        """Ask for the addresses that are not known yet; a request asked again is answered as well."""
+        session.asked_locally = any(_is_local(transfer) for transfer in session.transfers)
+        for request in sorted(session.unanswered):
+            host = session.asked[request][0].host_name
+            self._context.effects.append(Resolve(request, host, session.asked_locally))
 
     def _has_moved(self, session: Session, first: Transfer) -> bool:
         """Get Destination Info, MQQB-3.1.5.2.1-02: a transfer that leads elsewhere gets another session."""
@@ -284,6 +293,11 @@ class Connecting:
                 self.attach(session, transfer)
                 if session.state is SessionState.CLOSED and not self._busy(session):
                     self.retry_later(session)
+
+
+def _is_local(transfer: Transfer) -> bool:
+    """Return whether an application of this computer sends to the queue of a transfer."""
+    return transfer.queue.asked_by == "" and transfer.queue.acknowledged_peer is None
 
 
 _SESSION_TIMERS: Final = (

@@ -17,7 +17,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary import restoring
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
-from msmqwire.qm.protocols.binary.handshake import Handshake
+from msmqwire.qm.protocols.binary.handshake import HANDSHAKE_SIZES, Handshake
 from msmqwire.qm.protocols.binary.history import History
 from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
@@ -163,6 +163,7 @@ class BinaryEngine(TransferProtocol):
         session = self._by_connection.pop(connection, None)
         if session is not None:
             session.connection = None
+            session.framer.discard()
             if session.state is SessionState.CLOSED or session.state is SessionState.WAITING_RECONNECT:
                 self.connecting.failed(session, ConnectionStatus.SOCKET_CONNECT_FAILURE, None)
             else:
@@ -173,12 +174,27 @@ class BinaryEngine(TransferProtocol):
         session = self._by_connection.get(connection)
         if session is None:
             return
-        for packet in session.framer.feed(data):
+        framer, packets = session.framer, [b""]
+        while packets:
+            framer.expected = HANDSHAKE_SIZES.get(session.state)
+            packets = framer.feed(data)
+            for packet in packets:
+                if session.connection != connection:
+                    return
+                self.packet(session, packet)
             if session.connection != connection:
                 return
-            self.packet(session, packet)
-        if session.connection == connection and session.framer.error is not None:
-            self.close(session)  # MQQB-3.1.5.1.2-02
+            if framer.error is not None:
+                self.close(session)  # MQQB-3.1.5.1.2-02
+                return
+            if framer.expected is None:
+                return
+            data = b""  # what follows depends on the state after the packet
+
+    def buffered(self, connection: int) -> int:
+        """Return the bytes held of an incomplete packet that is arriving over a connection."""
+        session = self._by_connection.get(connection)
+        return 0 if session is None else session.framer.buffered
 
     def resolved(self, request: int, addresses: Sequence[str]) -> None:
         """The host name of a `Resolve` effect has these addresses."""

@@ -19,6 +19,18 @@ from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.schema import Record
 
+_ESTABLISH_CONNECTION_SIZE: Final = len(ESTABLISH_CONNECTION.build({}))
+_CONNECTION_PARAMETERS_SIZE: Final = len(CONNECTION_PARAMETERS.build({}))
+HANDSHAKE_SIZES: Final = {
+    SessionState.WAITING_EC_MSG: _ESTABLISH_CONNECTION_SIZE,
+    SessionState.WAITING_ECR_MSG: _ESTABLISH_CONNECTION_SIZE,
+    SessionState.WAITING_CP_MSG: _CONNECTION_PARAMETERS_SIZE,
+    SessionState.WAITING_CPR_MSG: _CONNECTION_PARAMETERS_SIZE,
+}
+"""The bytes of the only packet that may come in a state, [MS-MQQB] 2.2.2 and 2.2.3.
+
+Any other ends the session, so that no more is held of a peer that has said nothing yet.
+"""
 RECOVERABLE_ACK_TIMEOUT: Final = (500, 120_000)
 ACK_TIMEOUT: Final = (20_000, 120_000)
 _TIME_STAMPS: Final = 1 << 32

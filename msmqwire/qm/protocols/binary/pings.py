@@ -54,7 +54,11 @@ class Pings:
         )  # fmt: skip
 
     def received(self, data: bytes, address: str, port: int, *, request: bool) -> None:
-        """Handle a datagram: a request if it came to the ping port, a response if to our sending port."""
+        """Handle a datagram: a request if it came to the ping port, a response if to our sending port.
+
+        A response that came to the ping port would be answered by whoever is answered: RF is clear in
+        requests (MQQB-2.2.7-05), and QMGuid is that of their maker (MQQB-2.2.7-13).
+        """
         try:
             packet = PING.parse(data)
         except MalformedPacket:
@@ -62,6 +66,8 @@ class Pings:
         if not request:
             if packet.Cookie == self.cookie:  # MQQB-3.1.7.8-02: also while an earlier request is waited for
                 self._processed(packet.Cookie, f"Ping Response, RF {int(packet.Flags.RF)}")
+        elif packet.Flags.RF or packet.QMGuid == self._context.queue_manager.identifier:
+            return
         elif self._context.settings.answer_pings:
             answer = PING.build(
                 {

@@ -128,7 +128,7 @@ class Receiving:
 
     def _take(self, session: Session, message: Message, *, local: bool) -> bool:
         """Enqueue or refuse a message; return False if its sender has to send it again."""
-        refusal, queue = self._judge(message, local=local)
+        refusal, queue = self._judge(session, message, local=local)
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
             status = self._messages.enqueue(queue, message)
@@ -169,7 +169,7 @@ class Receiving:
         if message.transactional:
             self._order_acks.send_final_ack(message, message_class, session)
 
-    def _judge(self, message: Message, *, local: bool) -> tuple[int | None, Queue | None]:
+    def _judge(self, session: Session, message: Message, *, local: bool) -> tuple[int | None, Queue | None]:
         """Return the class of refusal or None, and the queue: General Processing, Security and Expiration."""
         if not local:
             message.hop_count += 1
@@ -198,7 +198,9 @@ class Receiving:
             manager = message.destination_queue_manager_identifier
             if not self._sessions.may_send_to(message.destination, manager):
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
-            status, descriptor = self._queues.open(message.destination, QueueAccessType.SEND_ACCESS)
+            status, descriptor = self._queues.open(
+                message.destination, QueueAccessType.SEND_ACCESS, asked_by=session.remote_address
+            )
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
             queue = descriptor.queue

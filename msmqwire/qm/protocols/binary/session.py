@@ -45,6 +45,7 @@ class Session:
         hops, hop: NextHopCollection and the index of the current one.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
         asked, unanswered: while names are resolved, next hops by request, and the requests still open.
+        asked_locally: whether they were asked for an application of this computer.
         may_ping, pinged: whether a ping may precede a connection, and whether one preceded this one.
         in_flight: messages sent without session acknowledgement, with their sequence numbers, in order;
             a transactional message that was resent is in it twice.
@@ -61,7 +62,7 @@ class Session:
         self.hop = 0
         self.remote_address = self.remote_host_name = ""
         self.remote_guid: UUID = NULL_GUID
-        self.may_ping = self.pinged = False
+        self.may_ping = self.pinged = self.asked_locally = False
         self.asked: dict[int, list[NextHop]] = {}
         self.unanswered: set[int] = set()
         self.initialize(64, 20_000, 0)

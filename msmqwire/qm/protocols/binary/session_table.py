@@ -51,6 +51,7 @@ class SessionTable:
         if session.connection is not None:
             self.by_connection.pop(session.connection, None)
             session.connection = None
+            session.framer.discard()
 
     def leading_to(self, peer: Peer) -> Session | None:
         """Return the session that leads to a queue manager or host, an open one if possible."""

@@ -1,0 +1,53 @@
+"""Addresses of other queue managers: their ports, their forms and the networks that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Final
+
+from msmqwire.ping import PING_PORT
+
+TCP_PORT: Final = 1801
+IPV6_NETWORK_BITS: Final = 64
+"""The smallest network that is given to anybody: who has one address of it has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOverrides:
+    """How to reach computers that are not at the address of their name and TCP 1801.
+
+    Attributes:
+        port: TCP port of other queue managers.
+        ping_port: UDP port of other queue managers.
+        hosts: by name or address as in format names, in lower case: an address, and a port or None.
+    """
+
+    port: int = TCP_PORT
+    ping_port: int = PING_PORT
+    hosts: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
+
+
+def canonical(address: str) -> str:
+    """Return an address without its zone, and a mapped IPv4 address in dotted form."""
+    parsed = ip_address(address.partition("%")[0])
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(parsed)
+
+
+def network_of(address: str, ipv4_bits: int) -> str:
+    """Return the network of a canonical address, by which limits count."""
+    bits = IPV6_NETWORK_BITS if ":" in address else ipv4_bits
+    return str(ip_network((address, bits), strict=False))
+
+
+def local_address(listening: str, peer: str) -> tuple[str, int] | None:
+    """Return the local address to connect from: on the loopback the listening one, else None for any."""
+    try:
+        local, remote = ip_address(listening), ip_address(peer)
+    except ValueError:
+        return None
+    is_loopback = local.is_loopback and remote.is_loopback and local.version == remote.version
+    return (str(local), 0) if is_loopback else None

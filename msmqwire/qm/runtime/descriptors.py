@@ -1,0 +1,55 @@
+"""File descriptors: how many the process may have, and how many of them connections may use."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]
+
+_RESERVE_MAX: Final = 128
+_ENOUGH: Final = 1 << 16
+_SHARE: Final = 3, 4
+"""Of the descriptors for connections, what one direction may use: the rest is kept for the other."""
+
+
+def raise_limit() -> None:
+    """Raise the limit of this process as far as it may, to 65,536 at most."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def limit() -> int:
+    """Return the number of descriptors that this process may have."""
+    if resource is None:
+        return _ENOUGH
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _ENOUGH if soft == resource.RLIM_INFINITY else soft
+
+
+class DescriptorBudget:
+    """The descriptors that connections may use.
+
+    The store, the control channel, the resolver and the listening sockets have a reserve that no peer can
+    touch: half of a small limit, 128 of a large one.
+
+    Attributes:
+        total: for connections in both directions.
+        one_way: for those in one direction.
+    """
+
+    def __init__(self, available: int) -> None:
+        self.total = max(2, available - min(available // 2, _RESERVE_MAX))
+        self.one_way = max(1, self.total * _SHARE[0] // _SHARE[1])
+
+    def allows(self, one_way: int, other_way: int) -> bool:
+        """Return whether one more connection may be opened in a direction that has so many."""
+        return one_way < self.one_way and one_way + other_way < self.total

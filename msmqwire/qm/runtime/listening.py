@@ -1,0 +1,110 @@
+"""Listening sockets that survive a process without free file descriptors.
+
+The servers of asyncio try again and again without a pause, with a traceback each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from ipaddress import IPv4Address, ip_address
+from typing import Any, Final
+
+from msmqwire.qm.runtime.logs import log
+
+PAUSE_S: Final = 0.5
+"""Seconds after which an accept that the system has refused is tried again."""
+_BACKLOG: Final = 512
+_OF_THE_PEER: Final = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ECONNABORTED", "ECONNRESET", "EPROTO", "ENETDOWN", "ENOPROTOOPT", "EHOSTDOWN", "EHOSTUNREACH",
+        "ENETUNREACH", "ETIMEDOUT", "EPERM",
+    )
+    if hasattr(errno, name)
+)  # fmt: skip
+"""Errors of the connection that was to be accepted; the next one may be good."""
+
+AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
+
+
+class Listeners:
+    """The listening sockets of one kind of connection.
+
+    Args:
+        factory: returns the protocol of a new connection.
+    """
+
+    def __init__(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._factory = factory
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self._tasks)
+
+    async def listen(self, address: str, port: int) -> int:
+        """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
+        infos = await _addresses(address, port)
+        sockets: list[socket.socket] = []
+        try:
+            for family, kind, protocol, _, at in infos:
+                sockets.append(sock := socket.socket(family, kind, protocol))
+                _prepare(sock, at)
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+        self._tasks = {asyncio.get_running_loop().create_task(self._accept(sock)) for sock in sockets}
+        return int(sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = set()
+
+    async def _accept(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with sock:  # closed only once the loop has stopped to watch it
+            while True:
+                try:
+                    accepted, _ = await loop.sock_accept(sock)
+                except OSError as exc:
+                    if exc.errno not in _OF_THE_PEER:
+                        log.error("no connection can be accepted; tried again", extra={"error": str(exc)})
+                        await asyncio.sleep(PAUSE_S)
+                    continue
+                try:
+                    await loop.connect_accepted_socket(self._factory, accepted)
+                except OSError as exc:
+                    accepted.close()
+                    log.info("a connection was gone at once", extra={"error": str(exc)})
+
+
+async def _addresses(address: str, port: int) -> list[AddressInfo]:
+    """Return the addresses to listen at: several for the name of a host, or for all addresses."""
+    with suppress(ValueError):
+        family = socket.AF_INET if isinstance(ip_address(address), IPv4Address) else socket.AF_INET6
+        return [(family, socket.SOCK_STREAM, 0, "", (address, port))]
+    resolve = partial(
+        socket.getaddrinfo, address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    found = await asyncio.get_running_loop().run_in_executor(None, resolve)
+    return list(dict.fromkeys(found))
+
+
+def _prepare(sock: socket.socket, at: tuple[Any, ...]) -> None:
+    """Bind and listen, as the servers of asyncio do."""
+    if os.name == "posix":
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    sock.bind(at)
+    sock.listen(_BACKLOG)
+    sock.setblocking(False)

@@ -1,0 +1,52 @@
+"""The memory of incomplete packets, bounded over all connections."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class _Wait(NamedTuple):
+    bytes: int
+    since: float
+
+
+class PartialPackets:
+    """Bytes of incomplete packets by connection.
+
+    Args:
+        limit: of their sum.
+
+    Attributes:
+        total: their sum.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waits: dict[int, _Wait] = {}
+        self.total = 0
+
+    def update(self, connection: int, size: int, now: float, *, received: int) -> None:
+        """Set how much a connection holds of an incomplete packet after `received` more bytes."""
+        before = self._waits.pop(connection, None)
+        held = before.bytes if before is not None else 0
+        self.total += size - held
+        if size:
+            is_same = before is not None and size == held + received  # no packet has ended
+            self._waits[connection] = _Wait(size, before.since if before is not None and is_same else now)
+
+    def forget(self, connection: int) -> None:
+        """A connection has ended."""
+        wait = self._waits.pop(connection, None)
+        if wait is not None:
+            self.total -= wait.bytes
+
+    def excess(self, now: float) -> int | None:
+        """Return the connection to close next; None if all are within the limit.
+
+        It is the one with the largest wait: the bytes that it holds times the seconds begun. Many small
+        packets that never end are closed before a large one that is on its way.
+        """
+        if self.total <= self._limit:
+            return None
+        waits = self._waits
+        return max(waits, key=lambda number: waits[number].bytes * (1 + int(now - waits[number].since)))
