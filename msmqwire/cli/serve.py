@@ -16,6 +16,7 @@ from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.runtime import logs
+from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
@@ -58,8 +59,15 @@ def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOve
 
 
 async def serve(options: ServerOptions) -> None:
-    """Serve until SIGTERM or SIGINT. Raises StoreError if the store fails meanwhile."""
+    """Serve until SIGTERM or SIGINT.
+
+    Raises StoreError if the store fails meanwhile, and EngineFailed for a fault of msmqwire itself.
+    """
+    faults = LoopFaults()
+    asyncio.get_running_loop().set_exception_handler(faults.handle)
     server = await _started(options)
+    assert server.driver is not None, "it has started"
+    faults.watch(server.driver)
     # Restored messages contain no cycles: the garbage collector need not scan them.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
@@ -78,7 +86,6 @@ async def serve(options: ServerOptions) -> None:
     except OSError:
         await server.stop()
         raise
-    assert server.driver is not None, "it has started"
     broken, told = server.driver.broken, asyncio.ensure_future(stop.wait())
     await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
-from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
+from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.logs import log
@@ -272,6 +272,10 @@ class _Client(asyncio.Protocol):
         except QueueError as exc:
             answer = {"error": {**error_json(exc), "kind": QUEUE}}
         except StoreError:  # the server stops and logs why
+            self.end()
+            return
+        except EngineFailed as exc:  # as above; the client need not guess whose fault it was
+            self._answer(number, {"error": _error(str(exc), FAULT)})
             self.end()
             return
         except Exception as exc:

@@ -8,7 +8,16 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from msmqwire.errors import MsmqError, StoreError, StoreRefused, Unreachable
+from msmqwire.errors import (
+    EngineFailed,
+    InvalidName,
+    InvalidValue,
+    MsmqError,
+    QueueError,
+    StoreError,
+    StoreRefused,
+    Unreachable,
+)
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import (
@@ -22,6 +31,7 @@ from msmqwire.qm.model.effects import (
     SendDatagram,
     TransactionReply,
 )
+from msmqwire.qm.runtime.clock import WallClock
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store import Store
 
@@ -31,6 +41,8 @@ MANY: Final = 32
 RETRY_S: Final = 0.25
 """Seconds after which a commit that the disk refused is retried."""
 _LONGEST_S: Final = 3600.0
+_REFUSALS: Final = (InvalidName, InvalidValue, QueueError)
+"""What a request may raise without having changed anything."""
 
 
 class Network(Protocol):
@@ -62,12 +74,16 @@ class EngineDriver:
     committed together, so that many messages share one sync of the disk. Only then are their effects carried
     out and the waiters of `durable` woken.
 
+    An exception that nobody has foreseen, in a call, a timer, a commit or an effect, may have left the core
+    changed half way: the driver ends, and nothing that is not durable by then is stored or acknowledged.
+
     Attributes:
         core: the queue manager.
         network: carries out the effects that leave the process; None if there is nothing to send.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         commits: number of commits so far.
-        broken: done when the store has become unusable, with the reason; the driver has stopped then.
+        broken: done when the driver has ended by itself, with the reason: StoreError if the store has become
+            unusable, EngineFailed for a fault of msmqwire itself.
     """
 
     def __init__(self, core: Core, store: Store) -> None:
@@ -76,8 +92,9 @@ class EngineDriver:
         self.refused = False
         self.commits = 0
         self._loop = asyncio.get_running_loop()
-        self.broken: asyncio.Future[StoreError] = self._loop.create_future()
+        self.broken: asyncio.Future[MsmqError] = self._loop.create_future()
         self._start = time.monotonic()
+        self._clock = WallClock()
         self._changes = Changes()
         self._effects: list[Effect] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -89,7 +106,12 @@ class EngineDriver:
         self._due: int | None = None
 
     def start(self) -> None:
-        """Start the core; what its store holds has been restored when this returns."""
+        """Start the core; what its store holds has been restored when this returns.
+
+        Raises InvalidValue if the clock says what no packet can hold, the subclasses of StoreError, and
+        EngineFailed.
+        """
+        self._clock.check()
         self._update_time()
         collects = gc.isenabled()
         gc.disable()  # it would scan millions of positions again and again, none of which is garbage
@@ -100,6 +122,8 @@ class EngineDriver:
                 gc.enable()
         self._scheduled = True
         self._flush()
+        if self._failure is not None:
+            raise self._failure
 
     @property
     def now_ms(self) -> int:
@@ -107,16 +131,64 @@ class EngineDriver:
         return int((time.monotonic() - self._start) * 1000)
 
     def _update_time(self) -> None:
-        self.core.at(self.now_ms, int(time.time()))
+        self.core.at(self.now_ms, self._clock.now())
 
     def call(self, action: Callable[..., T], *args: object) -> T:
-        """Update the core's clock and call `action`; its changes are committed at the end of this turn."""
+        """Update the core's clock and call `action`; its changes are committed at the end of this turn.
+
+        Raises InvalidValue, InvalidName and QueueError of `action`, which has changed nothing then. After any
+        other exception the driver ends: EngineFailed, or the StoreError that a message could not be read by.
+        """
+        self._begin_call()
+        try:
+            return action(*args)
+        except _REFUSALS:
+            raise
+        except StoreError as exc:
+            self.fail(exc)
+            raise
+        except Exception as exc:
+            raise self.fail(exc) from exc
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+
+    def read(self, action: Callable[..., T], *args: object) -> T:
+        """Update the core's clock and call `action`, which changes nothing.
+
+        Raises what `action` raises. The driver goes on, unless the store can't be read.
+        """
+        self._begin_call()
+        try:
+            return action(*args)
+        except StoreError as exc:
+            self.fail(exc)
+            raise
+
+    def notify(self, action: Callable[..., object], *args: object) -> None:
+        """Call `action` for an event that nobody waits for an answer to; any exception ends the driver."""
+        try:
+            self.call(action, *args)
+        except (EngineFailed, StoreError):
+            pass  # `broken` says so
+        except Exception as exc:
+            self.fail(exc)
+
+    def _begin_call(self) -> None:
+        if isinstance(self._failure, EngineFailed):
+            raise self._failure
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
-        self._update_time()
         self._calls += 1
-        return action(*args)
+        try:
+            self._update_time()
+        except Exception as exc:
+            failure = self.fail(exc)
+            raise failure from (None if failure is exc else exc)
+        except BaseException as exc:
+            self.fail(exc)
+            raise
 
     def hurry(self) -> None:
         """Commit at once if this turn has many calls already, as when many tasks send.
@@ -149,6 +221,15 @@ class EngineDriver:
         """Commit, then carry out the effects; what those change is committed in the next turn."""
         if self._closed:
             return
+        try:
+            self._end_turn()
+        except Exception as exc:
+            self.fail(exc)
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+
+    def _end_turn(self) -> None:
         self._calls = 0
         self._update_time()  # include what is due now, such as the acknowledgement of this turn's packets
         changes, effects = self.core.take()
@@ -160,11 +241,6 @@ class EngineDriver:
             except StoreRefused as exc:
                 self._refuse(exc)
                 return
-            except StoreError as exc:
-                log.critical("the store can't be used any more", extra={"error": str(exc)})
-                self._end(exc)
-                self.broken.set_result(exc)
-                return
             self._changes = Changes()
             self.commits += 1
         self._scheduled = False
@@ -175,14 +251,34 @@ class EngineDriver:
         self.core.committed()
         effects, self._effects = self._effects, []
         waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
         for effect in effects:
             self._carry_out(effect)
         if self.network is not None:
             self.network.flush()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
         self._set_alarm()
+
+    def fail(self, exc: BaseException) -> MsmqError:
+        """End because of an exception that nobody has foreseen, and return the error that says so.
+
+        The core may be changed half way, so nothing more of it is stored, and no effect is carried out.
+        """
+        if self._failure is not None:
+            if not isinstance(exc, MsmqError):
+                log.error("a fault of msmqwire itself after its end", exc_info=exc)
+            return self._failure
+        failure: MsmqError
+        if isinstance(exc, StoreError):
+            failure = exc
+            log.critical("the store can't be used any more", extra={"error": str(exc)})
+        else:
+            failure = EngineFailed(exc)
+            log.critical("a fault of msmqwire itself ends it", exc_info=exc, extra={"error": repr(exc)})
+        self._end(failure)
+        self.broken.set_result(failure)
+        return failure
 
     def _refuse(self, exc: StoreRefused) -> None:
         """Accept nothing new while the disk is full or failing, and retry with the same changes."""
@@ -236,7 +332,7 @@ class EngineDriver:
 
     def _ring(self) -> None:
         self._alarm = self._due = None
-        self.call(_nothing)
+        self.notify(_nothing)
 
     async def stop(self) -> None:
         """Stop the core in good order, with its last changes durable and its effects carried out."""

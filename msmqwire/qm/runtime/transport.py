@@ -151,14 +151,14 @@ class TcpNetwork:
         self._accepted_from[address] += 1
         connection.number = self._engine.next_connection()
         self.connections[connection.number] = connection
-        self._driver.call(self._engine.accepted, connection.number, address)
+        self._driver.notify(self._engine.accepted, connection.number, address)
         log.debug("accepted", extra={"peer": address, "connection": connection.number})
         return True
 
     def received(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the engine."""
         self.traffic.bytes_received += len(data)
-        self._driver.call(self._engine.received, connection.number, data)
+        self._driver.notify(self._engine.received, connection.number, data)
 
     def established(self, connection: Connection) -> None:
         """Register a connection of either direction."""
@@ -173,7 +173,7 @@ class TcpNetwork:
                 del self._accepted_from[connection.address]
         if self.connections.pop(connection.number, None) is not None:
             self._unflushed.pop(connection.number, None)
-            self._driver.call(self._engine.disconnected, connection.number)
+            self._driver.notify(self._engine.disconnected, connection.number)
             details = {
                 "peer": connection.address,
                 "connection": connection.number,
@@ -185,7 +185,7 @@ class TcpNetwork:
         """Pass a datagram to the engine: a ping request, or a response to one."""
         self.traffic.datagrams_received += 1
         engine = self._engine
-        self._driver.call(lambda: engine.datagram(data, address, port, request=request))
+        self._driver.notify(lambda: engine.datagram(data, address, port, request=request))
 
     # -- outgoing: `engine_driver.Network` ----------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class TcpNetwork:
         addresses = await self._addresses(host)
         if not addresses:
             log.warning("the host has no address", extra={"host": host})
-        self._driver.call(self._engine.resolved, request, addresses)
+        self._driver.notify(self._engine.resolved, request, addresses)
 
     async def _addresses(self, host: str) -> list[str]:
         name = self._overrides.hosts.get(host.lower(), (host, None))[0]
@@ -233,7 +233,7 @@ class TcpNetwork:
             self.traffic.connect_failed += 1
             log.info("can't connect", extra={"peer": address, "port": port, "error": str(exc) or "no answer"})
             if self.connections.pop(number, None) is not None:
-                self._driver.call(self._engine.connect_failed, number, _STATUS)
+                self._driver.notify(self._engine.connect_failed, number, _STATUS)
 
     def _local_address(self, address: str) -> tuple[str, int] | None:
         """Return the local address to connect from: on the loopback the listening one, else None for any."""
@@ -250,7 +250,7 @@ class TcpNetwork:
         if connection.number not in self.connections:  # the engine has given it up
             connection.close()
             return
-        self._driver.call(self._engine.connected, connection.number)
+        self._driver.notify(self._engine.connected, connection.number)
 
     def send(self, connection: int, data: bytes) -> None:
         target = self.connections.get(connection)
