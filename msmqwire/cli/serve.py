@@ -16,6 +16,7 @@ from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.runtime import logs
+from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.local import server_of
@@ -92,6 +93,8 @@ async def serve(options: ServerOptions) -> None:
     await server.stop()
     if broken.done():
         raise broken.result()
+    if server.driver.unsaved is not None:
+        raise server.driver.unsaved
 
 
 async def _started(options: ServerOptions) -> Server:
@@ -156,6 +159,9 @@ def command(
         str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
     ] = None,
     quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
+    min_free: Annotated[
+        int, typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
+    ] = MIN_FREE >> 20,
     max_connections: Annotated[int, typer.Option(min=1, help="TCP connections of others.")] = 1000,
     max_connections_per_peer: Annotated[int, typer.Option(min=1, help="The same from one address.")] = 250,
     max_sessions: Annotated[int | None, typer.Option(min=1, help="Sessions of others.")] = None,
@@ -183,6 +189,7 @@ def command(
         queues=tuple(queue or ()),
         metrics=parse_endpoint(metrics, 9101) if metrics else None,
         quota=None if quota is None else quota << 20,
+        min_free=min_free << 20,
         settings=with_limits(
             SETTINGS,
             sessions=max_sessions,

@@ -33,6 +33,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _PREFIX: Final = "msmqwire-"
 _FINISH_S: Final = 10.0
 """Seconds that a stop waits for pending requests to be durable and answered."""
+_REFUSED_S: Final = 2.0
+"""The same while the disk refuses commits."""
 _AUTHENTICATE_S: Final = 10.0
 _UNAUTHENTICATED_MAX: Final = 32
 _FIRST_LINE_MAX: Final = 4096
@@ -92,7 +94,7 @@ class ControlServer:
             self._server.close()
         finishing = [asyncio.ensure_future(client.finish()) for client in list(self._clients)]
         if finishing:
-            await asyncio.wait(finishing, timeout=_FINISH_S)
+            await asyncio.wait(finishing, timeout=_REFUSED_S if self._driver.refused else _FINISH_S)
         for client in list(self._clients):
             client.end()
         if self._socket is not None:

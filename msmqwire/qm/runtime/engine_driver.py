@@ -32,6 +32,7 @@ from msmqwire.qm.model.effects import (
     TransactionReply,
 )
 from msmqwire.qm.runtime.clock import WallClock
+from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store import Store
 
@@ -40,6 +41,8 @@ MANY: Final = 32
 """Calls in one turn after which `EngineDriver.hurry` commits at once: half of a session's window."""
 RETRY_S: Final = 0.25
 """Seconds after which a commit that the disk refused is retried."""
+REFUSED_S: Final = 3.0
+"""Seconds that a stop waits for a disk that refuses commits already."""
 _LONGEST_S: Final = 3600.0
 _REFUSALS: Final = (InvalidName, InvalidValue, QueueError)
 """What a request may raise without having changed anything."""
@@ -81,6 +84,8 @@ class EngineDriver:
         core: the queue manager.
         network: carries out the effects that leave the process; None if there is nothing to send.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
+        room: the room on the disk; None if it is not watched.
+        unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
         commits: number of commits so far.
         broken: done when the driver has ended by itself, with the reason: StoreError if the store has become
             unusable, EngineFailed for a fault of msmqwire itself.
@@ -90,6 +95,8 @@ class EngineDriver:
         self.core, self._store = core, store
         self.network: Network | None = None
         self.refused = False
+        self.room: DiskRoom | None = None
+        self.unsaved: StoreRefused | None = None
         self.commits = 0
         self._loop = asyncio.get_running_loop()
         self.broken: asyncio.Future[MsmqError] = self._loop.create_future()
@@ -103,6 +110,8 @@ class EngineDriver:
         self._scheduled = self._closed = False
         self._failure: MsmqError | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._refusal: StoreRefused | None = None
         self._due: int | None = None
 
     def start(self) -> None:
@@ -124,6 +133,7 @@ class EngineDriver:
         self._flush()
         if self._failure is not None:
             raise self._failure
+        self._watch_room()
 
     @property
     def now_ms(self) -> int:
@@ -198,11 +208,16 @@ class EngineDriver:
         if self._calls >= MANY and not self.refused:
             self._flush()
 
+    @property
+    def accepts(self) -> bool:
+        """Whether new messages are accepted, as far as the disk goes."""
+        return not self.core.queue_manager.throttled
+
     async def durable(self) -> None:
         """Wait until the changes of all calls so far are durable.
 
-        Raises Unreachable if the driver is abandoned before that, and a subclass of StoreError if the store
-        becomes unusable.
+        Raises Unreachable if the driver is abandoned before that, a subclass of StoreError if the store
+        becomes unusable, and EngineFailed.
         """
         if self._failure is not None:
             raise self._failure
@@ -210,6 +225,16 @@ class EngineDriver:
             future = self._loop.create_future()
             self._waiting.append(future)
             await future
+
+    async def durable_within(self, timeout_s: float) -> None:
+        """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for so many seconds."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.durable()
+        except TimeoutError:
+            if self._refusal is None:
+                raise
+            raise self._refusal from None
 
     def on_read(self, request: int, reader: Callable[[ReadCompleted], None]) -> None:
         """Call `reader` when a read that waits in the core completes or is cancelled there."""
@@ -247,7 +272,7 @@ class EngineDriver:
         if self.refused:
             self.refused = False
             log.warning("the disk takes commits again")
-            self.call(self.core.queues.end_flow_control)
+        self._look_at_room()
         self.core.committed()
         effects, self._effects = self._effects, []
         waiting, self._waiting = self._waiting, []
@@ -285,8 +310,32 @@ class EngineDriver:
         if not self.refused:
             self.refused = True
             log.error("the disk refuses a commit; tried again until it takes it", extra={"error": str(exc)})
+        self._refusal = exc
         self.core.queues.begin_flow_control()
-        self._loop.call_later(RETRY_S, self._flush)
+        released = self.room is not None and self.room.release()
+        self._loop.call_later(0 if released else RETRY_S, self._flush)
+
+    def _look_at_room(self, *, tidy: bool = False) -> None:
+        """Begin or end flow control: nothing new is accepted while the disk is full, or almost full."""
+        room, queues = self.room, self.core.queues
+        if room is not None and not self.refused:
+            room.look(tidy=tidy)
+        throttle = self.refused or (room is not None and room.low)
+        if throttle and not self.core.queue_manager.throttled:
+            queues.begin_flow_control()
+        elif not throttle and self.core.queue_manager.throttled:
+            self.call(queues.end_flow_control)
+
+    def _watch_room(self) -> None:
+        """Look at the room from time to time: others write to the disk as well."""
+        if self.room is None or self._closed:
+            return
+        try:
+            self._look_at_room(tidy=True)
+        except Exception as exc:
+            self.fail(exc)
+        else:
+            self._look = self._loop.call_later(POLL_S, self._watch_room)
 
     def _carry_out(self, effect: Effect) -> None:
         network = self.network
@@ -343,12 +392,17 @@ class EngineDriver:
     async def finish(self, timeout_s: float) -> None:
         """Acknowledge what has been received, then stop.
 
-        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError.
+        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError. A disk that has
+        refused before is not waited for that long.
         """
-        async with asyncio.timeout(timeout_s):
-            self.call(self.core.binary.acknowledge_received)
-            await self.durable()
-            await self.stop()
+        try:
+            async with asyncio.timeout(min(timeout_s, REFUSED_S) if self.refused else timeout_s):
+                self.call(self.core.binary.acknowledge_received)
+                await self.durable()
+                await self.stop()
+        except TimeoutError:
+            self.unsaved = self._refusal
+            raise
 
     def abandon(self) -> None:
         """Stop without a commit: only unanswered changes are lost."""
@@ -358,8 +412,9 @@ class EngineDriver:
         if self._closed:
             return
         self._closed, self._failure = True, failure
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for timer in (self._alarm, self._look):
+            if timer is not None:
+                timer.cancel()
         for future in self._waiting:
             if not future.done():
                 future.set_exception(failure)

@@ -101,7 +101,13 @@ class LocalSession:
     # -- queues -------------------------------------------------------------------------------------------
 
     async def _status(self, request: Request) -> Answer:
-        return queues.manager_json(self._core)
+        room = self._driver.room
+        disk = {
+            "accepts": self._driver.accepts,
+            "free": None if room is None else room.free(),
+            "min_free": None if room is None else room.least,
+        }
+        return {**queues.manager_json(self._core), "disk": disk}
 
     def _durably(self, change: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
         async def run(request: Request) -> Answer:
