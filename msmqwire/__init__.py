@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.errors import (
     CaptureError,
+    EngineFailed,
     InvalidName,
     InvalidValue,
     LocatedError,
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CaptureError",
     "Dissection",
+    "EngineFailed",
     "InvalidName",
     "InvalidValue",
     "Item",

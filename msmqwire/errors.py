@@ -93,6 +93,20 @@ class Unreachable(MsmqError):
     """A queue manager that does not answer or is gone."""
 
 
+class EngineFailed(MsmqError):
+    """A fault of msmqwire itself inside a queue manager, which has ended on account of it.
+
+    What was durable before is kept. Nothing that was not has been acknowledged or answered.
+
+    Attributes:
+        why: the unforeseen exception.
+    """
+
+    def __init__(self, why: BaseException) -> None:
+        super().__init__(f"a fault of msmqwire itself, the queue manager has ended: {why!r}")
+        self.why = why
+
+
 class NotDelivered(MsmqError):
     r"""A sent message that did not reach its destination, or was not received there.
 

@@ -7,9 +7,19 @@ from typing import Any, Final
 
 import typer
 
-from msmqwire.cli.common import EX_DATAERR, EX_IOERR, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE, NoInput, say
+from msmqwire.cli.common import (
+    EX_DATAERR,
+    EX_IOERR,
+    EX_NOINPUT,
+    EX_SOFTWARE,
+    EX_UNAVAILABLE,
+    EX_USAGE,
+    NoInput,
+    say,
+)
 from msmqwire.constants import HResult
 from msmqwire.errors import (
+    EngineFailed,
     InvalidName,
     LocatedError,
     MsmqError,
@@ -30,6 +40,8 @@ def status_of(exc: MsmqError) -> int:
     """Return the exit status of an error, by contract section 1."""
     if isinstance(exc, StoreError):
         return _STORE_STATUSES.get(type(exc), EX_DATAERR)
+    if isinstance(exc, EngineFailed):
+        return EX_SOFTWARE
     if isinstance(exc, Unreachable | NotDelivered):
         return EX_UNAVAILABLE
     if isinstance(exc, QueueError):

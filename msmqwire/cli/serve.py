@@ -17,6 +17,8 @@ from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.runtime import logs
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.disk import MIN_FREE
+from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import server_of
@@ -59,8 +61,15 @@ def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOve
 
 
 async def serve(options: ServerOptions) -> None:
-    """Serve until SIGTERM or SIGINT. Raises StoreError if the store fails meanwhile."""
+    """Serve until SIGTERM or SIGINT.
+
+    Raises StoreError if the store fails meanwhile, and EngineFailed for a fault of msmqwire itself.
+    """
+    faults = LoopFaults()
+    asyncio.get_running_loop().set_exception_handler(faults.handle)
     server = await _started(options)
+    assert server.driver is not None, "it has started"
+    faults.watch(server.driver)
     # Restored messages contain no cycles: the garbage collector need not scan them.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
@@ -79,13 +88,14 @@ async def serve(options: ServerOptions) -> None:
     except OSError:
         await server.stop()
         raise
-    assert server.driver is not None, "it has started"
     broken, told = server.driver.broken, asyncio.ensure_future(stop.wait())
     await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     await server.stop()
     if broken.done():
         raise broken.result()
+    if server.driver.unsaved is not None:
+        raise server.driver.unsaved
 
 
 async def _started(options: ServerOptions) -> Server:
@@ -150,6 +160,9 @@ def command(
         str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
     ] = None,
     quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
+    min_free: Annotated[
+        int, typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
+    ] = MIN_FREE >> 20,
     max_connections: Annotated[int, typer.Option(min=1, help="TCP connections of others.")] = 1000,
     max_connections_per_peer: Annotated[int, typer.Option(min=1, help="The same from one address.")] = 250,
     max_sessions: Annotated[int | None, typer.Option(min=1, help="Sessions of others.")] = None,
@@ -177,6 +190,7 @@ def command(
         queues=tuple(queue or ()),
         metrics=parse_endpoint(metrics, 9101) if metrics else None,
         quota=None if quota is None else quota << 20,
+        min_free=min_free << 20,
         settings=with_limits(
             SETTINGS,
             sessions=max_sessions,

@@ -4,136 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, StoreDamaged, StoreRefused, Unreachable
-from msmqwire.names import parse_format_name
-from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import OpenQueueDescriptor
-from msmqwire.qm.model.enumerations import DeliveryGuarantee, EnqueueStatus, QueueAccessType
-from msmqwire.qm.model.message import Message
-from msmqwire.qm.rules.read_results import PENDING
+from msmqwire.qm.model.enumerations import EnqueueStatus
 from msmqwire.qm.runtime import engine_driver as module
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
-from msmqwire.qm.store.memory import MemoryStore
-from tests.support.running import ORDERS, PATIENCE_S
-
-TO_ELSEWHERE = r"DIRECT=TCP:192.0.2.1\private$\far"
-
-
-class RecordingStore(MemoryStore):
-    """A store that records its commits, and refuses them on demand.
-
-    Attributes:
-        events: commits and, from `RecordingNetwork`, effects, in order.
-        failure: exception raised instead of a commit.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events: list[str] = []
-        self.failure: Exception | None = None
-        self.refused = 0
-
-    def commit(self, changes: Changes) -> None:
-        if self.failure is not None:
-            self.refused += 1
-            raise self.failure
-        super().commit(changes)
-        self.events.append("commit")
-
-    def messages(self) -> int:
-        """Return the number of durable messages."""
-        return len(list(self.rows(Table.MESSAGE)))
-
-
-class RecordingNetwork:
-    """A network that records its effects."""
-
-    def __init__(self, events: list[str]) -> None:
-        self._events = events
-
-    def resolve(self, request: int, host: str) -> None:
-        self._events.append(f"resolve {host}")
-
-    def connect(self, connection: int, address: str, host: str) -> None:
-        self._events.append(f"connect {address}")
-
-    def send(self, connection: int, data: bytes) -> None:
-        self._events.append(f"send {connection}")
-
-    def disconnect(self, connection: int) -> None:
-        self._events.append(f"disconnect {connection}")
-
-    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
-        self._events.append("datagram")
-
-    def flush(self) -> None:
-        self._events.append("flush")
-
-
-class DriverHarness:
-    """A driver with a core that has one queue."""
-
-    def __init__(self) -> None:
-        self.store = RecordingStore()
-        self.core = open_core(self.store, "alpha")
-        self.driver = EngineDriver(self.core, self.store)
-        self.driver.network = RecordingNetwork(self.store.events)
-        self.driver.start()
-        self.driver.call(queues.create, self.core, {"queue": ORDERS})
-
-    def open(self, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
-        status, descriptor = self.core.queues.open(parse_format_name(name), access)
-        assert descriptor is not None, status
-        return descriptor
-
-    def send(self, name: str = rf"DIRECT=OS:alpha\{ORDERS}", count: int = 1) -> list[Any]:
-        """Send recoverable messages, each with a call of its own."""
-        descriptor = self.open(name, QueueAccessType.SEND_ACCESS)
-        guarantee = DeliveryGuarantee.RECOVERABLE
-        return [
-            self.driver.call(self.core.send, descriptor, Message(body=b"x", delivery_guarantee=guarantee))
-            for _ in range(count)
-        ]
-
-    async def wait(self, timeout: int) -> ReadCompleted:
-        """Wait for a message."""
-        descriptor = self.open(rf"DIRECT=OS:alpha\{ORDERS}", QueueAccessType.RECEIVE_ACCESS)
-        read = self.driver.call(lambda: self.core.messages.dequeue(descriptor, timeout=timeout))
-        assert read.status == PENDING
-        future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
-        self.driver.on_read(read.request, future.set_result)
-        return await future
-
-
-def run(work: Callable[[DriverHarness], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine with a harness; fail if the loop reports an unhandled error."""
-    errors: list[Any] = []
-
-    async def start() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        harness = DriverHarness()
-        await harness.driver.durable()
-        harness.store.events.clear()
-        await asyncio.wait_for(work(harness), PATIENCE_S)
-        harness.driver.abandon()
-
-    asyncio.run(start())
-    assert errors == []
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)
-
+from tests.support.driver_harness import TO_ELSEWHERE, DriverHarness, run, until
+from tests.support.running import ORDERS
 
 # -- one commit for a turn ------------------------------------------------------------------------------
 

@@ -93,6 +93,8 @@ class Connection:
         loop = asyncio.get_running_loop()
         start = loop.time()
         while manager.transfers():
+            if manager.driver.broken.done():
+                raise manager.driver.broken.result()
             waited = loop.time() - start
             if waited > self._drain or (
                 waited > _GRACE_S and all(message.sent for message in manager.waiting())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -131,6 +132,7 @@ class ClientManager:
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
         core.binary.outcome.when_sent = self._outcome
+        driver.broken.add_done_callback(self._broken)
         driver.start()
         if self._listen is not None:
             try:
@@ -139,6 +141,12 @@ class ClientManager:
                 address, reason = ":".join(map(str, self._listen)), getattr(exc, "strerror", None) or exc
                 raise Unreachable(f"can't listen at {address}: {reason}") from None
             core.queues.lookup.addresses.add(self._listen[0])
+
+    def _broken(self, broken: asyncio.Future[MsmqError]) -> None:
+        """Let nobody wait for what an ended driver would have to do."""
+        if not broken.cancelled():
+            for sent in list(self._sent.values()):
+                sent.end(broken.result)
 
     @property
     def driver(self) -> EngineDriver:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
-from msmqwire.errors import InvalidName, LocatedError, QueueError, StoreError
+from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.logs import log
@@ -33,6 +33,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _PREFIX: Final = "msmqwire-"
 _FINISH_S: Final = 10.0
 """Seconds that a stop waits for pending requests to be durable and answered."""
+_REFUSED_S: Final = 2.0
+"""The same while the disk refuses commits."""
 _AUTHENTICATE_S: Final = 10.0
 _UNAUTHENTICATED_MAX: Final = 32
 _FIRST_LINE_MAX: Final = 4096
@@ -92,7 +94,7 @@ class ControlServer:
             self._server.close()
         finishing = [asyncio.ensure_future(client.finish()) for client in list(self._clients)]
         if finishing:
-            await asyncio.wait(finishing, timeout=_FINISH_S)
+            await asyncio.wait(finishing, timeout=_REFUSED_S if self._driver.refused else _FINISH_S)
         for client in list(self._clients):
             client.end()
         if self._socket is not None:
@@ -272,6 +274,10 @@ class _Client(asyncio.Protocol):
         except QueueError as exc:
             answer = {"error": {**error_json(exc), "kind": QUEUE}}
         except StoreError:  # the server stops and logs why
+            self.end()
+            return
+        except EngineFailed as exc:  # as above; the client need not guess whose fault it was
+            self._answer(number, {"error": _error(str(exc), FAULT)})
             self.end()
             return
         except Exception as exc:

@@ -8,7 +8,16 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from msmqwire.errors import MsmqError, StoreError, StoreRefused, Unreachable
+from msmqwire.errors import (
+    EngineFailed,
+    InvalidName,
+    InvalidValue,
+    MsmqError,
+    QueueError,
+    StoreError,
+    StoreRefused,
+    Unreachable,
+)
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import (
@@ -22,6 +31,8 @@ from msmqwire.qm.model.effects import (
     SendDatagram,
     TransactionReply,
 )
+from msmqwire.qm.runtime.clock import WallClock
+from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store import Store
 
@@ -30,7 +41,11 @@ MANY: Final = 32
 """Calls in one turn after which `EngineDriver.hurry` commits at once: half of a session's window."""
 RETRY_S: Final = 0.25
 """Seconds after which a commit that the disk refused is retried."""
+REFUSED_S: Final = 3.0
+"""Seconds that a stop waits for a disk that refuses commits already."""
 _LONGEST_S: Final = 3600.0
+_REFUSALS: Final = (InvalidName, InvalidValue, QueueError)
+"""What a request may raise without having changed anything."""
 
 
 class Network(Protocol):
@@ -62,22 +77,31 @@ class EngineDriver:
     committed together, so that many messages share one sync of the disk. Only then are their effects carried
     out and the waiters of `durable` woken.
 
+    An exception that nobody has foreseen, in a call, a timer, a commit or an effect, may have left the core
+    changed half way: the driver ends, and nothing that is not durable by then is stored or acknowledged.
+
     Attributes:
         core: the queue manager.
         network: carries out the effects that leave the process; None if there is nothing to send.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
+        room: the room on the disk; None if it is not watched.
+        unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
         commits: number of commits so far.
-        broken: done when the store has become unusable, with the reason; the driver has stopped then.
+        broken: done when the driver has ended by itself, with the reason: StoreError if the store has become
+            unusable, EngineFailed for a fault of msmqwire itself.
     """
 
     def __init__(self, core: Core, store: Store) -> None:
         self.core, self._store = core, store
         self.network: Network | None = None
         self.refused = False
+        self.room: DiskRoom | None = None
+        self.unsaved: StoreRefused | None = None
         self.commits = 0
         self._loop = asyncio.get_running_loop()
-        self.broken: asyncio.Future[StoreError] = self._loop.create_future()
+        self.broken: asyncio.Future[MsmqError] = self._loop.create_future()
         self._start = time.monotonic()
+        self._clock = WallClock()
         self._changes = Changes()
         self._effects: list[Effect] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -86,10 +110,17 @@ class EngineDriver:
         self._scheduled = self._closed = False
         self._failure: MsmqError | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._refusal: StoreRefused | None = None
         self._due: int | None = None
 
     def start(self) -> None:
-        """Start the core; what its store holds has been restored when this returns."""
+        """Start the core; what its store holds has been restored when this returns.
+
+        Raises InvalidValue if the clock says what no packet can hold, the subclasses of StoreError, and
+        EngineFailed.
+        """
+        self._clock.check()
         self._update_time()
         collects = gc.isenabled()
         gc.disable()  # it would scan millions of positions again and again, none of which is garbage
@@ -100,6 +131,9 @@ class EngineDriver:
                 gc.enable()
         self._scheduled = True
         self._flush()
+        if self._failure is not None:
+            raise self._failure
+        self._watch_room()
 
     @property
     def now_ms(self) -> int:
@@ -107,16 +141,64 @@ class EngineDriver:
         return int((time.monotonic() - self._start) * 1000)
 
     def _update_time(self) -> None:
-        self.core.at(self.now_ms, int(time.time()))
+        self.core.at(self.now_ms, self._clock.now())
 
     def call(self, action: Callable[..., T], *args: object) -> T:
-        """Update the core's clock and call `action`; its changes are committed at the end of this turn."""
+        """Update the core's clock and call `action`; its changes are committed at the end of this turn.
+
+        Raises InvalidValue, InvalidName and QueueError of `action`, which has changed nothing then. After any
+        other exception the driver ends: EngineFailed, or the StoreError that a message could not be read by.
+        """
+        self._begin_call()
+        try:
+            return action(*args)
+        except _REFUSALS:
+            raise
+        except StoreError as exc:
+            self.fail(exc)
+            raise
+        except Exception as exc:
+            raise self.fail(exc) from exc
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+
+    def read(self, action: Callable[..., T], *args: object) -> T:
+        """Update the core's clock and call `action`, which changes nothing.
+
+        Raises what `action` raises. The driver goes on, unless the store can't be read.
+        """
+        self._begin_call()
+        try:
+            return action(*args)
+        except StoreError as exc:
+            self.fail(exc)
+            raise
+
+    def notify(self, action: Callable[..., object], *args: object) -> None:
+        """Call `action` for an event that nobody waits for an answer to; any exception ends the driver."""
+        try:
+            self.call(action, *args)
+        except (EngineFailed, StoreError):
+            pass  # `broken` says so
+        except Exception as exc:
+            self.fail(exc)
+
+    def _begin_call(self) -> None:
+        if isinstance(self._failure, EngineFailed):
+            raise self._failure
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
-        self._update_time()
         self._calls += 1
-        return action(*args)
+        try:
+            self._update_time()
+        except Exception as exc:
+            failure = self.fail(exc)
+            raise failure from (None if failure is exc else exc)
+        except BaseException as exc:
+            self.fail(exc)
+            raise
 
     def hurry(self) -> None:
         """Commit at once if this turn has many calls already, as when many tasks send.
@@ -126,11 +208,16 @@ class EngineDriver:
         if self._calls >= MANY and not self.refused:
             self._flush()
 
+    @property
+    def accepts(self) -> bool:
+        """Whether new messages are accepted, as far as the disk goes."""
+        return not self.core.queue_manager.throttled
+
     async def durable(self) -> None:
         """Wait until the changes of all calls so far are durable.
 
-        Raises Unreachable if the driver is abandoned before that, and a subclass of StoreError if the store
-        becomes unusable.
+        Raises Unreachable if the driver is abandoned before that, a subclass of StoreError if the store
+        becomes unusable, and EngineFailed.
         """
         if self._failure is not None:
             raise self._failure
@@ -138,6 +225,16 @@ class EngineDriver:
             future = self._loop.create_future()
             self._waiting.append(future)
             await future
+
+    async def durable_within(self, timeout_s: float) -> None:
+        """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for so many seconds."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.durable()
+        except TimeoutError:
+            if self._refusal is None:
+                raise
+            raise self._refusal from None
 
     def on_read(self, request: int, reader: Callable[[ReadCompleted], None]) -> None:
         """Call `reader` when a read that waits in the core completes or is cancelled there."""
@@ -149,6 +246,15 @@ class EngineDriver:
         """Commit, then carry out the effects; what those change is committed in the next turn."""
         if self._closed:
             return
+        try:
+            self._end_turn()
+        except Exception as exc:
+            self.fail(exc)
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+
+    def _end_turn(self) -> None:
         self._calls = 0
         self._update_time()  # include what is due now, such as the acknowledgement of this turn's packets
         changes, effects = self.core.take()
@@ -160,37 +266,76 @@ class EngineDriver:
             except StoreRefused as exc:
                 self._refuse(exc)
                 return
-            except StoreError as exc:
-                log.critical("the store can't be used any more", extra={"error": str(exc)})
-                self._end(exc)
-                self.broken.set_result(exc)
-                return
             self._changes = Changes()
             self.commits += 1
         self._scheduled = False
         if self.refused:
             self.refused = False
             log.warning("the disk takes commits again")
-            self.call(self.core.queues.end_flow_control)
+        self._look_at_room()
         self.core.committed()
         effects, self._effects = self._effects, []
         waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
         for effect in effects:
             self._carry_out(effect)
         if self.network is not None:
             self.network.flush()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
         self._set_alarm()
+
+    def fail(self, exc: BaseException) -> MsmqError:
+        """End because of an exception that nobody has foreseen, and return the error that says so.
+
+        The core may be changed half way, so nothing more of it is stored, and no effect is carried out.
+        """
+        if self._failure is not None:
+            if not isinstance(exc, MsmqError):
+                log.error("a fault of msmqwire itself after its end", exc_info=exc)
+            return self._failure
+        failure: MsmqError
+        if isinstance(exc, StoreError):
+            failure = exc
+            log.critical("the store can't be used any more", extra={"error": str(exc)})
+        else:
+            failure = EngineFailed(exc)
+            log.critical("a fault of msmqwire itself ends it", exc_info=exc, extra={"error": repr(exc)})
+        self._end(failure)
+        self.broken.set_result(failure)
+        return failure
 
     def _refuse(self, exc: StoreRefused) -> None:
         """Accept nothing new while the disk is full or failing, and retry with the same changes."""
         if not self.refused:
             self.refused = True
             log.error("the disk refuses a commit; tried again until it takes it", extra={"error": str(exc)})
+        self._refusal = exc
         self.core.queues.begin_flow_control()
-        self._loop.call_later(RETRY_S, self._flush)
+        released = self.room is not None and self.room.release()
+        self._loop.call_later(0 if released else RETRY_S, self._flush)
+
+    def _look_at_room(self, *, tidy: bool = False) -> None:
+        """Begin or end flow control: nothing new is accepted while the disk is full, or almost full."""
+        room, queues = self.room, self.core.queues
+        if room is not None and not self.refused:
+            room.look(tidy=tidy)
+        throttle = self.refused or (room is not None and room.low)
+        if throttle and not self.core.queue_manager.throttled:
+            queues.begin_flow_control()
+        elif not throttle and self.core.queue_manager.throttled:
+            self.call(queues.end_flow_control)
+
+    def _watch_room(self) -> None:
+        """Look at the room from time to time: others write to the disk as well."""
+        if self.room is None or self._closed:
+            return
+        try:
+            self._look_at_room(tidy=True)
+        except Exception as exc:
+            self.fail(exc)
+        else:
+            self._look = self._loop.call_later(POLL_S, self._watch_room)
 
     def _carry_out(self, effect: Effect) -> None:
         network = self.network
@@ -236,7 +381,7 @@ class EngineDriver:
 
     def _ring(self) -> None:
         self._alarm = self._due = None
-        self.call(_nothing)
+        self.notify(_nothing)
 
     async def stop(self) -> None:
         """Stop the core in good order, with its last changes durable and its effects carried out."""
@@ -247,12 +392,17 @@ class EngineDriver:
     async def finish(self, timeout_s: float) -> None:
         """Acknowledge what has been received, then stop.
 
-        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError.
+        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError. A disk that has
+        refused before is not waited for that long.
         """
-        async with asyncio.timeout(timeout_s):
-            self.call(self.core.binary.acknowledge_received)
-            await self.durable()
-            await self.stop()
+        try:
+            async with asyncio.timeout(min(timeout_s, REFUSED_S) if self.refused else timeout_s):
+                self.call(self.core.binary.acknowledge_received)
+                await self.durable()
+                await self.stop()
+        except TimeoutError:
+            self.unsaved = self._refusal
+            raise
 
     def abandon(self) -> None:
         """Stop without a commit: only unanswered changes are lost."""
@@ -262,8 +412,9 @@ class EngineDriver:
         if self._closed:
             return
         self._closed, self._failure = True, failure
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for timer in (self._alarm, self._look):
+            if timer is not None:
+                timer.cancel()
         for future in self._waiting:
             if not future.done():
                 future.set_exception(failure)

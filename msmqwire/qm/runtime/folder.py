@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.rules import recovery
+from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -25,7 +27,14 @@ STORE: Final = "queues.msmq"
 CONTROL: Final = "control"
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
+_SOCKET: Final = "control.sock"
+_NEW_CONTROL: Final = CONTROL + ".new"
 _OWNER_ONLY: Final = 0o700
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_FILES: Final = (
+    *(STORE + suffix for suffix in ("", "-wal", "-shm", ".lock", ".new", ".reserve")),
+    *(CONTROL, _NEW_CONTROL, _SOCKET),
+)
 _LOCAL: Final = (".", "localhost", "127.0.0.1", "::1")
 
 
@@ -55,11 +64,40 @@ class DataFolder:
         self.path = Path(path)
 
     def create(self) -> None:
-        """Create the folder if it is missing, accessible to its owner only. Raises StoreRefused."""
+        """Create the folder if it is missing, accessible to its owner only, and secure one that is there.
+
+        Raises StoreRefused.
+        """
         try:
             self.path.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
+            if os.name == "posix":
+                self._secure()
         except OSError as exc:
             raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
+
+    def _secure(self) -> None:
+        """Let nobody else create files in the folder, or refuse one in which somebody else can, or has.
+
+        Whoever can write into it can put links in place of our files, and a socket in place of ours.
+        """
+        trusted = {os.geteuid(), 0}
+        status = self.path.stat()
+        if status.st_uid not in trusted:
+            raise StoreRefused("the folder belongs to another user", file=str(self.path))
+        others = status.st_mode & _WRITABLE_BY_OTHERS
+        if others and status.st_uid == os.geteuid():
+            self.path.chmod(stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS)
+            log.warning("others could write into the folder: not any more", extra={"folder": str(self.path)})
+        elif others & stat.S_IWOTH:
+            raise StoreRefused("everybody can write into the folder", file=str(self.path))
+        for name in _FILES:
+            path = self.path / name
+            try:
+                owner = path.lstat().st_uid  # of a link itself: its owner chose where it leads
+            except FileNotFoundError:
+                continue
+            if owner not in trusted:
+                raise StoreRefused("the file belongs to another user", file=str(path))
 
     def open_store(self, *, create: bool) -> SqliteStore:
         """Open the store exclusively. Raises the subclasses of StoreError."""
@@ -74,12 +112,13 @@ class DataFolder:
     @property
     def socket_path(self) -> Path:
         """Path of the Unix socket, unless it is too long for one."""
-        return self.path.resolve() / "control.sock"
+        return self.path.resolve() / _SOCKET
 
     def write_control(self, address: ControlAddress) -> None:
         """Write the address of the control channel, readable by the owner of the folder only."""
-        new = self.path / (CONTROL + ".new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        new = self.path / _NEW_CONTROL
+        new.unlink(missing_ok=True)  # left by a server that was killed; a link would be followed
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             json.dump({"path": address.path, "port": address.port, "token": address.token}, file)
         os.replace(new, self.path / CONTROL)

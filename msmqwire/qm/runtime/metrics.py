@@ -108,6 +108,12 @@ class Metrics:
         driver = self._driver
         yield counter("msmqwire_commits", "Commits of the store.", driver.commits)
         yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(driver.refused))
+        yield gauge("msmqwire_accepts", "1 unless the disk is full, or almost full.", float(driver.accepts))
+        if driver.room is not None:
+            yield gauge("msmqwire_disk_free_bytes", "Bytes that messages may have yet.", driver.room.free())
+            yield gauge(
+                "msmqwire_disk_min_free_bytes", "Bytes below which none are taken.", driver.room.least
+            )
         manager = driver.core.queue_manager
         yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)

@@ -85,7 +85,7 @@ class LocalSession:
     def stop_waiting(self) -> None:
         """End the reads that wait, and let no read wait from now on."""
         self._may_wait = False
-        self._driver.call(self._stop_readers)
+        self._driver.notify(self._stop_readers)
 
     def _stop_readers(self) -> None:
         for descriptor in self._open.values():
@@ -96,12 +96,18 @@ class LocalSession:
         """Return the messages that were received and not ended to their queues, and close the queues."""
         if not self._closed:
             self._closed = True
-            self._driver.call(self._return_all)
+            self._driver.notify(self._return_all)
 
     # -- queues -------------------------------------------------------------------------------------------
 
     async def _status(self, request: Request) -> Answer:
-        return queues.manager_json(self._core)
+        room = self._driver.room
+        disk = {
+            "accepts": self._driver.accepts,
+            "free": None if room is None else room.free(),
+            "min_free": None if room is None else room.least,
+        }
+        return {**queues.manager_json(self._core), "disk": disk}
 
     def _durably(self, change: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
         async def run(request: Request) -> Answer:
@@ -112,10 +118,10 @@ class LocalSession:
         return run
 
     async def _list(self, request: Request) -> Answer:
-        return {"queues": self._driver.call(queues.listed, self._core)}
+        return {"queues": self._driver.read(queues.listed, self._core)}
 
     async def _show(self, request: Request) -> Answer:
-        return self._driver.call(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
+        return self._driver.read(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
 
     def _descriptor(self, request: Request, access: QueueAccessType) -> OpenQueueDescriptor:
         """Return the open queue of a request; open it if necessary."""
@@ -139,7 +145,7 @@ class LocalSession:
         count, wait = _count(request), _wait_ms(request)
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
-        messages = self._driver.call(_available_messages, descriptor, count, after)
+        messages = self._driver.read(_available_messages, descriptor, count, after)
         if not messages and wait and after is None and self._may_wait:
             read = await self._read(lambda: self._core.messages.peek(descriptor, timeout=wait), descriptor)
             messages = [read.message] if read.message is not None else []
@@ -158,30 +164,30 @@ class LocalSession:
             messages = self._core.messages
             read = await self._read(lambda: messages.dequeue_begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
-                taken = [self._hold(descriptor, read.position, read.message)]
+                taken = [(self._hold(descriptor, read.position), read.message)]
                 taken += self._driver.call(self._take, descriptor, count - 1)
         if (
             ended or taken
         ):  # a message is durable before a reader sees it: it can't vanish or change in a crash
             await self._driver.durable()
-        return {"messages": taken}
+        return {"messages": [{**message_json(message), "receipt": receipt} for receipt, message in taken]}
 
-    def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[Answer]:
-        """Receive available messages without waiting."""
-        taken: list[Answer] = []
+    def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[tuple[int, Message]]:
+        """Receive available messages without waiting; return them with their receipts."""
+        taken: list[tuple[int, Message]] = []
         size = 0
         while len(taken) < count and size < BATCH_BYTES and len(self._held) < HELD_MAX:
             read = self._core.messages.dequeue_begin(descriptor, timeout=0)
             if read.message is None or read.position is None:
                 break
             size += len(read.message.body)
-            taken.append(self._hold(descriptor, read.position, read.message))
+            taken.append((self._hold(descriptor, read.position), read.message))
         return taken
 
-    def _hold(self, descriptor: OpenQueueDescriptor, position: MessagePosition, message: Message) -> Answer:
+    def _hold(self, descriptor: OpenQueueDescriptor, position: MessagePosition) -> int:
         self._receipts += 1
         self._held[self._receipts] = descriptor, position
-        return {**message_json(message), "receipt": self._receipts}
+        return self._receipts
 
     async def _read(self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor) -> ReadCompleted:
         """Wait for a read. If the waiting is cancelled, end the read and return its message to the queue."""
@@ -196,7 +202,7 @@ class LocalSession:
         except asyncio.CancelledError:
             reader = descriptor.waiting.get(read.request)
             if reader is not None:
-                driver.call(
+                driver.notify(
                     self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
                 )
             elif future.done() and not future.cancelled():  # completed in the turn in which the client went
@@ -211,7 +217,7 @@ class LocalSession:
             return
         position, messages = completed.position, self._core.messages
         if position is not None and position.state is PositionState.LOCKED:
-            self._driver.call(lambda: messages.dequeue_end(descriptor, position, delete=False))
+            self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
 
     async def _end(self, request: Request) -> Answer:
         """End messages: those of ``done`` are deleted, those of ``back`` return to their queues."""

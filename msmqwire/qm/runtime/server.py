@@ -15,6 +15,7 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.limits import Limits
@@ -23,8 +24,8 @@ from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
-STOP_S: Final = 30.0
-"""Seconds that a stop waits for a disk that refuses commits."""
+STOP_S: Final = 10.0
+"""Seconds that a start or a stop waits for a disk that refuses commits."""
 LOOPBACK: Final = "127.0.0.1"
 Endpoint = tuple[str, int]
 
@@ -51,6 +52,7 @@ class ServerOptions:
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
         quota: limit of all messages in bytes; None to leave it unchanged.
+        min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
@@ -64,6 +66,7 @@ class ServerOptions:
     queues: tuple[str, ...] = ()
     metrics: Endpoint | None = None
     quota: int | None = None
+    min_free: int = MIN_FREE
     settings: Settings = SETTINGS
     limits: Limits = field(default_factory=Limits)
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
@@ -101,6 +104,8 @@ class Server:
         try:
             await self._start()
         except BaseException:
+            if self.driver is not None:
+                self.driver.abandon()
             await self._end()
             raise
 
@@ -124,10 +129,11 @@ class Server:
         )
         self.driver = driver = EngineDriver(core, store)
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        driver.room = DiskRoom(store, options.min_free)
         driver.start()
         for request in queue_requests:
             driver.call(queues.create, core, request)
-        await driver.durable()
+        await driver.durable_within(STOP_S)
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)

@@ -114,7 +114,7 @@ class TcpNetwork:
         self._accepted_from[network] += 1
         connection.number = self._engine.next_connection()
         self.connections[connection.number] = connection
-        self._driver.call(self._engine.accepted, connection.number, address)
+        self._driver.notify(self._engine.accepted, connection.number, address)
         log.debug("accepted", extra={"peer": address, "connection": connection.number})
         return True
 
@@ -122,7 +122,7 @@ class TcpNetwork:
         """Pass received bytes to the engine."""
         self.traffic.bytes_received += len(data)
         number, engine, partial_packets = connection.number, self._engine, self.partial_packets
-        self._driver.call(engine.received, number, data)
+        self._driver.notify(engine.received, number, data)
         now = time.monotonic()
         partial_packets.update(number, engine.buffered(number), now, received=len(data))
         while (excessive := partial_packets.excess(now)) is not None:
@@ -154,7 +154,7 @@ class TcpNetwork:
         if self.connections.pop(connection.number, None) is not None:
             self._unflushed.pop(connection.number, None)
             self.partial_packets.forget(connection.number)
-            self._driver.call(self._engine.disconnected, connection.number)
+            self._driver.notify(self._engine.disconnected, connection.number)
             details = {"peer": connection.address, "connection": connection.number, "reason": reason}
             log.debug("connection gone", extra=details)
 
@@ -170,7 +170,7 @@ class TcpNetwork:
         ):
             return
         engine = self._engine
-        self._driver.call(lambda: engine.datagram(data, address, port, request=request))
+        self._driver.notify(lambda: engine.datagram(data, address, port, request=request))
 
     # -- outgoing: `engine_driver.Network` ----------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class TcpNetwork:
         def resolved(addresses: list[str]) -> None:
             if not addresses:
                 log.warning("the host has no address", extra={"host": host})
-            self._driver.call(self._engine.resolved, request, addresses)
+            self._driver.notify(self._engine.resolved, request, addresses)
 
         name = self._overrides.hosts.get(host.lower(), (host, None))[0]
         try:
@@ -215,7 +215,7 @@ class TcpNetwork:
             self.traffic.connect_failed += 1
             log.info("can't connect", extra={"peer": address, "port": port, "error": str(exc) or "no answer"})
             if self.connections.pop(number, None) is not None:
-                self._driver.call(self._engine.connect_failed, number, _STATUS)
+                self._driver.notify(self._engine.connect_failed, number, _STATUS)
 
     def _check_descriptors(self) -> None:
         """Raise OSError if no descriptor may be used for one more outgoing connection."""
@@ -230,7 +230,7 @@ class TcpNetwork:
         if connection.number not in self.connections:  # the engine has given it up
             connection.close()
             return
-        self._driver.call(self._engine.connected, connection.number)
+        self._driver.notify(self._engine.connected, connection.number)
 
     def send(self, connection: int, data: bytes) -> None:
         target = self.connections.get(connection)

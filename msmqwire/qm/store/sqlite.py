@@ -59,6 +59,9 @@ _REFUSED: Final = {
     sqlite3.SQLITE_READONLY,
 }
 
+_NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_LOG_PAGES_MIN: Final = 16
+
 _PUT: Final = {table: f'REPLACE INTO "{table.value}" VALUES (?, ?)' for table in Table}
 _DELETE: Final = {table: f'DELETE FROM "{table.value}" WHERE key = ?' for table in Table}
 _ROW: Final = {table: f'SELECT content FROM "{table.value}" WHERE key = ?' for table in Table}
@@ -121,14 +124,54 @@ class SqliteStore:
             if not changes:
                 return
             try:
-                with _transaction(self._writer) as db:
-                    for table, rows in changes.rows.items():
-                        if changed := [(key, row) for key, row in rows.items() if row is not None]:
-                            db.executemany(_PUT[table], changed)
-                        if deleted := [(key,) for key, row in rows.items() if row is None]:
-                            db.executemany(_DELETE[table], deleted)
+                self._write(changes)
+            except sqlite3.Error as exc:
+                if _code(exc) not in _NO_ROOM:
+                    raise self._translate(exc) from exc
+            else:
+                return
+            self._shorten_log()  # it may hold many versions of a page
+            try:
+                self._write(changes)
             except sqlite3.Error as exc:
                 raise self._translate(exc) from exc
+
+    def _write(self, changes: Changes) -> None:
+        with _transaction(self._writer) as db:
+            for table, rows in changes.rows.items():
+                if changed := [(key, row) for key, row in rows.items() if row is not None]:
+                    db.executemany(_PUT[table], changed)
+                if deleted := [(key,) for key, row in rows.items() if row is None]:
+                    db.executemany(_DELETE[table], deleted)
+
+    # Room on the disk.
+
+    def limit_log(self, size: int) -> None:
+        """Move the content of the log into the file before it has about this many bytes."""
+        pages = max(_LOG_PAGES_MIN, min(CHECKPOINT_PAGES, size // PAGE_SIZE))
+        with self._writing:
+            self._check_open()
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+
+    def shorten_log(self) -> None:
+        """Move the content of the log into the file as far as the disk allows, and give its room back."""
+        with self._writing:
+            self._check_open()
+            self._shorten_log()
+
+    def _shorten_log(self) -> None:
+        with suppress(sqlite3.Error):  # then it stays as it is
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def reusable(self) -> int:
+        """Return the bytes of the pages inside the file that are free for new rows."""
+        with self._writing:
+            self._check_open()
+            try:
+                (pages,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+            except sqlite3.Error as exc:
+                raise self._translate(exc) from exc
+        return int(pages) * PAGE_SIZE
 
     def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
         # A connection of its own gives the iteration a snapshot, which `row` must not have.

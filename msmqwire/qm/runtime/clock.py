@@ -1,0 +1,52 @@
+"""The time of day as packets can hold it: seconds since 1970 in 32 bits, [MS-MQMQ] 2.2.19.2."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.runtime.logs import log
+
+LATEST: Final = 0xFFFFFFFF
+"""2106-02-07T06:28:15Z, the last SentTime."""
+
+
+class WallClock:
+    """The clock of the computer, as far as it can be believed.
+
+    No packet holds a time before 1970 or after `LATEST`, and a wrapped one would let messages expire at once.
+    A queue manager does not start at such a time. If its clock is set to one while it runs, the time goes on
+    from the last one that could be believed.
+    """
+
+    def __init__(self) -> None:
+        self._believed = 0
+        self._read_at = 0.0
+        self._wrong = False
+
+    def check(self) -> None:
+        """Raise InvalidValue if the clock says what no packet can hold."""
+        seconds = int(time.time())
+        if not 0 < seconds <= LATEST:
+            last = datetime.fromtimestamp(LATEST, UTC).date()
+            raise InvalidValue(
+                f"the clock of this computer is {seconds} seconds after 1970; packets hold times to {last}",
+                path="clock",
+            )
+
+    def now(self) -> int:
+        """Return the seconds since 1970-01-01 UTC, 1 to `LATEST`."""
+        seconds, read_at = int(time.time()), time.monotonic()
+        wrong = not 0 < seconds <= LATEST
+        if wrong != self._wrong:
+            self._wrong = wrong
+            if wrong:
+                log.error("the clock says what no packet can hold: not believed", extra={"seconds": seconds})
+            else:
+                log.warning("the clock is believed again")
+        if wrong:
+            return max(1, min(self._believed + int(read_at - self._read_at), LATEST))
+        self._believed, self._read_at = seconds, read_at
+        return seconds

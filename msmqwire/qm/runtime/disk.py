@@ -1,0 +1,114 @@
+"""The room on the disk of a store: what comes from publishers stops before what goes to consumers can't.
+
+Receiving a message is a commit as well and needs some room, which it gives back many times over. So nothing
+new is accepted below a low-water mark of free space. A small reserve helps where others have filled the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.store.sqlite import SqliteStore
+
+MIN_FREE: Final = 64 << 20
+"""Default of the low-water mark in bytes."""
+POLL_S: Final = 1.0
+"""Seconds between two looks at a disk that others write to as well."""
+_LOG_SHARE: Final = 4
+"""The log of the store may have this part of the mark: the store grows by as much when it is emptied."""
+_RESERVE_SHARE: Final = 32
+_RESUME_SHARE: Final = 4
+"""Publishers come back when there is more room than the mark by this part of it."""
+
+
+class DiskRoom:
+    """The room that the store of a server has.
+
+    Attributes:
+        least: the low-water mark in bytes; 0 for none.
+        low: whether there is less, so that nothing new may be accepted.
+    """
+
+    def __init__(self, store: SqliteStore, least: int = MIN_FREE) -> None:
+        self._store, self._folder = store, store.path.parent
+        self._reserve = store.path.with_name(store.path.name + ".reserve")
+        self._reserve_size = least // _RESERVE_SHARE
+        self._has_reserve = self._reserve.exists()
+        self.least, self.low = least, False
+        if least:
+            store.limit_log(least // _LOG_SHARE)
+        self.look()
+
+    def free(self) -> int:
+        """Return the bytes that new messages may have: free on the disk, or reusable inside the store.
+
+        While the disk has almost nothing, what is inside can't be used: a change is logged on the disk first.
+        """
+        on_disk = free_on_disk(self._folder)
+        if on_disk >= self.least + self.least // _RESUME_SHARE or on_disk < self.least // _LOG_SHARE:
+            return on_disk
+        return on_disk + self._store.reusable()
+
+    def look(self, *, tidy: bool = False) -> None:
+        """Set `low`, and have a reserve again once there is room for it.
+
+        With `tidy` the log gives its room back first while there is little.
+        """
+        if self.low and tidy:
+            self._store.shorten_log()
+        free, least = self.free(), self.least
+        if self.low:
+            self.low = free < least + least // _RESUME_SHARE
+            if not self.low:
+                log.warning("there is room on the disk again", extra={"free": free, "min_free": least})
+        elif free < least:
+            self.low = True
+            self._store.shorten_log()
+            log.error(
+                "the disk is almost full: nothing new is taken", extra={"free": free, "min_free": least}
+            )
+        if not (self.low or self._has_reserve) and free >= least + self._reserve_size:
+            self._set_aside()
+
+    def _set_aside(self) -> None:
+        """Create the reserve, a file that has its room on the disk."""
+        if not self._reserve_size:
+            return
+        try:
+            descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, self._reserve_size)
+                else:
+                    file.write(bytes(self._reserve_size))
+            self._has_reserve = True
+        except OSError as exc:
+            log.warning("no room can be set aside", extra={"error": exc.strerror or str(exc)})
+            self._reserve_size = 0
+            with suppress(OSError):
+                self._reserve.unlink(missing_ok=True)
+
+    def release(self) -> bool:
+        """Give up the reserve for a commit that was refused; return whether there was one."""
+        if not self._has_reserve:
+            return False
+        self._has_reserve = False
+        try:
+            self._reserve.unlink()
+        except OSError:
+            return False
+        log.warning("the room set aside is used", extra={"bytes": self._reserve_size})
+        return True
+
+
+def free_on_disk(folder: Path) -> int:
+    """Return the bytes that a disk has for this user; those of an unknown disk are enough."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 1 << 62
