@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
@@ -33,6 +34,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.rules import cursors, stored_rows
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
+from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, QUEUE_BYTES, Kind
 from msmqwire.qm.rules.messages import Messages
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
@@ -59,6 +61,9 @@ class Queues:
 
     Attributes:
         lookup: finds queues by name.
+        memory: counts the outgoing queues that others asked for.
+        when_asked_locally: called with an outgoing queue that others have asked for so far, and that an
+            application of this computer opens now.
     """
 
     def __init__(
@@ -66,6 +71,8 @@ class Queues:
     ) -> None:
         self._context, self._messages, self._directory = context, messages, directory
         self.lookup = lookup
+        self.memory = messages.pool
+        self.when_asked_locally: Callable[[OutgoingQueue], None] | None = None
         self._handles = 0
         self._numbers = 0
 
@@ -157,11 +164,14 @@ class Queues:
         manager = self._context.queue_manager
         queue.queue_manager = manager
         manager.queues[queue.number] = queue
+        if isinstance(queue, OutgoingQueue) and queue.asked_by and queue.destination is not None:
+            self.memory.take(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
         self._numbers = max(self._numbers, queue.number)
         self.lookup.add(queue)
 
     def forget(self, queue: OutgoingQueue) -> None:
         """Remove an outgoing queue that is empty and not open; it is created again when needed."""
+        self._release_memory(queue)
         del self._context.queue_manager.queues[queue.number]
         self.lookup.remove(queue)
         stored_rows.delete_queue(self._context.changes, queue)
@@ -207,6 +217,8 @@ class Queues:
                 descriptor.queue = None
             del self._context.queue_manager.queues[part.number]
             self.lookup.remove(part)
+            if isinstance(part, OutgoingQueue):
+                self._release_memory(part)
             stored_rows.delete_queue(self._context.changes, part)
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
@@ -224,17 +236,21 @@ class Queues:
         share_mode: QueueShareMode = QueueShareMode.DENY_NONE,
         *,
         user: access.Token | None = None,
+        asked_by: str = "",
     ) -> tuple[int, OpenQueueDescriptor | None]:
         """Open Queue: [MS-MQDMPR] 3.1.7.1.5.
 
-        `user` is whose rights are checked; None for the owner of the queue manager.
+        Args:
+            name, access_type, share_mode: as in the specification.
+            user: whose rights are checked; None for the owner of the queue manager.
+            asked_by: the origin of the message that it is opened for; empty for an application.
         """
         expanded = self._directory.expand_format_name(name)
         if expanded is None:
             return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None
         if isinstance(expanded, MultipleElementName):
             return self._open_multiple(expanded, access_type, share_mode, user)
-        status, queue = self._target(expanded, access_type)
+        status, queue = self._target(expanded, access_type, asked_by)
         if queue is None:
             return status, None
         if queue.private_queue_number in _INTERNAL_QUEUE_NUMBERS and queue.queue_type is QueueType.SYSTEM:
@@ -281,7 +297,9 @@ class Queues:
             parent.children.append(child)
         return MQ_OK, parent
 
-    def _target(self, name: FormatName, access_type: QueueAccessType) -> tuple[int, Queue | None]:
+    def _target(
+        self, name: FormatName, access_type: QueueAccessType, asked_by: str
+    ) -> tuple[int, Queue | None]:
         """Find the queue to open, or create the outgoing queue for it: DMPR-3.1.7.1.5-08 to -19."""
         unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
         sends = access_type is _SEND
@@ -295,6 +313,8 @@ class Queues:
         if existing is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
             existing = self.create_subqueue(name)
         if existing is not None:
+            if sends and not asked_by and isinstance(existing, OutgoingQueue):
+                self.ask_locally(existing)
             return MQ_OK, existing
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
@@ -311,13 +331,38 @@ class Queues:
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
                 return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
             base_priority = published.base_priority
-        queue = OutgoingQueue(self._context.new_guid(), label=name.canonical, destination=name)
+        queue = OutgoingQueue(
+            self._context.new_guid(), label=name.canonical, destination=name, asked_by=asked_by
+        )
         queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
         queue.security = manager.security
         if manager.hardened_security and not is_http(name):
             queue.state = OutgoingQueueState.LOCKED
         self.add(queue)
         return MQ_OK, queue
+
+    def ask_locally(self, queue: OutgoingQueue) -> None:
+        """An application of this computer asks for an outgoing queue, whoever did so before."""
+        if queue.asked_by == "":
+            return
+        self.lookup.remove(queue)
+        self._release_memory(queue)
+        queue.asked_by = ""
+        self.lookup.add(queue)
+        stored_rows.put_queue(self._context.changes, queue)
+        if self.when_asked_locally is not None:
+            self.when_asked_locally(queue)
+
+    def ask_remotely(self, queue: OutgoingQueue, origin: str) -> None:
+        """Note that messages of an origin asked for an outgoing queue of which that is not known yet."""
+        assert queue.destination is not None, "an outgoing queue has a destination"
+        queue.asked_by = origin
+        self.memory.take(memory_kind(queue), origin, outgoing_bytes(queue.destination))
+        stored_rows.put_queue(self._context.changes, queue)
+
+    def _release_memory(self, queue: OutgoingQueue) -> None:
+        if queue.asked_by and queue.destination is not None:
+            self.memory.give_back(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
 
     def create_subqueue(self, name: DirectName) -> Queue | None:
         """Create a subqueue, as its first opening does; None if its queue does not exist."""
@@ -396,6 +441,16 @@ class Queues:
     def bring_online(self) -> None:
         """Bring Online: [MS-MQDMPR] 3.1.4.13."""
         self._context.queue_manager.connection_active = True
+
+
+def memory_kind(queue: OutgoingQueue) -> Kind:
+    """Return what an outgoing queue counts as in the memory for others."""
+    return Kind.QUEUES if queue.acknowledged_peer is None else Kind.ROUTES
+
+
+def outgoing_bytes(destination: FormatName) -> int:
+    """Return the bytes of memory of an outgoing queue."""
+    return QUEUE_BYTES + CHARACTER_BYTES * len(destination.canonical)
 
 
 def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:

@@ -242,7 +242,7 @@ def test_where_an_acknowledgement_goes(admin, name, monkeypatch):
     asked = []
     opened = harness.core.queues.open
 
-    def watch(format_name, access_type, *more):
+    def watch(format_name, access_type, *more, **named):
         asked.append((format_name.canonical, access_type.value, *more))
         return opened(format_name, access_type, *more)
 
