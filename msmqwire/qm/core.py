@@ -27,8 +27,10 @@ from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
+from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.routing import Routes, Routing
 from msmqwire.qm.rules.system_messages import SystemMessages
+from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
 
 
@@ -56,6 +58,7 @@ class Core:
         addresses: Collection[str] = (),
         directory: Directory | None = None,
         routes: Routes | None = None,
+        known_hosts: Collection[str] = (),
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
     ) -> None:
@@ -69,6 +72,8 @@ class Core:
             addresses: further names and addresses of this computer.
             directory: None for workgroup mode.
             routes: fixed routes.
+            known_hosts: names and addresses of computers to which messages of others may be forwarded: see
+                `Settings.relay`.
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
         """
@@ -93,8 +98,11 @@ class Core:
         self.transactions = Transactions(context, self.messages)
         self.dispatch = Dispatch(context)
         self.identity = MessageIdentity(context)
+        lookup = self.queues.lookup
+        self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
+        self.third_places = ThirdPlaces(context, self._leads_back)
         self.system_messages = SystemMessages(
-            context, self.messages, self.queues, self.identity, self._may_send_to
+            context, self.messages, self.queues, self.identity, self._may_send_to, self.third_places
         )
         services = CoreServices(
             context=context,
@@ -104,6 +112,8 @@ class Core:
             routing=self.routing,
             identity=self.identity,
             system_messages=self.system_messages,
+            relaying=self.relaying,
+            third_places=self.third_places,
         )
         self.binary = BinaryEngine(services)
         self.protocols: tuple[TransferProtocol, ...] = (self.binary,)
@@ -133,8 +143,11 @@ class Core:
         self.changed()
         manager.state = QueueManagerState.READY
 
-    def _may_send_to(self, name: FormatName) -> bool:
-        return all(protocol.may_send_to(name) for protocol in self.protocols)
+    def _may_send_to(self, name: FormatName, origin: str) -> bool:
+        return all(protocol.may_send_to(name, origin) for protocol in self.protocols)
+
+    def _leads_back(self, name: FormatName, origin: str) -> bool:
+        return any(protocol.leads_back(name, origin) for protocol in self.protocols)
 
     def _updated(self, changed: DirectoryObject) -> None:
         """An element has been updated from the directory."""

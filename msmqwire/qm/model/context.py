@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.model.effects import Effect
+from msmqwire.qm.model.effects import Effect, ErrorReport
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timers
+
+_TROUBLE_MS: Final = 60_000
+"""Milliseconds in which trouble of one kind is reported once."""
 
 
 class Subscriber(Protocol):
@@ -44,6 +48,7 @@ class Context:
         changes: rows that have changed since the owner took them.
         effects: to be carried out once these changes are durable.
         subscribers: the protocols beside the core.
+        troubles: how often each kind of trouble with others has occurred.
         new_guid: returns a new, globally unique GUID.
     """
 
@@ -54,11 +59,29 @@ class Context:
         self.changes = Changes()
         self.effects: list[Effect] = []
         self.subscribers: list[Subscriber] = []
+        self.troubles: Counter[str] = Counter()
+        self._reported: dict[str, tuple[int, int]] = {}  # by kind: when, and how many there were then
 
     @property
     def now(self) -> int:
         """Milliseconds since the system started."""
         return self.timers.now
+
+    def trouble(self, kind: str, text: str) -> None:
+        """Count trouble of a kind, and report it to the administrator, at most once a minute for each kind.
+
+        Args:
+            kind: one of few: others must not choose it.
+            text: what has happened.
+        """
+        self.troubles[kind] += 1
+        count = self.troubles[kind]
+        when, reported = self._reported.get(kind, (self.now - _TROUBLE_MS, 0))
+        if self.now - when < _TROUBLE_MS:
+            return
+        more = f", and {count - reported - 1} more of this kind" if count - reported > 1 else ""
+        self.effects.append(ErrorReport(f"{kind}: {text}{more}"))
+        self._reported[kind] = self.now, count
 
     def take(self) -> tuple[Changes, list[Effect]]:
         """Return the changes and effects since the last call."""

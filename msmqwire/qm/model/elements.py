@@ -28,6 +28,10 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 
+SequenceKey = tuple[UUID, str, str]
+"""A transactional sequence that ends here: its sender, the name that it uses for the queue, and the origin
+that the sequence is bound to; empty if it is bound to none."""
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class QueueManager(DirectoryObject):
@@ -101,7 +105,7 @@ class Queue(DirectoryObject):
         journal: JournalQueueReference.
         owner_queue: the queue that this is a subqueue or the journal of.
         subqueues: SubqueueCollection, by name in lower case.
-        incoming: IncomingTransactionalTransferInfoCollection, by sender and the name that it uses.
+        incoming: IncomingTransactionalTransferInfoCollection, by `SequenceKey`.
         positions: MessagePositionList.
         descriptors: OpenQueueDescriptorCollection, by handle, in the order they were opened.
     """
@@ -132,7 +136,7 @@ class Queue(DirectoryObject):
     journal: Queue | None = None
     owner_queue: Queue | None = None
     subqueues: dict[str, Queue] = field(default_factory=dict)
-    incoming: dict[tuple[UUID, str], IncomingTransactionalTransferInfo] = field(default_factory=dict)
+    incoming: dict[SequenceKey, IncomingTransactionalTransferInfo] = field(default_factory=dict)
     descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
     positions: MessagePositionList = field(init=False)
 
@@ -154,7 +158,7 @@ class OutgoingQueue(Queue):
         next_hops: addresses in the form of [MS-MQMQ] 2.3.12.12.
         acknowledged_peer: for a queue of order and final acknowledgements, the queue manager they are for.
         asked_by: the origin of the message that it was first opened for; empty once an application of this
-            computer has opened it.
+            computer has opened it; None if an older version has stored it and that is not known yet.
     """
 
     destination: FormatName | None = None
@@ -221,6 +225,8 @@ class IncomingTransactionalTransferInfo:
 
     Attributes:
         queue: None while the queue does not exist.
+        origin: where its first message came from; empty if an older version has stored it.
+        bound: whether only messages from there belong to it.
     """
 
     queue: Queue | None
@@ -230,6 +236,13 @@ class IncomingTransactionalTransferInfo:
     sequence_number: int = 0
     last_access_time: int = 0
     reject_count: int = 0
+    origin: str = ""
+    bound: bool = False
+
+    @property
+    def key(self) -> SequenceKey:
+        """What identifies the sequence."""
+        return self.sender_identifier, self.format_name.canonical, self.origin if self.bound else ""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -239,6 +239,14 @@ class CursorResult(Enum):
     ILLEGAL_CURSOR_ACTION = "IllegalCursorAction"
 
 
+class Relay(Enum):
+    """Which messages of others, for queues of others, are taken to be forwarded: `Settings.relay`."""
+
+    NONE = "none"
+    KNOWN = "known"
+    ALL = "all"
+
+
 class SeekDirection(Enum):
     """The direction of a search in a queue: [MS-MQDMPR] 3.1.7.3.2."""
 

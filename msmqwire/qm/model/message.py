@@ -29,6 +29,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "arrival_time",
         "authentication_level",
         "lookup_identifier",
+        "origin",
         "packet",
         "transaction_status_queue",
     }
@@ -82,6 +83,7 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
+        origin: where it came from over the network: see `origin_of`; empty for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 
@@ -143,6 +145,7 @@ class Message:
     soap_compound_message: bytes = b""
     soap_header: str = ""
     soap_body: str = ""
+    origin: str = ""
     packet: bytes | None = None
 
     @property

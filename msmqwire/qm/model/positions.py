@@ -35,12 +35,14 @@ class MessagePosition:
         expired: whether it has expired while it was locked.
         silent: whether its outcome is of no interest to its sender; known once its message was in memory.
         listed: whether it is in its list.
+        charged_to: the origin that its message in memory is charged to; None for a recoverable message.
         pins: the number of cursors at it: while there are any, it stays linked when it is removed.
     """
 
     __slots__ = (
         "_load",
         "_message",
+        "charged_to",
         "counted",
         "expired",
         "listed",
@@ -67,6 +69,7 @@ class MessagePosition:
         self.pins = 0
         self.counted = self.expired = self.listed = self.recoverable = False
         self.stored = self.transaction = self.silent = False
+        self.charged_to: str | None = None
         self._message: Message | None = None
         self._load: Callable[[MessagePosition], Message] | None = None
 

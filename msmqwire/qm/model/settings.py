@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.qm.model.enumerations import Relay
 
 RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)
 """ResendTimerTable, seconds: MQQB-3.1.3.1-01."""
@@ -42,8 +43,20 @@ class Settings:
         incoming_sequences_max: the number of transactional sequences, by sender and the name that it uses,
             and of queues for acknowledgements to their senders. Beyond it the one that is idle longest is
             discarded: messages that its sender sends again would be accepted again.
-        unreachable_max: sessions waiting for a connection, beyond which no outgoing queue is created for
-            messages of others and acknowledgements to them.
+        relay: which messages of others for queues of others are forwarded: none; those to known places, which
+            are in the directory, among the hosts that the core is given or in its fixed routes, or to
+            which an application of this computer sends; or all. The others are refused with NACK_BAD_DST_Q.
+        bind_senders: whether transactional sequences and the identifiers of MessageIDHistoryTable belong to
+            the origin that they came from, so that nobody elsewhere can use up those of a sender.
+        unreachable_max, unreachable_per_origin_max: places that can't be reached, which only messages of
+            others, or of one origin, have asked for. Beyond it the oldest of them is given up for a new one.
+        session_retry_connect_max_ms: the longest time between attempts to reach such a place: it doubles,
+            beginning with `session_retry_connect_ms`.
+        third_place_messages, third_place_bytes: acknowledgements and reports about messages of one origin
+            that go elsewhere than back to it, and their bytes, in a minute; also how many may go at once.
+        third_place_messages_total, third_place_bytes_total: the same for all origins together.
+        memory: bytes for what others can make the queue manager keep in memory: express messages, senders of
+            transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides them.
         send_insecure_nacks: [MS-MQQB] 3.1.1.3.
         expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 to the letter: a transactional message whose
             TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
@@ -84,7 +97,16 @@ class Settings:
     ping_response_ms: int = 1_000
     max_in_sessions: int = 0xFFFFFFFF
     incoming_sequences_max: int = 100_000
+    relay: Relay = Relay.KNOWN
+    bind_senders: bool = False
     unreachable_max: int = 1_000
+    unreachable_per_origin_max: int = 100
+    session_retry_connect_max_ms: int = 600_000
+    third_place_messages: int = 600
+    third_place_bytes: int = 1 << 20
+    third_place_messages_total: int = 6_000
+    third_place_bytes_total: int = 8 << 20
+    memory: int = 256 << 20
     send_insecure_nacks: bool = False
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False

@@ -18,8 +18,10 @@ from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Stored
+from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.routing import Routing
 from msmqwire.qm.rules.system_messages import SystemMessages
+from msmqwire.qm.rules.third_places import ThirdPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class CoreServices:
         routing: the next hops to a queue manager.
         identity: identifiers of messages that begin here.
         system_messages: administration acknowledgements and reports.
+        relaying: which messages of others are forwarded.
+        third_places: limits what they make this queue manager send elsewhere than back to them.
     """
 
     context: Context
@@ -43,6 +47,8 @@ class CoreServices:
     routing: Routing
     identity: MessageIdentity
     system_messages: SystemMessages
+    relaying: Relaying
+    third_places: ThirdPlaces
 
 
 class TransferProtocol(Subscriber, Protocol):
@@ -54,12 +60,15 @@ class TransferProtocol(Subscriber, Protocol):
     def serves(self, queue: OutgoingQueue) -> bool:
         """Return whether the messages of an outgoing queue go by this protocol. One protocol serves each."""
 
-    def may_send_to(self, name: FormatName) -> bool:
-        """Return whether an outgoing queue may be opened on behalf of a message from elsewhere.
+    def may_send_to(self, name: FormatName, origin: str) -> bool:
+        """Return whether an outgoing queue may be opened on behalf of a message from an origin.
 
         True for a name that this protocol does not serve. A protocol limits here how many unreachable
         destinations others can make it try.
         """
+
+    def leads_back(self, name: FormatName, origin: str) -> bool:
+        """Return whether messages to a name go over an open session with an origin."""
 
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: the queues have their messages again; resume the transfers."""

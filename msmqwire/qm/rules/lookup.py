@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
@@ -40,6 +41,7 @@ class Lookup:
         self._private: dict[int, Queue] = {}
         self._outgoing: dict[FormatName, OutgoingQueue] = {}
         self._addressed: dict[FormatName, Queue] = {}  # a cache of `addressed`
+        self._places: Counter[object] = Counter()  # to which applications of this computer send
 
     def add(self, queue: Queue) -> None:
         """Add a queue of the collection."""
@@ -47,6 +49,8 @@ class Lookup:
         if isinstance(queue, OutgoingQueue):
             if queue.destination is not None and queue.acknowledged_peer is None:
                 self._outgoing[queue.destination] = queue
+                if queue.asked_by == "":
+                    self._places[place_of(queue.destination)] += 1
         elif queue.owner_queue is None:
             self._by_path[_key(queue.pathname)] = queue
             self._by_identifier[queue.identifier] = queue
@@ -59,6 +63,11 @@ class Lookup:
         if isinstance(queue, OutgoingQueue):
             if queue.destination is not None and queue.acknowledged_peer is None:
                 self._outgoing.pop(queue.destination, None)
+                if queue.asked_by == "":
+                    place = place_of(queue.destination)
+                    self._places[place] -= 1
+                    if not self._places[place]:
+                        del self._places[place]
         elif queue.owner_queue is None:
             self._by_path.pop(_key(queue.pathname), None)
             self._by_identifier.pop(queue.identifier, None)
@@ -92,6 +101,10 @@ class Lookup:
     def outgoing(self, name: FormatName) -> OutgoingQueue | None:
         """Return the outgoing queue to a destination."""
         return self._outgoing.get(name)
+
+    def is_asked_locally(self, name: FormatName) -> bool:
+        """Whether applications of this computer send to the place that a name leads to: see `place_of`."""
+        return place_of(name) in self._places
 
     def find(self, name: FormatName) -> Queue | None:
         """Return the local queue that a format name refers to; outgoing queues are not looked at."""
@@ -139,6 +152,11 @@ class Lookup:
             "DEADLETTER": manager.system_deadletter_queue,
             "DEADXACT": manager.system_transactional_deadletter_queue,
         }.get((suffix or "").upper())
+
+
+def place_of(name: FormatName) -> object:
+    """Return where a name leads: a host in lower case, or the identifier of a queue manager or queue."""
+    return name.host.lower() if isinstance(name, DirectName) else getattr(name, "guid", name)
 
 
 def _key(pathname: str) -> str:

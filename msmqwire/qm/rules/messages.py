@@ -30,6 +30,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
+from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind, MemoryPool
 from msmqwire.qm.rules.message_memory import MessageMemory
 from msmqwire.qm.rules.read_results import FAILED, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
@@ -45,6 +46,7 @@ class Messages:
 
     Attributes:
         memory: the stored messages that are in memory as well.
+        pool: counts what others can make the queue manager keep in memory.
         waiting_reads: the reads that wait for a message.
         when_arrived: called with each message sent by this queue manager that has reached its destination
             queue here.
@@ -55,6 +57,7 @@ class Messages:
         self._context = context
         self._stored_sequential_id = 0
         self.memory = MessageMemory(context.settings.memory_for_recoverable)
+        self.pool = MemoryPool(context.settings.memory)
         self.waiting_reads = WaitingReads(context, self._receive)
         self.when_arrived: Callable[[Message], None] | None = None
         self.when_removed: Callable[[Queue, MessagePosition, int], None] | None = None
@@ -87,7 +90,11 @@ class Messages:
             # Before the insertion: raises for what no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
-        full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
+        full = (
+            manager.throttled
+            or manager.total_bytes + size > manager.queue_manager_quota
+            or not (message.recoverable or self.pool.fits(Kind.EXPRESS, message.origin, size + EXPRESS_BYTES))
+        )
         if full and not ignore_quota:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
@@ -231,12 +238,18 @@ class Messages:
             position.counted = True
             position.queue.total_bytes += position.size
             self._context.queue_manager.total_bytes += position.size
+            if not position.recoverable:
+                position.charged_to = position.message.origin
+                self.pool.take(Kind.EXPRESS, position.charged_to, position.size + EXPRESS_BYTES)
 
     def _uncount(self, position: MessagePosition) -> None:
         if position.counted:
             position.counted = False
             position.queue.total_bytes -= position.size
             self._context.queue_manager.total_bytes -= position.size
+            if position.charged_to is not None:
+                self.pool.give_back(Kind.EXPRESS, position.charged_to, position.size + EXPRESS_BYTES)
+                position.charged_to = None
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""

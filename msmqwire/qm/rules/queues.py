@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
@@ -33,6 +34,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.rules import cursors, stored_rows
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
+from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, QUEUE_BYTES, Kind
 from msmqwire.qm.rules.messages import Messages
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
@@ -59,6 +61,9 @@ class Queues:
 
     Attributes:
         lookup: finds queues by name.
+        memory: counts the outgoing queues that others asked for.
+        when_asked_locally: called with an outgoing queue that others have asked for so far, and that an
+            application of this computer opens now.
     """
 
     def __init__(
@@ -66,6 +71,8 @@ class Queues:
     ) -> None:
         self._context, self._messages, self._directory = context, messages, directory
         self.lookup = lookup
+        self.memory = messages.pool
+        self.when_asked_locally: Callable[[OutgoingQueue], None] | None = None
         self._handles = 0
         self._numbers = 0
 
@@ -157,11 +164,14 @@ class Queues:
         manager = self._context.queue_manager
         queue.queue_manager = manager
         manager.queues[queue.number] = queue
+        if isinstance(queue, OutgoingQueue) and queue.asked_by and queue.destination is not None:
+            self.memory.take(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
         self._numbers = max(self._numbers, queue.number)
         self.lookup.add(queue)
 
     def forget(self, queue: OutgoingQueue) -> None:
         """Remove an outgoing queue that is empty and not open; it is created again when needed."""
+        self._release_memory(queue)
         del self._context.queue_manager.queues[queue.number]
         self.lookup.remove(queue)
         stored_rows.delete_queue(self._context.changes, queue)
@@ -207,6 +217,8 @@ class Queues:
                 descriptor.queue = None
             del self._context.queue_manager.queues[part.number]
             self.lookup.remove(part)
+            if isinstance(part, OutgoingQueue):
+                self._release_memory(part)
             stored_rows.delete_queue(self._context.changes, part)
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
@@ -302,7 +314,7 @@ class Queues:
             existing = self.create_subqueue(name)
         if existing is not None:
             if sends and not asked_by and isinstance(existing, OutgoingQueue):
-                existing.asked_by = ""
+                self.ask_locally(existing)
             return MQ_OK, existing
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
@@ -328,6 +340,29 @@ class Queues:
             queue.state = OutgoingQueueState.LOCKED
         self.add(queue)
         return MQ_OK, queue
+
+    def ask_locally(self, queue: OutgoingQueue) -> None:
+        """An application of this computer asks for an outgoing queue, whoever did so before."""
+        if queue.asked_by == "":
+            return
+        self.lookup.remove(queue)
+        self._release_memory(queue)
+        queue.asked_by = ""
+        self.lookup.add(queue)
+        stored_rows.put_queue(self._context.changes, queue)
+        if self.when_asked_locally is not None:
+            self.when_asked_locally(queue)
+
+    def ask_remotely(self, queue: OutgoingQueue, origin: str) -> None:
+        """Note that messages of an origin asked for an outgoing queue of which that is not known yet."""
+        assert queue.destination is not None, "an outgoing queue has a destination"
+        queue.asked_by = origin
+        self.memory.take(memory_kind(queue), origin, outgoing_bytes(queue.destination))
+        stored_rows.put_queue(self._context.changes, queue)
+
+    def _release_memory(self, queue: OutgoingQueue) -> None:
+        if queue.asked_by and queue.destination is not None:
+            self.memory.give_back(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
 
     def create_subqueue(self, name: DirectName) -> Queue | None:
         """Create a subqueue, as its first opening does; None if its queue does not exist."""
@@ -406,6 +441,16 @@ class Queues:
     def bring_online(self) -> None:
         """Bring Online: [MS-MQDMPR] 3.1.4.13."""
         self._context.queue_manager.connection_active = True
+
+
+def memory_kind(queue: OutgoingQueue) -> Kind:
+    """Return what an outgoing queue counts as in the memory for others."""
+    return Kind.QUEUES if queue.acknowledged_peer is None else Kind.ROUTES
+
+
+def outgoing_bytes(destination: FormatName) -> int:
+    """Return the bytes of memory of an outgoing queue."""
+    return QUEUE_BYTES + CHARACTER_BYTES * len(destination.canonical)
 
 
 def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:

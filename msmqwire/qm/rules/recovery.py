@@ -122,7 +122,7 @@ class Recovery:
         message = serialization.from_stored(packet, self._context.queue_manager.identifier)
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
         message.allow_peek_when_locked = stored.allow_peek_when_locked
-        message.application_deadletter_queue = stored.deadletter
+        message.application_deadletter_queue, message.origin = stored.deadletter, stored.origin
         return message
 
     def _restore_transactions(self, positions: dict[int, MessagePosition]) -> None:

@@ -32,7 +32,7 @@ SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"
 
 # queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; then the path name of the
-# application dead-letter queue
+# application dead-letter queue and, of a message that came over the network, a null and its origin
 _MESSAGE: Final = Struct("<IQIQQBB")
 _PEEK_WHEN_LOCKED: Final = 1
 
@@ -44,6 +44,7 @@ class MessageRow(NamedTuple):
         queue: the number of its queue.
         arrival_time, expires: seconds since 1970-01-01 UTC; 0 for a message that does not expire.
         deadletter: ApplicationDeadletterQueue.
+        origin: Message.origin; empty also for a message that version 1 has stored.
     """
 
     queue: int
@@ -54,6 +55,7 @@ class MessageRow(NamedTuple):
     state: PositionState
     allow_peek_when_locked: bool
     deadletter: str
+    origin: str
 
 
 class StoredPosition(NamedTuple):
@@ -74,10 +76,11 @@ def put_message(changes: Changes, position: MessagePosition) -> None:
     expires = 0
     if message.time_to_be_received != INFINITE:
         expires = (message.sent_time or message.arrival_time) + message.time_to_be_received
+    origin = f"\0{message.origin}" if message.origin else ""
     row = _MESSAGE.pack(
         position.queue.number, position.lookup_identifier, position.size, message.arrival_time, expires,
         position.state, _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
-    ) + message.application_deadletter_queue.encode()  # fmt: skip
+    ) + f"{message.application_deadletter_queue}{origin}".encode()  # fmt: skip
     changes.put(Table.MESSAGE, position.number, row)
     if not position.stored:
         position.stored = True
@@ -108,9 +111,10 @@ _new_position: Final = StoredPosition._make
 def read_message(row: bytes) -> MessageRow:
     """Read a row of `Table.MESSAGE`."""
     queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)
+    deadletter, _, origin = row[_MESSAGE.size :].decode().partition("\0")
     return MessageRow(
         queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),
-        row[_MESSAGE.size :].decode(),
+        deadletter, origin,
     )  # fmt: skip
 
 
@@ -166,6 +170,8 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
     """
     content = json.loads(row)
     kind = OutgoingQueue if content.pop("outgoing") else Queue
+    if kind is OutgoingQueue:
+        content.setdefault("asked_by", None)  # version 1 did not store it
     journal_of, subqueue_of = content.pop("journal_of"), content.pop("subqueue_of")
     for name, value in content.items():
         if name in _ENUMS:

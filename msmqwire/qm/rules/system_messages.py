@@ -19,6 +19,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.third_places import ThirdPlaces
 
 INSECURE: Final = frozenset(
     {
@@ -33,8 +34,6 @@ INSECURE: Final = frozenset(
 _WITHOUT_BODY: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _RECEIVE_FAILED: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
 _RECEIVED: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
-_ANYBODY: Final = "*"
-"""The origin of a queue that a system message is for: anybody may have asked for it."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = (
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -45,7 +44,9 @@ class SystemMessages:
     """Builds the messages of the system and sends them like any other.
 
     Args:
-        may_send_to: whether an outgoing queue may be opened on behalf of a message; asked before each send.
+        may_send_to: whether an outgoing queue may be opened on behalf of a message of an origin; asked before
+            each send.
+        third_places: limits what goes elsewhere than back to where a message came from.
     """
 
     def __init__(
@@ -54,10 +55,11 @@ class SystemMessages:
         messages: Messages,
         queues: Queues,
         identity: MessageIdentity,
-        may_send_to: Callable[[FormatName], bool],
+        may_send_to: Callable[[FormatName, str], bool],
+        third_places: ThirdPlaces,
     ) -> None:
         self._context, self._messages, self._queues = context, messages, queues
-        self._identity, self._may_send_to = identity, may_send_to
+        self._identity, self._may_send_to, self._third_places = identity, may_send_to, third_places
 
     def acknowledge(self, message: Message, message_class: int) -> None:
         """Send Administration Acknowledgment: [MS-MQQB] 3.1.7.15."""
@@ -78,6 +80,7 @@ class SystemMessages:
                 delivery_guarantee=message.delivery_guarantee,
                 time_to_reach_queue=INFINITE,
             ),
+            message.origin,
         )
 
     def arrived_locally(self, message: Message) -> None:
@@ -123,13 +126,19 @@ class SystemMessages:
             message_class=MessageClass.MQMSG_CLASS_REPORT,
             label=label,
         )
-        self._send(PublicName(message.tracing_queue_identifier), report)
+        self._send(PublicName(message.tracing_queue_identifier), report, message.origin)
 
-    def _send(self, name: FormatName, message: Message) -> None:
-        """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing."""
-        if not self._may_send_to(name):
-            return
-        status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=_ANYBODY)
+    def _send(self, name: FormatName, message: Message, origin: str) -> None:
+        """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing.
+
+        `origin` is that of the message that this one is about.
+        """
+        if not self._queues.lookup.is_local_name(name):
+            if not self._third_places.may_send(name, origin, message):
+                return
+            if not self._may_send_to(name, origin):
+                return
+        status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=origin)
         if status != MQ_OK or descriptor is None:
             return
         message.destination = name

@@ -123,7 +123,7 @@ class StoreContents:
         key = _incoming_key(sender_name, format_name)
         row = node.store.row(Table.INCOMING, key)
         if row is not None:
-            _, info = transfer_rows.read_incoming(key, row, {})
+            info = transfer_rows.read_incoming(key, row, {})
             if (info.sequence_identifier, info.sequence_number) >= (sequence, number):
                 return
         raise Violation(
@@ -144,7 +144,7 @@ class StoreContents:
             assert isinstance(key, bytes)
             if row is None:
                 continue
-            _, info = transfer_rows.read_incoming(key, row, {})
+            info = transfer_rows.read_incoming(key, row, {})
             last = (*info.sequence_identifier, info.sequence_number)
             for tracked in self._ledger.messages.values():
                 if tracked.destination != node or _incoming_key(tracked.sender, tracked.format_name) != key:

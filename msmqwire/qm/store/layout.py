@@ -43,5 +43,11 @@ def _statement(table: Table) -> str:
     return f'CREATE TABLE "{table.value}" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID'
 
 
-LAYOUT: Final = Layout({table.value: _statement(table) for table in Table})
+def _with_origins(db: sqlite3.Connection) -> None:
+    """Version 2: rows of messages and incoming sequences may end in an origin, and those of outgoing queues
+    say who asked for them. Rows of version 1 are read as they are; its msmqwire could not read these.
+    """
+
+
+LAYOUT: Final = Layout({table.value: _statement(table) for table in Table}, (_with_origins,))
 """The present layout."""

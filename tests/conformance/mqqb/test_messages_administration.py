@@ -242,9 +242,9 @@ def test_where_an_acknowledgement_goes(admin, name, monkeypatch):
     asked = []
     opened = harness.core.queues.open
 
-    def watch(format_name, access_type, *more, **origin):
+    def watch(format_name, access_type, *more, **named):
         asked.append((format_name.canonical, access_type.value, *more))
-        return opened(format_name, access_type, *more, **origin)
+        return opened(format_name, access_type, *more, **named)
 
     monkeypatch.setattr(harness.core.queues, "open", watch)
     harness.accept_session().send_message(acks=PA, admin=admin, **PRIVATE)

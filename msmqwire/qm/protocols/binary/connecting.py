@@ -20,6 +20,8 @@ from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.dispatch import Dispatch
 
+_DOUBLINGS_MAX: Final = 20
+
 
 class Connecting:
     """Finds or establishes the sessions that transfers need, and closes them."""
@@ -67,6 +69,8 @@ class Connecting:
         """Let a session serve a transfer."""
         transfer.session = session
         session.transfers.append(transfer)
+        if transfer.queue.asked_by == "":
+            session.requested_locally = True
         if session.is_open:
             self._transfers.begin_session(transfer)
             self.serve(session, transfer)
@@ -83,14 +87,23 @@ class Connecting:
             [message for message in transfer.table.values() if message.state in unacknowledged]
         )
 
+    def ask_locally(self, session: Session) -> None:
+        """An application of this computer needs a session that only messages of others have needed so far."""
+        session.requested_locally = True
+        if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
+            self.retry_later(session)
+
     def opened(self, session: Session) -> None:
         """Serve the transfers of a session that is open, and those that wait for its queue manager."""
+        session.failures = 0
         for transfer in session.transfers:
             self.serve(session, transfer)
+        belongs = self._sessions.belongs
         for transfer in list(self._transfers.transfers.values()):
             other = transfer.session
             waits = transfer.table and (other is None or not other.is_open)
-            if waits and transfer.qm_guid == session.remote_guid and transfer.queue.state not in HELD:
+            leads_there = transfer.qm_guid == session.remote_guid or belongs(transfer.peer, session)
+            if waits and leads_there and transfer.queue.state not in HELD:
                 if other is not None:
                     other.transfers.remove(transfer)
                 self.attach(session, transfer)
@@ -205,6 +218,7 @@ class Connecting:
 
     def failed(self, session: Session, status: ConnectionStatus, state: OutgoingQueueState | None) -> None:
         """Record a failed attempt, MQQB-3.1.5.2-03, and retry while messages wait."""
+        self._count_failure(session, status)
         for transfer in session.transfers:
             self._transfers.record(
                 transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address
@@ -212,6 +226,29 @@ class Connecting:
             if state is not None and transfer.queue.state not in HELD:
                 transfer.queue.state = state
         self.retry_later(session)
+
+    def _count_failure(self, session: Session, status: ConnectionStatus) -> None:
+        """Count a failed attempt; report a place that messages of others asked for when it first fails."""
+        session.failures += 1
+        origin = session.requested_by
+        if origin and session.failures == 1:
+            place = session.remote_host_name or session.remote_address or session.peer
+            text = (
+                f"{place!s:.200}, which messages of {origin} ask for: {status.value}; tried ever less often"
+            )
+            self._context.trouble("unreachable", text)
+
+    def _retry_delay(self, session: Session) -> int:
+        """Return the time until the next attempt: [MS-MQQB] 3.1.2.3.
+
+        It doubles with each failure if no application of this computer asked for the place.
+        """
+        settings = self._context.settings
+        delay = settings.session_retry_connect_ms + settings.round_trip_delay_ms
+        if session.requested_locally or not session.failures:
+            return delay
+        longest = max(settings.session_retry_connect_max_ms, delay)
+        return min(delay << min(session.failures - 1, _DOUBLINGS_MAX), longest)
 
     def retry_later(self, session: Session) -> None:
         """Start the Session Retry Connect Timer if there is anything to send: [MS-MQQB] 3.1.2.3."""
@@ -221,10 +258,11 @@ class Connecting:
             return
         if session.state is SessionState.CLOSED:
             session.step(SessionEvent.RECONNECT_LATER)
-        settings = self._context.settings
-        delay = settings.session_retry_connect_ms + settings.round_trip_delay_ms
         self._context.timers.start(
-            Timer.SESSION_RETRY_CONNECT, session.number, delay, lambda: self._retry(session)
+            Timer.SESSION_RETRY_CONNECT,
+            session.number,
+            self._retry_delay(session),
+            lambda: self._retry(session),
         )
 
     def _retry(self, session: Session) -> None:
@@ -248,6 +286,8 @@ class Connecting:
         context = self._context
         if session.state is SessionState.CLOSED and session.connection is None:
             return
+        if not session.is_open and session.role is Role.INITIATOR:
+            self._count_failure(session, ConnectionStatus.CONNECTION_REFUSED)
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTING

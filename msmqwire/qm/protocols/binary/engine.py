@@ -24,6 +24,7 @@ from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.pings import Pings
+from msmqwire.qm.protocols.binary.places import Places
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.session import Session
@@ -59,18 +60,23 @@ class BinaryEngine(TransferProtocol):
     """
 
     def __init__(self, services: CoreServices) -> None:
-        self.context, self._dispatch = services.context, services.dispatch
+        self.context, self._dispatch, self._queues = services.context, services.dispatch, services.queues
         context, lookup = services.context, services.queues.lookup
         self.transfer_table = TransferTable(context, services.queues, services.routing)
-        self.session_table = SessionTable(context, self.transfer_table, lookup)
+        self.session_table = SessionTable(context, self.transfer_table)
         self.transfers, self.sessions = self.transfer_table.transfers, self.session_table.sessions
         self._by_connection = self.session_table.by_connection
         self.security = MessageSecurity(services.queues)
-        self.history = History(context)
-        self.incoming_sequences = IncomingSequences(context)
+        memory = services.messages.pool
+        self.places = Places(
+            context, self.session_table, self.transfer_table, lookup, memory,
+            give_up=self._give_up, close=self.close,
+        )  # fmt: skip
+        self.history = History(context, memory)
+        self.incoming_sequences = IncomingSequences(context, memory)
         self.outcome = DeliveryOutcome(context, services.messages, lookup)
         self.outgoing_sequences = OutgoingSequences(context, self.outcome, self._send_waiting)
-        self.order_acks = OrderAcknowledgements(services, self.session_table, self.transfer_table)
+        self.order_acks = OrderAcknowledgements(services, self.places, self.transfer_table)
         self.pings = Pings(context, self.session_table.is_full)
         self.connecting = Connecting(
             context, self.session_table, self.transfer_table, self._dispatch, self.pings
@@ -88,7 +94,7 @@ class BinaryEngine(TransferProtocol):
         )
         self.receiving = Receiving(
             services,
-            sessions=self.session_table,
+            places=self.places,
             transfers=self.transfer_table,
             timers=self.session_timers,
             incoming=self.incoming_sequences,
@@ -99,12 +105,14 @@ class BinaryEngine(TransferProtocol):
             close=self.close,
             acknowledged=self.session_acks.received,
         )
+        services.queues.when_asked_locally = self._asked_locally
 
     # -- start and stop -----------------------------------------------------------------------------
 
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: [MS-MQQB] 3.1.4.1. The queues have been restored."""
         queues = self.context.queue_manager.queues
+        restoring.restore_askers(self._queues, self.context.queue_manager)
         restoring.restore_incoming(stored, queues, self.incoming_sequences, self.history)
         self.order_acks.restore()
         restoring.restore_transfers(
@@ -257,6 +265,15 @@ class BinaryEngine(TransferProtocol):
     def _send_waiting(self, session: Session) -> None:
         self.sending.send_waiting(session)
 
+    def _give_up(self, outgoing: OutgoingMessagePosition) -> None:
+        self.sending.give_up(outgoing)
+
+    def _asked_locally(self, queue: OutgoingQueue) -> None:
+        """An application asks for a queue that only others have asked for so far."""
+        transfer = self.transfers.get(queue.number)
+        if transfer is not None and transfer.session is not None:
+            self.connecting.ask_locally(transfer.session)
+
     def close(self, session: Session) -> None:
         """Closing a Session: [MS-MQQB] 3.1.5.9."""
         self.connecting.close(session)
@@ -267,9 +284,13 @@ class BinaryEngine(TransferProtocol):
         """Return whether the messages of a queue go by this protocol: MQQB-3.1.7.12-01."""
         return self.transfer_table.serves(queue)
 
-    def may_send_to(self, name: FormatName) -> bool:
-        """Return whether an outgoing queue may be opened on behalf of a message from elsewhere."""
-        return self.session_table.may_send_to(name)
+    def may_send_to(self, name: FormatName, origin: str) -> bool:
+        """Return whether an outgoing queue may be opened on behalf of a message from an origin."""
+        return self.places.may_send_to(name, origin)
+
+    def leads_back(self, name: FormatName, origin: str) -> bool:
+        """Return whether messages to a name go over an open session with an origin."""
+        return self.places.leads_back(name, origin)
 
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
         """[MS-MQQB] 3.1.7.12."""

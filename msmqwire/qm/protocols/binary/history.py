@@ -9,8 +9,9 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, IDENTIFIER_BYTES, Kind, MemoryPool
 
-_Key = ObjectId | tuple[ObjectId, str]
+_Key = ObjectId | tuple[ObjectId, str, str]
 _SIZE: Final = 20  # of an OBJECTID
 
 
@@ -20,8 +21,8 @@ class History:
     Those of recoverable messages are stored.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, memory: MemoryPool) -> None:
+        self._context, self._memory = context, memory
         self._times: OrderedDict[_Key, int] = OrderedDict()
         self._stored: set[_Key] = set()
 
@@ -33,13 +34,14 @@ class History:
         for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
             self._times[received] = time
+            self._memory.take(Kind.HISTORY, "", _size(received))
             self._stored.add(received)
         if self._times:
             self._start()
 
     def known(self, message: Message) -> bool:
         """Return whether a message is a duplicate, and note the time if it is: MQQB-3.1.5.8.1-03."""
-        received = _key(message)
+        received = self._key(message)
         if received not in self._times:
             return False
         self._touch(received)
@@ -47,14 +49,29 @@ class History:
 
     def add(self, message: Message) -> None:
         """Note a message: MQQB-3.1.5.8.2-04 to -06."""
-        if len(self._times) >= self._context.settings.remove_duplicate_size:
+        received = self._key(message)
+        size = _size(received)
+        while self._times and (
+            len(self._times) >= self._context.settings.remove_duplicate_size
+            or not self._memory.fits(Kind.HISTORY, "", size)
+        ):
             self._forget(next(iter(self._times)))
-        received = _key(message)
+        if received not in self._times:
+            self._memory.take(Kind.HISTORY, "", size)
         if message.recoverable:
             self._stored.add(received)
         self._touch(received)
         if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):
             self._start()
+
+    def _key(self, message: Message) -> _Key:
+        """Return what identifies a message: copies for several destinations share an identifier.
+
+        With `Settings.bind_senders` the origin does, too.
+        """
+        origin = message.origin if self._context.settings.bind_senders else ""
+        name = message.destination.canonical if message.destinations and message.destination else ""
+        return (message.identifier, name, origin) if name or origin else message.identifier
 
     def _touch(self, received: _Key) -> None:
         self._times[received] = self._context.utc
@@ -65,6 +82,7 @@ class History:
 
     def _forget(self, received: _Key) -> None:
         del self._times[received]
+        self._memory.give_back(Kind.HISTORY, "", _size(received))
         if received in self._stored:
             self._stored.discard(received)
             self._context.changes.delete(Table.HISTORY, _row_key(received))
@@ -84,20 +102,22 @@ class History:
             self._forget(identifier)
 
 
-def _key(message: Message) -> _Key:
-    """Return what identifies a message: copies for several destinations share an identifier."""
-    if not message.destinations or message.destination is None:
-        return message.identifier
-    return (message.identifier, message.destination.canonical)
-
-
 def _row_key(received: _Key) -> bytes:
     if isinstance(received, ObjectId):
         return bytes(received)
-    identifier, name = received
-    return bytes(identifier) + name.encode()
+    identifier, name, origin = received
+    return bytes(identifier) + (f"{name}\0{origin}" if origin else name).encode()
 
 
 def _key_of_row(key: bytes) -> _Key:
     identifier = ObjectId.from_bytes(key[:_SIZE])
-    return (identifier, key[_SIZE:].decode()) if len(key) > _SIZE else identifier
+    if len(key) == _SIZE:
+        return identifier
+    name, _, origin = key[_SIZE:].decode().partition("\0")
+    return identifier, name, origin
+
+
+def _size(received: _Key) -> int:
+    """Return the bytes of memory of an entry."""
+    characters = 0 if isinstance(received, ObjectId) else len(received[1])
+    return IDENTIFIER_BYTES + CHARACTER_BYTES * characters

@@ -2,45 +2,120 @@
 
 from __future__ import annotations
 
-from uuid import UUID
+from itertools import islice
+from typing import Final
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceKey
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.binary import transfer_rows
+from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, SENDER_BYTES, Kind, MemoryPool
+
+_AT_ONCE: Final = 16
+"""A sixteenth of the senders of an origin is evicted at once, as finding the origin takes time."""
 
 
 class IncomingSequences:
     """How far the sequences of other queue managers have come.
 
     Attributes:
-        infos: by sender and format name, the least recently used first.
+        infos: by `SequenceKey`, the least recently used first.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.infos: dict[tuple[UUID, str], IncomingTransactionalTransferInfo] = {}
+    def __init__(self, context: Context, memory: MemoryPool) -> None:
+        self._context, self._memory = context, memory
+        self.infos: dict[SequenceKey, IncomingTransactionalTransferInfo] = {}
+        self._by_origin: dict[str, dict[SequenceKey, None]] = {}  # the least recently used first
+
+    def restore(self, info: IncomingTransactionalTransferInfo) -> None:
+        """Take over a stored sequence, bound or not as `Settings.bind_senders` is now.
+
+        Where the setting is new, a sequence belongs to the origin that it came from last. Where it is gone,
+        one of several origins is left, the one that was there last.
+        """
+        bound = self._context.settings.bind_senders
+        if info.bound != bound and info.origin:
+            self._context.changes.delete(Table.INCOMING, transfer_rows.incoming_key(info))
+            info.bound = bound
+            other = self.infos.get(info.key)
+            if other is not None and other.last_access_time > info.last_access_time:
+                return
+            if other is not None:
+                self._forget(other.key)
+            transfer_rows.put_incoming(self._context, info)
+        self._add(info)
+        if info.queue is not None:
+            info.queue.incoming[info.key] = info
 
     def incoming(self, message: Message) -> IncomingTransactionalTransferInfo:
         """Return the state of a sender's sequence to a destination: MQQB-3.1.5.8.8-07 and -08.
 
         Keyed by the name used, as each outgoing queue of the sender has a sequence of its own; kept even if
         the queue does not exist, so that a message refused for that is not accepted when it is resent.
+        `Settings.bind_senders` gives each origin sequences of its own.
         """
         assert message.destination is not None, "a received message has a destination"
-        key = message.source_machine_identifier, message.destination.canonical
+        bound = self._context.settings.bind_senders
+        name = message.destination.canonical
+        key = message.source_machine_identifier, name, message.origin if bound else ""
         info = self.infos.pop(key, None)
         if info is None:
-            info = IncomingTransactionalTransferInfo(None, message.destination, key[0])
-            while len(self.infos) >= self._context.settings.incoming_sequences_max:
-                self._forget(next(iter(self.infos)))
-        self.infos[key] = info  # least recently used first
+            info = IncomingTransactionalTransferInfo(
+                None, message.destination, key[0], origin=message.origin, bound=bound
+            )
+            unbound = self.infos.get((key[0], name, ""))
+            if unbound is not None:  # version 1 stored it without an origin: every one continues it
+                info.sequence_identifier = unbound.sequence_identifier
+                info.sequence_number = unbound.sequence_number
+            self._make_room(info)
+            self._add(info)
+        else:
+            self.infos[key] = info  # least recently used first
+            keys = self._by_origin[info.origin]
+            del keys[key]
+            keys[key] = None
         return info
 
-    def _forget(self, key: tuple[UUID, str]) -> None:
-        """Evict a sender, as there are too many: what it resends will not be recognised."""
+    def _move(self, info: IncomingTransactionalTransferInfo, origin: str) -> None:
+        """An unbound sequence goes on from another origin."""
+        self._leave(info)
+        info.origin = origin
+        self._enter(info)
+
+    def _enter(self, info: IncomingTransactionalTransferInfo) -> None:
+        self._by_origin.setdefault(info.origin, {})[info.key] = None
+        self._memory.take(Kind.SENDERS, info.origin, _size(info))
+
+    def _leave(self, info: IncomingTransactionalTransferInfo) -> None:
+        keys = self._by_origin[info.origin]
+        del keys[info.key]
+        if not keys:
+            del self._by_origin[info.origin]
+        self._memory.give_back(Kind.SENDERS, info.origin, _size(info))
+
+    def _add(self, info: IncomingTransactionalTransferInfo) -> None:
+        self.infos[info.key] = info
+        self._enter(info)
+
+    def _make_room(self, info: IncomingTransactionalTransferInfo) -> None:
+        """Evict senders, as there are too many: what they send again will not be recognised.
+
+        Whoever has the most senders loses those that are idle longest.
+        """
+        size = _size(info)
+        while len(self.infos) >= self._context.settings.incoming_sequences_max or not self._memory.fits(
+            Kind.SENDERS, info.origin, size
+        ):
+            keys = self._by_origin.get(self._memory.crowding(Kind.SENDERS, info.origin, size))
+            if not keys:
+                return  # the first of its origin, whose name alone is longer than the limit
+            for key in list(islice(keys, max(1, len(keys) // _AT_ONCE))):
+                self._forget(key)
+
+    def _forget(self, key: SequenceKey) -> None:
         info = self.infos.pop(key)
+        self._leave(info)
         if info.queue is not None:
             info.queue.incoming.pop(key, None)
         self._context.changes.delete(Table.INCOMING, transfer_rows.incoming_key(info))
@@ -65,6 +140,12 @@ class IncomingSequences:
         """Advance the sequence to a message: MQQB-3.1.5.8.6-07 to -09."""
         sequence = message.transactional_message_sequence_identifier
         assert sequence is not None, "only transactional messages have a sequence"
+        if info.origin != message.origin:
+            self._move(info, message.origin)
         info.reject_count, info.last_access_time = 0, self._context.utc
         info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
         transfer_rows.put_incoming(self._context, info)
+
+
+def _size(info: IncomingTransactionalTransferInfo) -> int:
+    return SENDER_BYTES + CHARACTER_BYTES * len(info.format_name.canonical)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Final
 from uuid import UUID
 
 from msmqwire.constants import MessageClass
@@ -13,29 +14,56 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Outgoi
 from msmqwire.qm.model.enumerations import INFINITE, DeliveryGuarantee, QueueType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.binary.places import Places
 from msmqwire.qm.protocols.binary.session import Session
-from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
+from msmqwire.qm.rules.memory_pool import Kind
+from msmqwire.qm.rules.queues import outgoing_bytes
+
+_AT_ONCE: Final = 16
+"""A sixteenth of the queues of an origin is forgotten at once, as finding the origin takes time."""
+
+_Key = tuple[UUID, FormatName, str]
+"""A sender, where its acknowledgements go, and the origin that they are bound to."""
 
 
 class OrderAcknowledgements:
     """Builds order and final acknowledgements and sends them like other messages."""
 
-    def __init__(self, services: CoreServices, sessions: SessionTable, transfers: TransferTable) -> None:
+    def __init__(self, services: CoreServices, places: Places, transfers: TransferTable) -> None:
         self._context, self._messages, self._queues = services.context, services.messages, services.queues
-        self._identity, self._sessions, self._transfers = services.identity, sessions, transfers
-        self._order_queues: dict[tuple[UUID, FormatName], OutgoingQueue] = {}  # least recently used first
-        self._last: dict[UUID, OutgoingQueue] = {}  # by sender: where its last acknowledgement went
+        self._identity, self._places, self._transfers = services.identity, places, transfers
+        self._third_places, self._memory = services.third_places, services.messages.pool
+        self._order_queues: dict[_Key, OutgoingQueue] = {}  # least recently used first
+        self._by_origin: dict[str, dict[_Key, None]] = {}  # least recently used first
+        # where the last acknowledgement of a sender went, by the origin that they are bound to
+        self._last: dict[tuple[UUID, str], OutgoingQueue] = {}
 
     def restore(self) -> None:
         """Take over the stored queues for acknowledgements; the newest one of a sender is its last."""
         for queue in self._context.queue_manager.queues.values():
             if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
                 assert queue.destination is not None, "an outgoing queue has a destination"
-                self._order_queues[queue.acknowledged_peer, queue.destination] = queue
-                self._last[queue.acknowledged_peer] = queue
+                bound_to = self._bound_to(queue.asked_by or "")
+                self._remember((queue.acknowledged_peer, queue.destination, bound_to), queue)
+
+    def _bound_to(self, origin: str) -> str:
+        return origin if self._context.settings.bind_senders else ""
+
+    def _remember(self, key: _Key, queue: OutgoingQueue) -> None:
+        self._order_queues[key] = queue
+        self._by_origin.setdefault(queue.asked_by or "", {})[key] = None
+        self._last[key[0], key[2]] = queue
+
+    def _forget(self, key: _Key) -> OutgoingQueue:
+        queue = self._order_queues.pop(key)
+        keys = self._by_origin[queue.asked_by or ""]
+        del keys[key]
+        if not keys:
+            del self._by_origin[queue.asked_by or ""]
+        return queue
 
     def due(self, session: Session, info: IncomingTransactionalTransferInfo) -> None:
         """Start the Order Ack Send Timer for a sequence: MQQB-3.1.5.8.6-02."""
@@ -64,7 +92,8 @@ class OrderAcknowledgements:
         body = serialization.order_ack_body(
             info.sequence_identifier, info.sequence_number, info.sequence_number - 1
         )
-        self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, info.sender_identifier, session)
+        sender = info.sender_identifier
+        self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, sender, session, session.origin)
 
     def send_final_ack(self, message: Message, message_class: int, session: Session | None) -> None:
         """Send Transactional Acknowledgment of another class: [MS-MQQB] 3.1.7.17."""
@@ -77,7 +106,7 @@ class OrderAcknowledgements:
             message.source_machine_identifier,
             message.identifier.uniquifier,
         )
-        self._send(message_class, body, message.source_machine_identifier, session)
+        self._send(message_class, body, message.source_machine_identifier, session, message.origin)
 
     def removed(self, message: Message, reason: int) -> None:
         """Send the final acknowledgement of a message that left its queue: [MS-MQQB] 3.1.7.2.1, 3.1.7.2.2."""
@@ -92,19 +121,13 @@ class OrderAcknowledgements:
 
     def remember_route(self, sender: UUID, session: Session) -> None:
         """Messages of a sender arrive over a session: its acknowledgements can go back there."""
-        if sender not in self._last:
-            self._order_queue(sender, _order_queue_name(sender, session))
+        if (sender, self._bound_to(session.origin)) not in self._last:
+            self._order_queue(sender, _order_queue_name(sender, session), session.origin)
 
-    def _send(self, message_class: int, body: bytes, sender: UUID, session: Session | None) -> None:
+    def _send(
+        self, message_class: int, body: bytes, sender: UUID, session: Session | None, origin: str
+    ) -> None:
         """Send to the sender over the session its message came by, or along the route used before."""
-        queue = self._last.get(sender) if session is None else None
-        if queue is None:
-            name = _order_queue_name(sender, session)
-            known = self._order_queues.get((sender, name))
-            used = known is not None and known.number in self._transfers.transfers
-            if not used and not self._sessions.may_send_to(name, sender):
-                return
-            queue = self._order_queue(sender, name)
         message = Message(
             body=body,
             message_class=message_class,
@@ -112,34 +135,69 @@ class OrderAcknowledgements:
             priority=0,
             delivery_guarantee=DeliveryGuarantee.RECOVERABLE,
             time_to_reach_queue=INFINITE,
-            destination=queue.destination,
         )
+        queue = self._last.get((sender, self._bound_to(origin))) if session is None else None
+        if queue is None:
+            queue = self._order_queue(sender, _order_queue_name(sender, session), origin)
+        if queue is None or not self._may_send(queue, origin, message):
+            return
+        message.destination = queue.destination
         self._identity.stamp(message)
         self._messages.enqueue(queue, message, ignore_quota=True)
 
-    def _order_queue(self, sender: UUID, name: FormatName) -> OutgoingQueue:
-        """Return the outgoing queue for acknowledgements to a sender, even if its address is one of ours."""
-        queue = self._order_queues.pop((sender, name), None)
-        if queue is None:
-            self._evict()
+    def _may_send(self, queue: OutgoingQueue, origin: str, message: Message) -> bool:
+        """Return whether an acknowledgement may go to a queue, on account of a message of an origin."""
+        transfer = self._transfers.transfer_of(queue)
+        if origin and transfer.session is None and not self._places.may_reach(transfer.peer, origin):
+            return False
+        assert queue.destination is not None, "an outgoing queue has a destination"
+        if not origin or self._places.goes_back(transfer, origin):
+            return True
+        return self._third_places.spend(queue.destination, origin, message)
+
+    def _order_queue(self, sender: UUID, name: FormatName, origin: str) -> OutgoingQueue | None:
+        """Return the outgoing queue for acknowledgements to a sender, even if its address is one of ours.
+
+        None if there is no memory for one more.
+        """
+        key = sender, name, self._bound_to(origin)
+        if key in self._order_queues:
+            queue = self._forget(key)
+        else:
+            if not self._has_room(origin, outgoing_bytes(name)):
+                return None
             queue = OutgoingQueue(
-                self._context.new_guid(), label=name.canonical, destination=name, acknowledged_peer=sender
-            )
+                self._context.new_guid(), label=name.canonical, destination=name, acknowledged_peer=sender,
+                asked_by=origin,
+            )  # fmt: skip
             queue.queue_type = QueueType.SYSTEM
             self._queues.add(queue)
-        self._order_queues[sender, name] = queue
-        self._last[sender] = queue
+        self._remember(key, queue)
         return queue
 
-    def _evict(self) -> None:
-        """Forget the queues of the senders silent for longest, if there are too many."""
-        excess = len(self._order_queues) + 1 - self._context.settings.incoming_sequences_max
-        idle = ((key, queue) for key, queue in self._order_queues.items() if not queue.active)
-        for (sender, name), queue in list(islice(idle, max(0, excess))):  # mostly among the first
-            del self._order_queues[sender, name]
-            if self._last.get(sender) is queue:
-                del self._last[sender]
+    def _has_room(self, origin: str, size: int) -> bool:
+        """Return whether there is room for one more queue; those of silent senders make room.
+
+        Whoever has the most queues loses those that are idle longest.
+        """
+        if self._fits(origin, size):
+            return True
+        crowding = self._memory.crowding(Kind.ROUTES, origin, size)
+        keys = self._by_origin.get(crowding, {})
+        idle = (key for key in keys if not self._order_queues[key].active)
+        for key in list(islice(idle, max(1, len(keys) // _AT_ONCE))):
+            queue = self._forget(key)
+            if self._last.get((key[0], key[2])) is queue:
+                del self._last[key[0], key[2]]
             self._transfers.forget(queue)
+        if self._fits(origin, size):
+            return True
+        self._context.trouble("memory", f"no more acknowledgements to senders of messages of {origin}")
+        return False
+
+    def _fits(self, origin: str, size: int) -> bool:
+        few = len(self._order_queues) < self._context.settings.incoming_sequences_max
+        return few and self._memory.fits(Kind.ROUTES, origin, size)
 
 
 def _order_queue_name(sender: UUID, session: Session | None) -> FormatName:

@@ -21,14 +21,15 @@ from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
+from msmqwire.qm.protocols.binary.places import Places
 from msmqwire.qm.protocols.binary.sending import expired
 from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
-from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
+from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind
 from msmqwire.schema import Record
 
 HOPS_MAX: Final = 0x1D
@@ -42,7 +43,7 @@ class Receiving:
 
     Args:
         services: of the core.
-        sessions, transfers, timers, incoming, outgoing, order_acks, history, security: of the engine.
+        places, transfers, timers, incoming, outgoing, order_acks, history, security: of the engine.
         close: closes a session.
         acknowledged: takes the SessionHeader that a message carries.
     """
@@ -51,7 +52,7 @@ class Receiving:
         self,
         services: CoreServices,
         *,
-        sessions: SessionTable,
+        places: Places,
         transfers: TransferTable,
         timers: SessionTimers,
         incoming: IncomingSequences,
@@ -64,7 +65,8 @@ class Receiving:
     ) -> None:
         self._context, self._messages, self._queues = services.context, services.messages, services.queues
         self._system_messages = services.system_messages
-        self._sessions, self._transfers, self._timers = sessions, transfers, timers
+        self._relaying, self._pool = services.relaying, services.messages.pool
+        self._places, self._transfers, self._timers = places, transfers, timers
         self._incoming, self._outgoing, self._order_acks = incoming, outgoing, order_acks
         self._history, self._security = history, security
         self._close, self._acknowledged = close, acknowledged
@@ -78,6 +80,7 @@ class Receiving:
         if message is None or message.destination is None or _lacks_sequence_number(message):
             self._close(session)  # MQQB-3.1.5.1.3-01
             return
+        message.origin = session.origin
         local = self._is_local(message)
         manager = self._context.queue_manager
         if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it can't be saved
@@ -141,7 +144,7 @@ class Receiving:
                 if message.negative_journaling_requested and not message.transactional and deadletter:
                     self._messages.journal(message, deadletter)
         if refusal is not None:
-            if self._is_full() and _is_answered(message):
+            if self._is_full(message) and _is_answered(message):
                 # MQQB-3.1.5.8.8-06: or the number of acknowledgements would have no limit
                 self._close(session)
                 return False
@@ -158,10 +161,16 @@ class Receiving:
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
 
-    def _is_full(self) -> bool:
-        """Return whether the quota of the queue manager is exhausted, or its disk refuses more."""
+    def _is_full(self, message: Message) -> bool:
+        """Return whether the quota of the queue manager is exhausted, or its disk refuses more.
+
+        Answers to an express message are express messages as well, for which there may be no memory.
+        """
         manager = self._context.queue_manager
-        return manager.throttled or manager.total_bytes >= manager.queue_manager_quota
+        if manager.throttled or manager.total_bytes >= manager.queue_manager_quota:
+            return True
+        size = EXPRESS_BYTES + len(message.body)
+        return not (message.recoverable or self._pool.fits(Kind.EXPRESS, message.origin, size))
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
         if message.acknowledgements_requested & _NEGATIVE:
@@ -195,11 +204,15 @@ class Receiving:
             return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT, None
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
-            manager = message.destination_queue_manager_identifier
-            if not self._sessions.may_send_to(message.destination, manager):
+            # To its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
+            if not self._relaying.allows(message.destination):
+                text = f"{message.origin} may not send to {message.destination!s:.200} over this computer"
+                self._context.trouble("relay refused", text)
+                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
+            if not self._places.may_send_to(message.destination, message.origin):
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
             status, descriptor = self._queues.open(
-                message.destination, QueueAccessType.SEND_ACCESS, asked_by=session.remote_address
+                message.destination, QueueAccessType.SEND_ACCESS, asked_by=message.origin
             )
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
                 return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
@@ -229,7 +242,7 @@ class Receiving:
         queue = self._queues.lookup.addressed(info.format_name)
         if queue is not None:
             info.queue = queue
-            queue.incoming[info.sender_identifier, info.format_name.canonical] = info
+            queue.incoming[info.key] = info
         self._incoming.accepted(info, message)
         self._order_acks.due(session, info)
 

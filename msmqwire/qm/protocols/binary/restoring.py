@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
+from msmqwire.constants import MessageClass
+from msmqwire.qm.model.address import UNKNOWN_ORIGIN
 from msmqwire.qm.model.changes import Table
-from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.binary import transfer_rows
@@ -16,7 +19,25 @@ from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.protocols.binary.transfer_rows import OutgoingRow
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
+from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Stored
+
+_OF_THE_SYSTEM: Final = frozenset(MessageClass) - {MessageClass.MQMSG_CLASS_NORMAL}
+
+
+def restore_askers(queues: Queues, manager: QueueManager) -> None:
+    """Find out who asked for the outgoing queues that version 1 stored: applications, if they sent there."""
+    for queue in list(manager.queues.values()):
+        if not isinstance(queue, OutgoingQueue) or queue.asked_by is not None:
+            continue
+        if queue.acknowledged_peer is None and any(
+            position.message.source_machine_identifier == manager.identifier
+            and position.message.message_class not in _OF_THE_SYSTEM
+            for position in queue.positions
+        ):
+            queues.ask_locally(queue)
+        else:
+            queues.ask_remotely(queue, UNKNOWN_ORIGIN)
 
 
 def restore_incoming(
@@ -26,10 +47,7 @@ def restore_incoming(
     history.restore([(key, row) for key, row in stored.rows(Table.HISTORY) if isinstance(key, bytes)])
     for key, row in stored.rows(Table.INCOMING):
         assert isinstance(key, bytes)
-        name, info = transfer_rows.read_incoming(key, row, queues)
-        incoming.infos[name] = info
-        if info.queue is not None:
-            info.queue.incoming[name] = info
+        incoming.restore(transfer_rows.read_incoming(key, row, queues))
 
 
 def restore_transfers(

@@ -49,6 +49,7 @@ class Sending:
         security: MessageSecurity,
     ) -> None:
         self._context, self._dispatch = services.context, services.dispatch
+        self._messages = services.messages
         self._identity, self._system_messages = services.identity, services.system_messages
         self._transfers, self._connecting, self._timers = transfers, connecting, timers
         self._sequences, self._outcome, self._security = sequences, outcome, security
@@ -215,6 +216,19 @@ class Sending:
             return False
         own = message.source_machine_identifier == self._context.queue_manager.identifier
         return outgoing.transmitted or not own
+
+    def give_up(self, outgoing: OutgoingMessagePosition) -> None:
+        """Give up a message of somebody else whose destination can't be reached, as if its time were over.
+
+        A transactional one is still held by its sender, who sends it again.
+        """
+        message = outgoing.position.message
+        if kind_of(message) == "Transactional":
+            outgoing.transfer.remove(outgoing)
+            self._sequences.given_up(outgoing)
+            self._messages.discard(outgoing.position)
+        else:
+            self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
 
     def undelivered(self, outgoing: OutgoingMessagePosition, message: Message, message_class: int) -> None:
         """Give up a message, and dead-letter it if requested: [MS-MQQB] 3.1.7.1.2."""

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from msmqwire.framing import Framer
 from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.qm.model.address import UNKNOWN_ORIGIN, origin_of
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
@@ -51,6 +52,9 @@ class Session:
             a transactional message that was resent is in it twice.
         unsaved: recoverable messages sent, until RecoverableMsgAckFlags says that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
+        requested_locally: whether an application of this computer has asked for one of its transfers. If not,
+            only messages of others have.
+        failures: failed attempts since it was open last.
     """
 
     def __init__(self, number: int, role: Role, peer: Peer | None) -> None:
@@ -60,11 +64,13 @@ class Session:
         self.transfers: list[Transfer] = []
         self.hops: list[NextHop] = []
         self.hop = 0
-        self.remote_address = self.remote_host_name = ""
+        self._remote_address = self.origin = self.remote_host_name = ""
         self.remote_guid: UUID = NULL_GUID
         self.may_ping = self.pinged = self.asked_locally = False
         self.asked: dict[int, list[NextHop]] = {}
         self.unanswered: set[int] = set()
+        self.requested_locally = False
+        self.failures = 0
         self.initialize(64, 20_000, 0)
 
     def initialize(
@@ -95,6 +101,22 @@ class Session:
             return False
         self.state = following
         return True
+
+    @property
+    def remote_address(self) -> str:
+        """RemoteQMAddress; `origin` is what limits and bindings take it for."""
+        return self._remote_address
+
+    @remote_address.setter
+    def remote_address(self, address: str) -> None:
+        self._remote_address, self.origin = address, origin_of(address) if address else ""
+
+    @property
+    def requested_by(self) -> str:
+        """The origin of the message that it was first needed for; empty for an application."""
+        if self.requested_locally or not self.transfers:
+            return ""
+        return self.transfers[0].queue.asked_by or UNKNOWN_ORIGIN
 
     @property
     def is_open(self) -> bool:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
-from msmqwire.names import FormatName, PrivateName
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import Role
 from msmqwire.qm.protocols.binary.transfer import Peer
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
-from msmqwire.qm.rules.lookup import Lookup
 
 
 class SessionTable:
@@ -22,8 +18,8 @@ class SessionTable:
         by_connection: those that have a transport connection, by its number.
     """
 
-    def __init__(self, context: Context, transfers: TransferTable, lookup: Lookup) -> None:
-        self._context, self._transfers, self._lookup = context, transfers, lookup
+    def __init__(self, context: Context, transfers: TransferTable) -> None:
+        self._context, self._transfers = context, transfers
         self.sessions: dict[int, Session] = {}
         self.by_connection: dict[int, Session] = {}
         self._last_number = 0
@@ -60,9 +56,17 @@ class SessionTable:
             to_peer = session.peer == peer
             if session.is_open and (to_peer or session.remote_guid == peer[1]):
                 return session
-            if to_peer:
+            if session.is_open and self.belongs(peer, session):
+                candidate = session
+                if session.remote_guid == peer[1][1]:  # type: ignore[index]
+                    return session
+            elif to_peer and (candidate is None or not candidate.is_open):
                 candidate = session
         return candidate
+
+    def belongs(self, peer: Peer, session: Session) -> bool:
+        """Return whether a session is with the origin that acknowledgements are bound to."""
+        return peer[0] == "bound" and isinstance(peer[1], tuple) and peer[1][0] == session.origin
 
     def release(self, session: Session) -> None:
         """Remove a session that nothing needs any more, with the outgoing queues that nobody uses."""
@@ -70,8 +74,7 @@ class SessionTable:
         for transfer in served:
             transfer.session = None
             queue = transfer.queue
-            idle = not (transfer.table or transfer.awaiting_final_ack or queue.active)
-            if idle and queue.state not in HELD and queue.acknowledged_peer is None:
+            if transfer.is_idle and queue.state not in HELD and queue.acknowledged_peer is None:
                 self._transfers.forget(queue)
         self._context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
         self.sessions.pop(session.number, None)
@@ -83,24 +86,3 @@ class SessionTable:
             session.role is Role.ACCEPTOR and session.is_open for session in self.sessions.values()
         )
         return accepted >= limit or not self._context.queue_manager.connection_active
-
-    def may_send_to(self, name: FormatName, queue_manager: UUID | None = None) -> bool:
-        """Return whether an outgoing queue may be opened on behalf of a message from elsewhere.
-
-        Every unreachable destination is retried again and again, so others may add only a limited number.
-
-        Args:
-            name: of the destination.
-            queue_manager: where the name leads, if it does not say so itself.
-        """
-        limit, sessions = self._context.settings.unreachable_max, self.sessions.values()
-        known = self._lookup.is_local_name(name) or self._lookup.outgoing(name) is not None
-        if len(sessions) < limit or known:
-            return True
-        guid = name.guid if isinstance(name, PrivateName) else queue_manager
-        unreachable = 0
-        for session in sessions:
-            if session.is_open and session.remote_guid == guid:
-                return True
-            unreachable += session.role is Role.INITIATOR and not session.is_open
-        return unreachable < limit

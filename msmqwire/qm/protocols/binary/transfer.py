@@ -20,8 +20,8 @@ Peer = tuple[str, object]
 """Where a transfer leads.
 
 ("host", name or address); ("qm", Identifier of a queue manager) along any route to it; ("direct", Identifier)
-over a session with that queue manager itself only; ("queue", number of the outgoing queue) while its queue
-manager is unknown.
+over a session with that queue manager itself only; ("bound", origin and Identifier) over a session with that
+origin only; ("queue", number of the outgoing queue) while its queue manager is unknown.
 """
 
 _UNASSIGNED: Final = 0
@@ -124,6 +124,11 @@ class Transfer:
     def qm_guid(self) -> UUID | None:
         """The queue manager that it leads to, if known."""
         return self.peer[1] if isinstance(self.peer[1], UUID) else None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to transfer, and nobody uses its queue."""
+        return not (self.table or self.awaiting_final_ack or self.queue.active)
 
     def begin_session(self, utc: int) -> None:
         """Reset OutgoingTransferSequence except UnackedSequence: MQQB-3.1.3.2-05."""

@@ -20,7 +20,9 @@ TX_SEQUENCE_ORDINAL: Final = b"OutgoingTxSequenceID"
 
 _OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether FinalAck is awaited
 _SEQUENCE: Final = Struct("<III")  # TimeStamp, Ordinal, OutgoingTxSequenceNumber
-_INCOMING: Final = Struct("<IIIIQI")  # TimeStamp, Ordinal, number, rejections, last access, queue
+_INCOMING: Final = Struct(
+    "<IIIIQI"
+)  # TimeStamp, Ordinal, number, rejections, last access, queue; then origin
 
 
 class OutgoingRow(NamedTuple):
@@ -65,34 +67,37 @@ def read_sequence(row: bytes) -> tuple[TxSequenceId, int]:
 
 def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> None:
     """Store the last message accepted from a sender."""
-    row = _INCOMING.pack(
-        *info.sequence_identifier,
-        info.sequence_number,
-        min(info.reject_count, 0xFFFFFFFF),
-        info.last_access_time,
-        info.queue.number if info.queue else 0,
+    row = (
+        _INCOMING.pack(
+            *info.sequence_identifier,
+            info.sequence_number,
+            min(info.reject_count, 0xFFFFFFFF),
+            info.last_access_time,
+            info.queue.number if info.queue else 0,
+        )
+        + info.origin.encode()
     )
     context.changes.put(Table.INCOMING, incoming_key(info), row)
 
 
 def incoming_key(info: IncomingTransactionalTransferInfo) -> bytes:
     """Return the key of a row of `Table.INCOMING`."""
-    return info.sender_identifier.bytes + info.format_name.canonical.encode()
+    sender, name, bound_to = info.key
+    return sender.bytes + (f"{name}\0{bound_to}" if bound_to else name).encode()
 
 
-def read_incoming(
-    key: bytes, row: bytes, queues: Mapping[int, Queue]
-) -> tuple[tuple[UUID, str], IncomingTransactionalTransferInfo]:
-    """Decode a row of `Table.INCOMING`: sender and format name, and the state of the sequence."""
-    time_stamp, ordinal, number, rejections, last_access, queue = _INCOMING.unpack(row)
-    sender, name = UUID(bytes=key[:16]), key[16:].decode()
-    info = IncomingTransactionalTransferInfo(
+def read_incoming(key: bytes, row: bytes, queues: Mapping[int, Queue]) -> IncomingTransactionalTransferInfo:
+    """Decode a row of `Table.INCOMING`: the state of a sequence. Rows of version 1 have no origin."""
+    time_stamp, ordinal, number, rejections, last_access, queue = _INCOMING.unpack_from(row)
+    name, _, bound_to = key[16:].decode().partition("\0")
+    return IncomingTransactionalTransferInfo(
         queues.get(queue),
         parse_format_name(name, spx=True),
-        sender,
+        UUID(bytes=key[:16]),
         TxSequenceId(time_stamp, ordinal),
         number,
         last_access,
         rejections,
+        row[_INCOMING.size :].decode(),
+        bool(bound_to),
     )
-    return (sender, name), info

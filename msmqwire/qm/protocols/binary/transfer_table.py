@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.names import DirectName
+from msmqwire.names import DirectName, FormatName
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
@@ -52,12 +52,18 @@ class TransferTable:
         """Get Destination Info: [MS-MQQB] 3.1.7.4. A queue whose host is unknown has a peer of its own."""
         name = queue.destination
         assert name is not None, "an outgoing queue has a destination"
+        if queue.acknowledged_peer and self._context.settings.bind_senders:
+            return "bound", (queue.asked_by, queue.acknowledged_peer)
+        if queue.acknowledged_peer and isinstance(name, DirectName):
+            return "direct", queue.acknowledged_peer
+        return self.peer_of(name) or ("queue", queue.number)
+
+    def peer_of(self, name: FormatName) -> Peer | None:
+        """Get Destination Info: [MS-MQQB] 3.1.7.4. Return where a name leads, None if that is unknown."""
         if isinstance(name, DirectName):
-            if queue.acknowledged_peer:
-                return "direct", queue.acknowledged_peer
             return "host", name.host.lower()
         info = self._routing.get_destination_info(name)
-        return ("qm", info.queue_manager) if info else ("queue", queue.number)
+        return ("qm", info.queue_manager) if info else None
 
     def next_hops(self, transfer: Transfer) -> list[NextHop]:
         """Get Next Hops: [MS-MQQB] 3.1.7.5. Their host names are not resolved yet."""

@@ -1,0 +1,97 @@
+"""Memory for what others can make the queue manager keep, in shares by kind and by origin."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class Kind(Enum):
+    """What is kept in memory on account of others."""
+
+    __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
+
+    EXPRESS = "express"  # express messages, those of this computer too
+    SENDERS = "senders"  # transactional sequences that end here
+    ROUTES = "routes"  # queues of acknowledgements to the senders of transactional messages
+    HISTORY = "history"  # MessageIDHistoryTable
+    QUEUES = "queues"  # outgoing queues that others asked for
+
+
+_SIXTEENTHS: Final = {
+    Kind.EXPRESS: 8, Kind.SENDERS: 3, Kind.ROUTES: 2, Kind.HISTORY: 1, Kind.QUEUES: 2,
+}  # fmt: skip
+_ORIGINS: Final = 4
+"""One origin may have a fourth of what is there for a kind, so that one stranger leaves the others theirs."""
+_RESERVE: Final = 4
+"""The last fourth is for those that have little, and for this computer."""
+_LITTLE: Final = 64
+
+EXPRESS_BYTES: Final = 3_072
+"""Bytes of an express message beside those of its packet, as measured: its attributes, names and position."""
+SENDER_BYTES: Final = 1_536
+"""Bytes of a transactional sequence, as measured."""
+QUEUE_BYTES: Final = 8_192
+"""Bytes of an outgoing queue and its transfer, as measured."""
+IDENTIFIER_BYTES: Final = 512
+"""Bytes of an entry of MessageIDHistoryTable, as measured."""
+CHARACTER_BYTES: Final = 12
+"""Bytes of a character of a name, which is there several times: at most four each."""
+
+
+class MemoryPool:
+    """Counts what is in memory, and says whether more may be.
+
+    Origins are those of `origin_of`; an empty one is this computer, which has no limit of its own.
+
+    Attributes:
+        limit: bytes for all kinds together.
+        used: bytes by kind.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used: dict[Kind, int] = dict.fromkeys(Kind, 0)
+        self._by_origin: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
+
+    def share(self, kind: Kind) -> int:
+        """Return the bytes that are there for a kind."""
+        return self.limit * _SIXTEENTHS[kind] // 16
+
+    def used_by(self, kind: Kind, origin: str) -> int:
+        """Return the bytes of a kind that are kept for an origin."""
+        return self._by_origin[kind].get(origin, 0)
+
+    def fits(self, kind: Kind, origin: str, size: int) -> bool:
+        """Return whether `size` bytes more may be kept for an origin."""
+        share, used = self.share(kind), self.used[kind] + size
+        if not origin:
+            return used <= share
+        own = self.used_by(kind, origin) + size
+        if own <= share // _LITTLE:
+            return used <= share
+        return own <= share // _ORIGINS and used <= share - share // _RESERVE
+
+    def crowding(self, kind: Kind, origin: str, size: int) -> str:
+        """Return the origin that has to make room, if `size` bytes more do not fit for `origin`."""
+        own = self.used_by(kind, origin) + size
+        if own > self.share(kind) // _ORIGINS:
+            return origin
+        by_origin = self._by_origin[kind]
+        return max(by_origin, key=by_origin.__getitem__, default=origin)
+
+    def take(self, kind: Kind, origin: str, size: int) -> None:
+        """Count bytes that are kept for an origin."""
+        self.used[kind] += size
+        by_origin = self._by_origin[kind]
+        by_origin[origin] = by_origin.get(origin, 0) + size
+
+    def give_back(self, kind: Kind, origin: str, size: int) -> None:
+        """Count bytes as free again."""
+        self.used[kind] -= size
+        by_origin = self._by_origin[kind]
+        left = by_origin[origin] - size
+        if left:
+            by_origin[origin] = left
+        else:
+            del by_origin[origin]
