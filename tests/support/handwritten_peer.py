@@ -183,6 +183,7 @@ class HandwrittenPeer(SessionCounts):
         priority: int = 3,
         acks: int = 0,
         admin: tuple[int, bytes] = (0, b""),
+        response: tuple[int, bytes] = (0, b""),
         flags: int = 0,
         address: bytes = h.NULL_GUID,
         source: UUID | None = None,
@@ -207,8 +208,8 @@ class HandwrittenPeer(SessionCounts):
             count: whether the message counts as sent.
             header: fields of a SessionHeader, see `header`.
             session: whether to add a SessionHeader that acknowledges everything received.
-            priority, acks, admin, flags, address, source, sent_time, time_to_be_received, hops, label,
-                message_class, privacy: fields of the headers.
+            priority, acks, admin, response, flags, address, source, sent_time, time_to_be_received, hops,
+                label, message_class, privacy: fields of the headers.
             trace: the queue of a DebugHeader.
             packet: further arguments of `handmade.user_message`.
         """
@@ -231,6 +232,7 @@ class HandwrittenPeer(SessionCounts):
                 flags=h.MP | flags | hops | (DM if recoverable else 0),
                 destination=destination or direct(queue),
                 admin=admin,
+                response=response,
             ),
             transaction=transaction,
             properties=h.properties_header(
