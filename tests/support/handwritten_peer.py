@@ -262,7 +262,8 @@ class HandwrittenPeer(SessionCounts):
         """Send an OrderAck; the sequence as (TimeStamp, Ordinal)."""
         self.count_sent(recoverable=False)
         time_stamp, ordinal = sequence
-        body = h.order_ack_body(ordinal=ordinal, time_stamp=time_stamp, number=number, previous=number - 1)
+        previous = max(number - 1, 0)
+        body = h.order_ack_body(ordinal=ordinal, time_stamp=time_stamp, number=number, previous=previous)
         self.send(h.order_ack(body, destination=direct("order_queue$")))
 
     def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000, **fields: int) -> None:
