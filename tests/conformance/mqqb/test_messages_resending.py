@@ -154,7 +154,7 @@ def test_the_times_begin_anew_only_when_nothing_is_unacknowledged():
 @pytest.mark.requirement("MQQB-3.1.5.6-06", "MQQB-3.1.2.6-01")
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "older", "the last"])
 def test_an_order_acknowledgement_that_tells_nothing_new_delays_nothing(number):
-    """A receiver that refuses what comes after a gap repeats its last one: what it lacks is sent all the same."""
+    """A receiver that refuses what follows a gap repeats its last one: what it lacks is sent all the same."""
     harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
     harness.send(b"1", b"2", b"3", b"4", transactional=True)
     peer = harness.called[0]
