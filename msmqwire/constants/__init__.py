@@ -13,6 +13,7 @@ from msmqwire.constants.access import (
 )
 from msmqwire.constants.address import ADDRESS_LENGTH, AddressType
 from msmqwire.constants.crypto import (
+    CIPHERS_OF_LEVEL,
     EncryptionAlgorithm,
     HashAlgorithm,
     KeyAlgorithm,
@@ -77,6 +78,7 @@ from msmqwire.constants.variant import VARIANT_FALSE, VARIANT_TRUE, VarEnum, var
 __all__ = [
     "ACCESS_MASK",
     "ADDRESS_LENGTH",
+    "CIPHERS_OF_LEVEL",
     "CONNECTION_HISTORY_VECTORS",
     "CONNECTION_STATUS",
     "LEGAL_CLASS_BITS",

@@ -194,6 +194,7 @@ class HandwrittenPeer(SessionCounts):
         label: str | None = None,
         message_class: int = 0,
         privacy: int = 0,
+        algorithm: int = 0x6610,
         **packet: Any,
     ) -> bytes:
         """A UserMessage to a private queue of the harness by its direct name.
@@ -209,7 +210,7 @@ class HandwrittenPeer(SessionCounts):
             header: fields of a SessionHeader, see `header`.
             session: whether to add a SessionHeader that acknowledges everything received.
             priority, acks, admin, response, flags, address, source, sent_time, time_to_be_received, hops,
-                label, message_class, privacy: fields of the headers.
+                label, message_class, privacy, algorithm: fields of the headers.
             trace: the queue of a DebugHeader.
             packet: further arguments of `handmade.user_message`.
         """
@@ -236,7 +237,12 @@ class HandwrittenPeer(SessionCounts):
             ),
             transaction=transaction,
             properties=h.properties_header(
-                flags=acks, body=body, label=label, message_class=message_class, privacy_level=privacy
+                flags=acks,
+                body=body,
+                label=label,
+                message_class=message_class,
+                privacy_level=privacy,
+                encryption_algorithm=algorithm,
             ),
             debug=b"" if trace is None else h.debug_header(trace.bytes_le),
             session=session_header if header is None else self.header(**header),

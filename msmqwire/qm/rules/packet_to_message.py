@@ -25,6 +25,7 @@ _DM, _DQ, _AQ, _RQ = (USER_HEADER.bits(f"Flags.{name}") for name in ("DM", "DQ",
 _FA, _FM, _LM = masks(TRANSACTION_HEADER, "FA FM LM")
 _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
+_EB: Final = SECURITY_HEADER.bits("Flags.EB").mask
 _VERIFIED: Final = SECURITY_HEADER.bits("Flags.AU").mask | _AS.mask
 
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
@@ -167,6 +168,7 @@ def _read_security(header: Record, message: Message) -> None:
     if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
     message.sender_identifier_type = sender_type
+    message.encrypted_without_level = header.Flags & _EB != 0 and not message.privacy_level
     message.sender_identifier = data.SecurityID
     message.symmetric_key = data.EncryptionKey
     message.signature = data.Signature

@@ -147,6 +147,9 @@ class Receiving:
         queue = None
         if refusal is None:
             refusal, queue = self._judge(message, local=local)
+        if not local and (message.soap_envelope or message.soap_compound_message):
+            # What came over HTTP is told to readers here, and not sent on: MQMQ-2.2.19.2-39
+            message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
             status = self._messages.enqueue(queue, message)
