@@ -62,6 +62,7 @@ from msmqwire.headers.internal import (
     PT_SESSION_ACK,
 )
 from msmqwire.headers.session import SESSION_HEADER_SIZE
+from msmqwire.headers.user import PROPERTIES_BIT, PROPERTIES_OFFSET
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ping import PING
 from msmqwire.schema import (
@@ -234,6 +235,16 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
         why = f"the packet takes {end} bytes, {len(data)} are there"
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     return packet  # type: ignore[no-any-return]
+
+
+def lacks_properties(data: bytes | bytearray) -> bool:
+    """Return whether a packet is a message that, by its MP bit, has no MessagePropertiesHeader.
+
+    There is no layout of such a message: MQMQ-2.2.19.2-34.
+    """
+    if len(data) <= PROPERTIES_OFFSET or data[FLAGS_OFFSET] & INTERNAL_BIT:
+        return False
+    return not data[PROPERTIES_OFFSET] & PROPERTIES_BIT
 
 
 def well_formed(data: bytes, start: int, end: int) -> bool:

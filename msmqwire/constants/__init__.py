@@ -13,6 +13,7 @@ from msmqwire.constants.access import (
 )
 from msmqwire.constants.address import ADDRESS_LENGTH, AddressType
 from msmqwire.constants.crypto import (
+    CIPHERS_OF_LEVEL,
     EncryptionAlgorithm,
     HashAlgorithm,
     KeyAlgorithm,
@@ -48,6 +49,7 @@ from msmqwire.constants.property_values import (
     CONNECTION_HISTORY_VECTORS,
     CONNECTION_STATUS,
     SERVICE_TYPES,
+    SETTINGS_SERVICE_TYPES,
     SOURCE_INFO_VECTORS,
     DeletedObjectType,
     MachineForeign,
@@ -76,6 +78,7 @@ from msmqwire.constants.variant import VARIANT_FALSE, VARIANT_TRUE, VarEnum, var
 __all__ = [
     "ACCESS_MASK",
     "ADDRESS_LENGTH",
+    "CIPHERS_OF_LEVEL",
     "CONNECTION_HISTORY_VECTORS",
     "CONNECTION_STATUS",
     "LEGAL_CLASS_BITS",
@@ -92,6 +95,7 @@ __all__ = [
     "QUEUE_SUFFIX_TYPE",
     "SECURITY_INFORMATION",
     "SERVICE_TYPES",
+    "SETTINGS_SERVICE_TYPES",
     "SOURCE_INFO_VECTORS",
     "VARIANT_FALSE",
     "VARIANT_TRUE",

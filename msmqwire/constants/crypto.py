@@ -6,7 +6,10 @@ headers (wincrypt.h, mq.h).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
 
 
 class HashAlgorithm(IntEnum):
@@ -44,6 +47,26 @@ class PrivacyLevel(IntEnum):
     MQMSG_PRIV_LEVEL_BODY_BASE = 1  # 40-bit keys
     MQMSG_PRIV_LEVEL_BODY_ENHANCED = 3  # 128-bit keys
     MQMSG_PRIV_LEVEL_BODY_AES = 5
+
+
+CIPHERS_OF_LEVEL: Final[Mapping[int, frozenset[int]]] = MappingProxyType(
+    {
+        PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_BASE: frozenset(
+            {EncryptionAlgorithm.CALG_RC2, EncryptionAlgorithm.CALG_RC4}
+        ),
+        PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_ENHANCED: frozenset(
+            {EncryptionAlgorithm.CALG_RC2, EncryptionAlgorithm.CALG_RC4}
+        ),
+        PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_AES: frozenset(
+            {
+                EncryptionAlgorithm.CALG_AES_128,
+                EncryptionAlgorithm.CALG_AES_192,
+                EncryptionAlgorithm.CALG_AES_256,
+            }
+        ),
+    }
+)
+"""The ciphers that a PrivacyLevel allows; [MS-MQMQ] 2.2.19.3."""
 
 
 class ProviderType(IntEnum):

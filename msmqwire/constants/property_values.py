@@ -141,17 +141,20 @@ class ManagementQueueState(StrEnum):
     MGMT_QUEUE_STATE_DISCONNECTED = "DISCONNECTED"
 
 
-SERVICE_TYPES: Final[Mapping[int, str]] = MappingProxyType(
+SETTINGS_SERVICE_TYPES: Final[Mapping[int, str]] = MappingProxyType(
     {
         0x00: "none",
         0x01: "routing server",
         0x02: "backup site controller",
         0x04: "primary site controller",
         0x08: "primary enterprise controller",
-        0x10: "remote access server",
     }
 )
-"""PROPID_QM_SERVICE (2.3.2.9); PROPID_SET_SERVICE and PROPID_SET_OLDSERVICE have all but the last."""
+"""PROPID_SET_SERVICE (2.3.8.2) and PROPID_SET_OLDSERVICE (2.3.8.11)."""
+SERVICE_TYPES: Final[Mapping[int, str]] = MappingProxyType(
+    {**SETTINGS_SERVICE_TYPES, 0x10: "remote access server"}
+)
+"""PROPID_QM_SERVICE (2.3.2.9)."""
 
 CONNECTION_STATUS: Final[Mapping[int, str]] = MappingProxyType(
     {

@@ -35,7 +35,7 @@ def response_queue(user: Record) -> str | None:
 def queue_name(user: Record, role: Any, kind: int, queue: Record | None) -> str | None:
     """Return a queue of a UserHeader as a format name; a direct one exactly as in the packet.
 
-    None if there is no queue, or it can't be determined (RQ 4 without the host of an administration queue).
+    None if there is no queue, or it can't be named (RQ 4 beside an AQ without the GUID of a host).
     """
     if queue is None:
         return None

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from msmqwire.headers.base import INFINITE
+from msmqwire.headers.base import BASE_HEADER_SIZE, INFINITE
 from msmqwire.headers.queue_format_names import (
     DIRECT_QUEUE_FORMAT_NAME,
     PRIVATE_QUEUE_FORMAT_NAME,
     PRIVATE_QUEUE_FORMAT_NAME_ID,
     PUBLIC_QUEUE_FORMAT_NAME,
 )
-from msmqwire.schema import Header, bit, choice, flags, guid, maybe, reserved, uint
+from msmqwire.schema import Header, bit, choice, field_offset, flags, guid, maybe, reserved, uint
 
 USER_HEADER: Final = Header(
     "UserHeader",
@@ -106,3 +106,7 @@ USER_HEADER: Final = Header(
     ),
     "Source and destination of a message.",
 )
+
+_MP: Final = USER_HEADER.bits("Flags.MP")
+PROPERTIES_OFFSET: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "Flags") + _MP.shift // 8
+PROPERTIES_BIT: Final = 1 << _MP.shift % 8  # MP in the byte at PROPERTIES_OFFSET of a packet

@@ -76,6 +76,7 @@ from msmqwire.packets import (
     SESSION_ACK,
     USER_MESSAGE,
     Protocol,
+    lacks_properties,
 )
 from msmqwire.ping import PING, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import Header, UInt, field_offset, head_size
@@ -119,7 +120,8 @@ _INTERNAL: Final = {
 }
 _FULL: Final = 1 << 32
 _MQ_BIT: Final = USER_HEADER.bits("Flags.MQ")
-_MQ_AT: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "Flags") + _MQ_BIT.shift // 8
+_USER_FLAGS_AT: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "Flags")
+_MQ_AT: Final = _USER_FLAGS_AT + _MQ_BIT.shift // 8
 _MQ: Final = 1 << _MQ_BIT.shift % 8
 _DH: Final = BASE_HEADER.bits("Flags.DH").mask
 _AH: Final = USER_HEADER.bits("Flags.AH").mask
@@ -293,6 +295,7 @@ class _Scan:
         yield from self._soap()
         yield from self._srmp()
         yield from self._several()
+        yield from self._properties()
         yield from self._blamed()
 
     # -- BaseHeader ----------------------------------------------------------------------------
@@ -518,6 +521,12 @@ class _Scan:
             yield from self._size(LENGTH, _SIGNATURE_SIZE.req, f"{path}.Size", size_at, size, data_at, size)
 
     # -- the rest ------------------------------------------------------------------------------
+
+    def _properties(self) -> Iterator[Finding]:
+        """A message that claims to have no MessagePropertiesHeader is mostly malformed for lack of one."""
+        if lacks_properties(self.data):
+            path = "UserHeader.Flags.MP"
+            yield _RULES["MQMQ-2.2.19.2-34"].at(path, _USER_FLAGS_AT, "clear in a message")
 
     def _blamed(self) -> Iterator[Finding]:
         error = self.error

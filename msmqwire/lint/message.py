@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, PrivacyLevel, VarEnum, is_legal_class
+from msmqwire.constants import (
+    CIPHERS_OF_LEVEL,
+    EncryptionAlgorithm,
+    HashAlgorithm,
+    PrivacyLevel,
+    VarEnum,
+    is_legal_class,
+)
 from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.lint.registry import MESSAGES, REMOTE, SENT, USER, Problem, rule, unused, value
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
@@ -40,9 +47,6 @@ _VECTOR, _VARIANT = int(VarEnum.VT_VECTOR), int(VarEnum.VT_VARIANT)
 _HASHES = frozenset(int(member) for member in HashAlgorithm)
 _CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
 _PRIVACY = frozenset(int(member) for member in PrivacyLevel)
-_AES = frozenset({0x660E, 0x660F, 0x6610})
-_STREAM = frozenset({0x6602, 0x6801})
-CIPHERS_OF: Final = {1: _STREAM, 3: _STREAM, 5: _AES}
 
 # -- UserHeader ----------------------------------------------------------------------------------
 
@@ -268,7 +272,7 @@ def _cipher(packet: Any) -> Problem:
 def _cipher_fits(packet: Any) -> Problem:
     header = packet.MessagePropertiesHeader
     kind, level = header.EncryptionAlgorithm, header.PrivacyLevel
-    if level in CIPHERS_OF and kind in _CIPHERS and kind not in CIPHERS_OF[level]:
+    if level in CIPHERS_OF_LEVEL and kind in _CIPHERS and kind not in CIPHERS_OF_LEVEL[level]:
         return f"{EncryptionAlgorithm(kind).name} with PrivacyLevel {level}"
     return None
 
@@ -281,7 +285,7 @@ def _cipher_fits(packet: Any) -> Problem:
 )
 def _encrypted_level(packet: Any) -> Problem:
     level = packet.MessagePropertiesHeader.PrivacyLevel
-    return f"{level}, and EB is set" if encrypted(packet) and level not in CIPHERS_OF else None
+    return f"{level}, and EB is set" if encrypted(packet) and level not in CIPHERS_OF_LEVEL else None
 
 
 @rule(
@@ -292,7 +296,7 @@ def _encrypted_level(packet: Any) -> Problem:
 )
 def _clear_level(packet: Any) -> Problem:
     level = packet.MessagePropertiesHeader.PrivacyLevel
-    wrong = level in CIPHERS_OF and not encrypted(packet)
+    wrong = level in CIPHERS_OF_LEVEL and not encrypted(packet)
     return f"{level}, but the body is not encrypted" if wrong else None
 
 

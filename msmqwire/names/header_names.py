@@ -106,7 +106,8 @@ def from_user_header_queue(
         admin: the administration queue, for a response queue that refers to it.
 
     Returns:
-        The name, or None when there is no such queue.
+        The name, or None when there is no such queue, or none that can be named: a response queue on the host
+        of an administration queue (RQ 4) that does not tell that host's GUID.
 
     Raises:
         InvalidName: for a type that the field can't have, a field that breaks the grammar, and a host that is
@@ -127,10 +128,9 @@ def from_user_header_queue(
     number = number_of(value, "PrivateQueueIdentifier", path)
     if type_value == ELSEWHERE:
         return PrivateName(guid_of(value, "SourceQueueManager", path), number)
-    if type_value == AT_ADMIN:
-        host = admin.guid if isinstance(admin, PrivateName) else None
-    else:
-        host = source_qm if type_value == AT_SOURCE else destination_qm
+    if type_value == AT_ADMIN:  # legal beside any administration queue: MQMQ-2.2.19.2-27
+        return PrivateName(admin.guid, number) if isinstance(admin, PrivateName) else None
+    host = source_qm if type_value == AT_SOURCE else destination_qm
     if host is None:
         refuse("the queue manager of the private queue is not known", path)
     return PrivateName(host, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -132,6 +133,68 @@ def test_a_header_may_ride_on_a_message_that_it_counts(server: InThread, recover
         assert peer.until_acknowledged() == []
         assert peer.fence() == []
     assert in_queue(server) == [b"1", b"2"]
+
+
+# -- unusual headers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MQMQ-2.2.19.2-27")
+@pytest.mark.parametrize(
+    "admin", [(0, b""), (5, GUID), direct(r"TCP:10.0.0.9\private$\adm")], ids=["none", "public", "direct"]
+)
+def test_a_response_queue_that_can_not_be_named(server: InThread, admin: tuple[int, bytes]) -> None:
+    """RQ 4 puts it on the host of an administration queue whose name has no GUID of a host."""
+    message = Message(b"asks", admin=admin, response=(4, h.private_id(7)), recoverable=True)
+    with Session.opened(at(server)) as peer:
+        peer.push(Message(b"before"), message, Message(b"after"))
+        assert peer.until_acknowledged() == []
+        assert peer.saved == {1}
+    with attach(server.data) as local:
+        stored = local.call("peek", queue=r"private$\orders", count=3)["messages"]
+    assert [(base64.b64decode(m["body"]), m["response_queue"]) for m in stored] == [
+        (b"before", None), (b"asks", None), (b"after", None),
+    ]  # fmt: skip
+    assert [m["admin_queue"] is None for m in stored] == [True, not admin[0], True]
+
+
+@pytest.mark.requirement("MQMQ-2.2.19.2-34")
+@pytest.mark.parametrize("properties", [b"", h.properties_header(body=b"bad")], ids=["absent", "denied"])
+@pytest.mark.parametrize("recoverable", [False, True])
+def test_a_message_that_claims_to_have_no_properties(
+    server: InThread, properties: bytes, recoverable: bool
+) -> None:
+    """It is counted and goes nowhere; those before and after it are stored and acknowledged."""
+    good, bad, later = (Message(body, recoverable=recoverable) for body in (b"good", b"bad", b"later"))
+    with Session.opened(at(server)) as peer:
+        peer.send(good.bytes(), without_properties(bad, properties), later.bytes())
+        peer.count(good, bad, later)
+        assert peer.until_acknowledged() == []
+        assert peer.saved == ({1, 2, 3} if recoverable else set())
+        assert peer.fence() == []
+    assert in_queue(server) == [b"good", b"later"]
+
+
+@pytest.mark.requirement("MQMQ-2.2.19.2-34")
+def test_a_transactional_message_that_claims_to_have_no_properties(server: InThread) -> None:
+    """It takes its position, so that the sequence goes on, and its sender is told by a FinalAck."""
+    good, bad, later = transactional(1, 2, 3)
+    with Session.opened(at(server)) as peer:
+        peer.send(good.bytes(), without_properties(bad), later.bytes())
+        peer.count(good, bad, later)
+        final = peer.until("FinalAck")
+        assert (final.MessageClass, final.acknowledged_message) == (0x8004, (GUID, bad.message_id))
+        assert final.acknowledged_tx == bad.tx
+        take_order_ack(peer, later)
+        assert peer.fence() == []
+    assert in_queue(server, LEDGER) == [b"1.1", b"1.3"]
+
+
+def without_properties(message: Message, properties: bytes = b"") -> bytes:
+    """The packet of a message with MP clear, and the header that it denies or nothing in its place."""
+    return h.user_message(
+        user=message.user(), transaction=message.transaction(), properties=properties, user_flags=0,
+        flags=0 if message.tx else 3,
+    )  # fmt: skip
 
 
 # -- duplicates -----------------------------------------------------------------------------------------

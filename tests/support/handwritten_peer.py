@@ -183,6 +183,7 @@ class HandwrittenPeer(SessionCounts):
         priority: int = 3,
         acks: int = 0,
         admin: tuple[int, bytes] = (0, b""),
+        response: tuple[int, bytes] = (0, b""),
         flags: int = 0,
         address: bytes = h.NULL_GUID,
         source: UUID | None = None,
@@ -193,6 +194,7 @@ class HandwrittenPeer(SessionCounts):
         label: str | None = None,
         message_class: int = 0,
         privacy: int = 0,
+        algorithm: int = 0x6610,
         **packet: Any,
     ) -> bytes:
         """A UserMessage to a private queue of the harness by its direct name.
@@ -207,8 +209,8 @@ class HandwrittenPeer(SessionCounts):
             count: whether the message counts as sent.
             header: fields of a SessionHeader, see `header`.
             session: whether to add a SessionHeader that acknowledges everything received.
-            priority, acks, admin, flags, address, source, sent_time, time_to_be_received, hops, label,
-                message_class, privacy: fields of the headers.
+            priority, acks, admin, response, flags, address, source, sent_time, time_to_be_received, hops,
+                label, message_class, privacy, algorithm: fields of the headers.
             trace: the queue of a DebugHeader.
             packet: further arguments of `handmade.user_message`.
         """
@@ -231,10 +233,16 @@ class HandwrittenPeer(SessionCounts):
                 flags=h.MP | flags | hops | (DM if recoverable else 0),
                 destination=destination or direct(queue),
                 admin=admin,
+                response=response,
             ),
             transaction=transaction,
             properties=h.properties_header(
-                flags=acks, body=body, label=label, message_class=message_class, privacy_level=privacy
+                flags=acks,
+                body=body,
+                label=label,
+                message_class=message_class,
+                privacy_level=privacy,
+                encryption_algorithm=algorithm,
             ),
             debug=b"" if trace is None else h.debug_header(trace.bytes_le),
             session=session_header if header is None else self.header(**header),
@@ -260,7 +268,8 @@ class HandwrittenPeer(SessionCounts):
         """Send an OrderAck; the sequence as (TimeStamp, Ordinal)."""
         self.count_sent(recoverable=False)
         time_stamp, ordinal = sequence
-        body = h.order_ack_body(ordinal=ordinal, time_stamp=time_stamp, number=number, previous=number - 1)
+        previous = max(number - 1, 0)
+        body = h.order_ack_body(ordinal=ordinal, time_stamp=time_stamp, number=number, previous=previous)
         self.send(h.order_ack(body, destination=direct("order_queue$")))
 
     def send_final_ack(self, packet: ReceivedPacket, message_class: int = 0x4000, **fields: int) -> None:

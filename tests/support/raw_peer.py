@@ -82,6 +82,7 @@ class Message:
     label: str | None = None
     wants: int = 0
     admin: tuple[int, bytes] = (0, b"")
+    response: tuple[int, bytes] = (0, b"")
     journal: int = 0
     hops: int = 0
     age: int = 0
@@ -103,6 +104,7 @@ class Message:
             flags=self.hops | (RECOVERABLE if self.saved else 0) | self.journal | self.flags,
             destination=self.queue,
             admin=self.admin,
+            response=self.response,
         )
 
     def transaction(self) -> bytes:

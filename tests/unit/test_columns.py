@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from pyarrow import compute, csv, ipc, parquet
 import msmqwire
 from msmqwire.cli.dissect import command
 from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
-from msmqwire.columnar.arrow import batch
+from msmqwire.columnar.arrow import batch, variable_width
 from msmqwire.columnar.arrow.values import sender_id
 from msmqwire.headers import SECURITY_HEADER
+from msmqwire.headers.queue_names import response_queue
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.capture_files import pcap_bytes
 from tests.support.paths import EXAMPLES
 
 SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
@@ -136,6 +139,47 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
         frames(("lable", "==", "x"))
     with pytest.raises(ValueError, match="is none of"):
         frames(("label", "~", "x"))
+
+
+def test_every_form_of_a_response_queue_beside_every_administration_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where none can be named; and by compiled code alone."""
+    source, target, other = (str(uuid.UUID(int=number)) for number in (0xA1, 0xB2, 0xC3))
+    admins = {
+        0: (b"", None, None),
+        2: (h.private_id(6), f"PRIVATE={source}\\00000006", source),
+        3: (h.private_id(6), f"PRIVATE={target}\\00000006", target),
+        5: (h.guid(other), f"PUBLIC={other}", None),
+        6: (h.private_name(h.guid(other), 6), f"PRIVATE={other}\\00000006", other),
+        7: (h.direct_name("OS:far\\q"), "DIRECT=OS:far\\q", None),
+    }
+    conversation, expected = c.TcpConversation().handshake(), []
+    for admin, (field, name, host) in admins.items():
+        at_admin = None if host is None else f"PRIVATE={host}\\00000007"
+        for response, data, shown in (
+            (0, b"", None),
+            (1, b"", name),
+            (2, h.private_id(7), f"PRIVATE={source}\\00000007"),
+            (3, h.private_id(7), f"PRIVATE={target}\\00000007"),
+            (4, h.private_id(7), at_admin),
+            (5, h.guid(other), f"PUBLIC={other}"),
+            (6, h.private_name(h.guid(other), 7), f"PRIVATE={other}\\00000007"),
+            (7, h.direct_name("OS:far\\answers"), "DIRECT=OS:far\\answers"),
+        ):
+            user = h.user_header(
+                source=h.guid(source), address=h.guid(target), admin=(admin, field), response=(response, data)
+            )
+            conversation.send(h.user_message(user=user))
+            expected.append((name, shown))
+    monkeypatch.setattr(variable_width, "value_of_packet", None)
+    table = msmqwire.read_capture(io.BytesIO(pcap_bytes(conversation.frames)))
+    assert len(expected) == 48
+    assert table["kind"].to_pylist() == ["UserMessage"] * 48
+    columns = table["admin_queue"].to_pylist(), table["response_queue"].to_pylist()
+    assert list(zip(*columns, strict=True)) == expected
+    items = msmqwire.dissect(io.BytesIO(pcap_bytes(conversation.frames)), lint=False)
+    assert [response_queue(item.packet.UserHeader) for item in items] == [shown for _, shown in expected]
 
 
 def test_a_reader_gives_batches_and_a_broken_file_warns(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 import msmqwire
 from msmqwire.lint import checks, lint, lint_malformed
 from msmqwire.schema.layout import layout
+from tests.support import handmade as h
+from tests.support.capture_files import pcap_bytes
+from tests.support.captures import TcpConversation
 from tests.support.lint_packets import brief, make
 from tests.support.paths import VECTORS
 from tools.conformance import read_tables
@@ -225,6 +229,19 @@ def test_an_illegal_destination() -> None:
 def test_an_illegal_admin_queue() -> None:
     findings = lint(patched("message", UserHeader__Flags=0x0020_9C00))
     assert brief(findings) == [("MQMQ-2.2.19.2-24", "MUST", "UserHeader.Flags.AQ", 60)]
+
+
+@pytest.mark.requirement("MQMQ-2.2.19.2-34")
+@pytest.mark.parametrize("session", [b"", h.session_header(sent=1)], ids=["alone", "with a SessionHeader"])
+@pytest.mark.parametrize("properties", [b"", h.properties_header(body=b"body")], ids=["absent", "denied"])
+def test_a_message_that_claims_to_have_no_properties(session: bytes, properties: bytes) -> None:
+    """The bit is to blame, whether the header is there or the packet is malformed without it."""
+    user = h.user_header(flags=0, address=h.CLIENT)
+    data = h.user_message(user=user, properties=properties, session=session, user_flags=0)
+    assert brief(lint(data)) == [("MQMQ-2.2.19.2-34", "MUST", "UserHeader.Flags.MP", 60)]
+    (item,) = msmqwire.dissect(io.BytesIO(pcap_bytes(TcpConversation().handshake().send(data).frames)))
+    assert item.kind == ("UserMessage" if properties else "Malformed")
+    assert item.findings[0].id == "MQMQ-2.2.19.2-34"
 
 
 @pytest.mark.requirement("MQMQ-2.2.18.1.5.2-05")

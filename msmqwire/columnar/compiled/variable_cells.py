@@ -16,6 +16,7 @@ from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_KIND, R_LENGTH, R_START
 from msmqwire.columnar.compiled.texts import GUID_SIZE, decimal, guid, hexadecimal, number, utf8
 from msmqwire.names.header_names import (
+    AT_ADMIN,
     AT_DESTINATION,
     AT_SOURCE,
     DIRECT,
@@ -220,6 +221,12 @@ def _queue_cells(
                 form = flags >> plan[kind, Q_ADMIN_SHIFT] & 7
                 slot, distance = plan[kind, Q_ADMIN_SLOT], plan[kind, Q_ADMIN_DISTANCE]
             p = packet + block.field_offsets[i, slot] + distance
+            number_at = p + (_OTHER_NUMBER if form == ELSEWHERE else _NUMBER)
+            if form == AT_ADMIN and plan[kind, Q_ADMIN_SLOT] >= 0:
+                form = flags >> plan[kind, Q_ADMIN_SHIFT] & 7
+                p = packet + block.field_offsets[i, plan[kind, Q_ADMIN_SLOT]] + plan[kind, Q_ADMIN_DISTANCE]
+                if form == PUBLIC or form == DIRECT:  # they do not tell the GUID of their host
+                    form = NO_QUEUE
             if form == DIRECT:
                 start = p + _NAME
                 stop = start + u16(memory, p + _COUNT)
@@ -241,11 +248,11 @@ def _queue_cells(
                     put64(data, pos, _PUBLIC)
                     pos = guid(memory, p + _PUBLIC_GUID, data, pos + _PUBLIC_SIZE)
                 elif form == AT_SOURCE:
-                    pos = _private(memory, packet + plan[kind, Q_SOURCE], p + _NUMBER, data, pos)
+                    pos = _private(memory, packet + plan[kind, Q_SOURCE], number_at, data, pos)
                 elif form == AT_DESTINATION:
-                    pos = _private(memory, packet + plan[kind, Q_TARGET], p + _NUMBER, data, pos)
+                    pos = _private(memory, packet + plan[kind, Q_TARGET], number_at, data, pos)
                 elif form == ELSEWHERE:
-                    pos = _private(memory, p + _OTHER_GUID, p + _OTHER_NUMBER, data, pos)
+                    pos = _private(memory, p + _OTHER_GUID, number_at, data, pos)
                 else:
                     stopped = NOT_SIMPLE
                     break

@@ -123,6 +123,8 @@ class Messages:
         if not descriptor.multiple:
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+            if isinstance(descriptor.queue, OutgoingQueue) and not message.acknowledgements_requested:
+                message.administration = None  # MQMQ-2.2.19.2-26
             result = self.enqueue(descriptor.queue, message, transaction, ignore_quota=ignore_quota)
             if result is EnqueueStatus.OK and transaction is None:
                 self.arrived(descriptor.queue, message)

@@ -6,7 +6,7 @@ from typing import Final
 
 from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
-from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, TRANSACTION_HEADER, USER_HEADER
+from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, SESSION_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
@@ -25,6 +25,7 @@ _DM, _DQ, _AQ, _RQ = (USER_HEADER.bits(f"Flags.{name}") for name in ("DM", "DQ",
 _FA, _FM, _LM = masks(TRANSACTION_HEADER, "FA FM LM")
 _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
+_EB: Final = SECURITY_HEADER.bits("Flags.EB").mask
 _VERIFIED: Final = SECURITY_HEADER.bits("Flags.AU").mask | _AS.mask
 
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
@@ -54,37 +55,8 @@ def deserialize(
         data = bytes(packet)
         packet = USER_MESSAGE.parse(data)
     assert isinstance(packet, Record)
-    message = Message()
-    base, user, properties = packet.BaseHeader, packet.UserHeader, packet.MessagePropertiesHeader
-
-    word = int(base.Flags)
-    message.priority = word & _PR
-    message.tracing_requested = word & _TR != 0
-    message.time_to_reach_queue = base.TimeToReachQueue
-
-    word = int(user.Flags)
-    source, address = user.SourceQueueManager, user.QueueManagerAddress
-    delivery = _DELIVERY_GUARANTEES.get((word & _DM.mask) >> _DM.shift)
-    if delivery is None:
-        raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
-    message.delivery_guarantee = delivery
-    message.identifier = ObjectId(source, user.MessageID)
-    message.source_machine_identifier = source
-    message.destination_queue_manager_identifier = address
-    message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
-    message.hop_count = word & _RC
-    message.positive_journaling_requested = word & _JP != 0
-    message.negative_journaling_requested = word & _JN != 0
-    message.destination = read_queue(
-        (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
-    )
-    admin = read_queue((word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address)
-    message.administration = admin
-    message.response = read_queue(
-        (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address, admin
-    )
-    if user.ConnectorType is not None:
-        message.connector_type_identifier = user.ConnectorType
+    message, properties = Message(), packet.MessagePropertiesHeader
+    _read_head(packet.BaseHeader, packet.UserHeader, message)
 
     message.acknowledgements_requested = _REQUESTED[properties.Flags & 0x0F]
     message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
@@ -126,6 +98,55 @@ def deserialize(
     return message
 
 
+def deserialize_head(data: bytes) -> tuple[Message, Record | None]:
+    """Read a message without its properties, and the SessionHeader of its packet: for `lacks_properties`.
+
+    Nothing behind the TransactionHeader is read. Raises MalformedPacket.
+    """
+    base, start = BASE_HEADER.read(data)
+    counted = data[: base.PacketSize]
+    user, end = USER_HEADER.read(counted, start)
+    message = Message()
+    _read_head(base, user, message)
+    if user.Flags.TH:
+        header, _ = TRANSACTION_HEADER.read(counted, end)
+        _read_transaction(header, message)
+    session = SESSION_HEADER.read(data, base.PacketSize)[0] if base.Flags.SH else None
+    return message, session
+
+
+def _read_head(base: Record, user: Record, message: Message) -> None:
+    """Read BaseHeader and UserHeader."""
+    word = int(base.Flags)
+    message.priority = word & _PR
+    message.tracing_requested = word & _TR != 0
+    message.time_to_reach_queue = base.TimeToReachQueue
+
+    word = int(user.Flags)
+    source, address = user.SourceQueueManager, user.QueueManagerAddress
+    delivery = _DELIVERY_GUARANTEES.get((word & _DM.mask) >> _DM.shift)
+    if delivery is None:
+        raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
+    message.delivery_guarantee = delivery
+    message.identifier = ObjectId(source, user.MessageID)
+    message.source_machine_identifier = source
+    message.destination_queue_manager_identifier = address
+    message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
+    message.hop_count = word & _RC
+    message.positive_journaling_requested = word & _JP != 0
+    message.negative_journaling_requested = word & _JN != 0
+    message.destination = read_queue(
+        (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
+    )
+    admin = read_queue((word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address)
+    message.administration = admin
+    message.response = read_queue(
+        (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address, admin
+    )
+    if user.ConnectorType is not None:
+        message.connector_type_identifier = user.ConnectorType
+
+
 def _read_transaction(header: Record, message: Message) -> None:
     word = int(header.Flags)
     message.priority = 0  # what PR says is ignored: DMPR-3.1.7.1.32-05
@@ -147,6 +168,7 @@ def _read_security(header: Record, message: Message) -> None:
     if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
     message.sender_identifier_type = sender_type
+    message.encrypted_without_level = header.Flags & _EB != 0 and not message.privacy_level
     message.sender_identifier = data.SecurityID
     message.symmetric_key = data.EncryptionKey
     message.signature = data.Signature

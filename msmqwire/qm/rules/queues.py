@@ -375,7 +375,11 @@ class Queues:
         return self.create(template, skip_directory=True)[1]
 
     def close(self, descriptor: OpenQueueDescriptor) -> None:
-        """Close Queue: [MS-MQDMPR] 3.1.7.1.6."""
+        """Close Queue: [MS-MQDMPR] 3.1.7.1.6.
+
+        Reads that wait are cancelled if they have a tag, DMPR-3.1.7.1.6-03. Others get no message any more,
+        and end with their time only: who lets one wait without limit ends it before closing the queue.
+        """
         if descriptor.multiple:
             for child in descriptor.children:
                 self.close(child)
@@ -385,7 +389,8 @@ class Queues:
         if queue is None:
             return
         for reader in list(descriptor.waiting.values()):
-            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            if reader.tag is not None:
+                self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)
         queue.descriptors.pop(descriptor.handle, None)

@@ -24,12 +24,13 @@ from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
 from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
 from msmqwire.qm.rules.packet_patch import add_session_header, patch_transit_fields
-from msmqwire.qm.rules.packet_to_message import deserialize
+from msmqwire.qm.rules.packet_to_message import deserialize, deserialize_head
 from msmqwire.schema import Record
 
 __all__ = [
     "construct",
     "deserialize",
+    "deserialize_head",
     "final_ack_body",
     "from_stored",
     "order_ack_body",

@@ -67,7 +67,8 @@ class SystemMessages:
             return
         if message_class in INSECURE and not self._context.settings.send_insecure_nacks:
             return
-        body = message.body if message_class not in _WITHOUT_BODY and not message.privacy_level else b""
+        encrypted = message.encrypted_without_level or message.privacy_level
+        body = message.body if message_class not in _WITHOUT_BODY and not encrypted else b""
         self._send(
             message.administration,
             Message(

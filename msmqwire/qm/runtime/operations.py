@@ -249,6 +249,7 @@ class LocalSession:
 
     def _return_all(self) -> None:
         self._finish([], list(self._held))
+        self._stop_readers()
         for descriptor in self._open.values():
             self._core.queues.close(descriptor)
         self._open.clear()

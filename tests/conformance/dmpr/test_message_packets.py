@@ -714,7 +714,6 @@ def test_what_does_not_fit_is_refused(attributes: Any, path: str) -> None:
         (handmade.user_message(user_flags=handmade.MP | 0x40), "UserHeader.Flags.DM"),
         (security_packet(flags=3, security_id=SID), "SecurityHeader.Flags.ST"),
         (user_packet(destination=(7, direct_name("q"))), "UserHeader.DestinationQueue.DirectFormatName"),
-        (user_packet(response=(4, private_id(6))), "UserHeader.ResponseQueue"),
         (handmade.user_message()[:-1], "MessagePropertiesHeader.ExtensionSize"),
         (base_header(16), "UserHeader.SourceQueueManager"),
     ],

@@ -12,6 +12,7 @@ from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import (
     OutgoingQueueState,
+    PositionState,
     QueueAccessType,
     QueueShareMode,
     QueueType,
@@ -349,16 +350,30 @@ def test_several_queues_are_closed_together(harness: EngineHarness, queue: Queue
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-03")
-def test_reads_that_wait_are_cancelled_by_a_close(harness: EngineHarness, queue: Queue) -> None:
+def test_reads_with_a_tag_are_cancelled_by_a_close(harness: EngineHarness, queue: Queue) -> None:
     descriptor, other = harness.open(queue), harness.open(queue)
-    tagged = harness.core.messages.dequeue(descriptor, tag="mine")
-    plain = harness.core.messages.dequeue(descriptor)
-    harness.core.messages.dequeue(other, tag="theirs")
+    plain = harness.core.messages.dequeue(descriptor, timeout=5_000)
+    tagged = [harness.core.messages.dequeue(descriptor, tag=tag) for tag in ("mine", 0)]
+    theirs = harness.core.messages.dequeue(other, tag="mine")
     harness.core.queues.close(descriptor)
-    cancelled = [(request, CANCELLED, None) for request in (tagged.request, plain.request)]
+    cancelled = [(read.request, CANCELLED, None) for read in tagged]
     assert completed_reads(harness.run()) == cancelled
+    assert list(descriptor.waiting) == [plain.request]
+    assert list(other.waiting) == [theirs.request]
+    assert completed_reads(harness.advance(4_999)) == []
+    assert completed_reads(harness.advance(1)) == [(plain.request, HResult.MQ_ERROR_IO_TIMEOUT, None)]
     assert descriptor.waiting == {}
-    assert len(other.waiting) == 1
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.6-03", "DMPR-3.1.7.1.6-05")
+def test_a_read_without_a_tag_gets_nothing_after_the_close(harness: EngineHarness, queue: Queue) -> None:
+    descriptor = harness.open(queue)
+    harness.core.messages.dequeue(descriptor)
+    harness.core.queues.close(descriptor)
+    position = harness.enqueue(queue, b"later")
+    assert completed_reads(harness.run()) == []
+    assert position.state is PositionState.AVAILABLE
+    assert harness.receive(queue) == b"later"
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.6-04", "DMPR-3.1.7.1.6-05", "DMPR-3.1.1.2-21")

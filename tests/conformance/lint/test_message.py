@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.lint_packets import broken, check_broken
+import msmqwire
+from msmqwire.lint import lint_packet
+from tests.support.lint_packets import DIRECT, OTHER, broken, check_broken, make
 
 CASES = [
     broken(
@@ -214,3 +216,26 @@ CASES = [
 @pytest.mark.parametrize("name, changes, expected", CASES)
 def test_each_rule_is_found_alone(name: str, changes: dict[str, Any], expected: list[Any]) -> None:
     check_broken(name, changes, expected)
+
+
+@pytest.mark.requirement("MQMQ-2.2.19.2-27", "MQMQ-2.2.19.2-30")
+@pytest.mark.parametrize(
+    "admin",
+    [
+        {"PrivateQueueIdentifier": 5},
+        {"PublicQueueIdentifier": OTHER},
+        {"SourceQueueManager": OTHER, "PrivateQueueIdentifier": 5},
+        DIRECT,
+    ],
+)
+def test_a_response_queue_at_any_administration_queue_breaks_no_rule(admin: dict[str, Any]) -> None:
+    """RQ 4: every queue is on some host, even where its name does not say on which."""
+    changes = {
+        "UserHeader.AdminQueue": admin,
+        "UserHeader.Flags.RQ": 4,
+        "UserHeader.ResponseQueue": {"PrivateQueueIdentifier": 6},
+        "MessagePropertiesHeader.Flags.PA": 1,
+    }
+    packet = make("message", changes)
+    assert packet.UserHeader.Flags.RQ == 4
+    assert lint_packet(packet) == lint_packet(msmqwire.parse(packet.to_bytes())) == []

@@ -8,6 +8,7 @@ from msmqwire.constants import (
     CONNECTION_HISTORY_VECTORS,
     CONNECTION_STATUS,
     SERVICE_TYPES,
+    SETTINGS_SERVICE_TYPES,
     SOURCE_INFO_VECTORS,
     AddressType,
     ComputerProperty,
@@ -404,16 +405,23 @@ def test_a_property_is_limited_to_its_values(kind, members):
     assert {name: member.value for name, member in kind.__members__.items()} == members
 
 
-@pytest.mark.requirement("MQMQ-2.3.2.9-01", "MQMQ-2.3.8.2-01", "MQMQ-2.3.8.11-01")
-def test_service_types():
-    assert list(SERVICE_TYPES) == [0x00, 0x01, 0x02, 0x04, 0x08, 0x10]
-    assert [SERVICE_TYPES[number].split()[0] for number in (1, 2, 4, 8, 16)] == [
-        "routing",
-        "backup",
-        "primary",
-        "primary",
-        "remote",
-    ]
+SERVICES = {
+    0x00: "none",
+    0x01: "routing server",
+    0x02: "backup site controller",
+    0x04: "primary site controller",
+    0x08: "primary enterprise controller",
+}
+
+
+@pytest.mark.requirement("MQMQ-2.3.8.2-01", "MQMQ-2.3.8.11-01")
+def test_service_types_of_a_settings_object():
+    assert dict(SETTINGS_SERVICE_TYPES) == SERVICES
+
+
+@pytest.mark.requirement("MQMQ-2.3.2.9-01")
+def test_service_types_of_a_queue_manager():
+    assert dict(SERVICE_TYPES) == {**SERVICES, 0x10: "remote access server"}
 
 
 @pytest.mark.requirement("MQMQ-2.3.4.1-01")

@@ -107,9 +107,10 @@ def test_response_type_4_is_at_the_host_of_the_administration_queue():
     value = {"PrivateQueueIdentifier": 8}
     assert from_user_header_queue(4, value, role="response", admin=admin, **MANAGERS) == name
     for no_host in (None, parse_format_name(DIRECT), PublicName(OTHER)):
-        with pytest.raises(InvalidName) as caught:
-            from_user_header_queue(4, value, role="response", admin=no_host, **MANAGERS)
-        assert caught.value.path == "UserHeader.ResponseQueue"
+        assert from_user_header_queue(4, value, role="response", admin=no_host, **MANAGERS) is None
+    with pytest.raises(InvalidName) as caught:
+        from_user_header_queue(4, {}, role="response", admin=None, **MANAGERS)
+    assert caught.value.path == "UserHeader.ResponseQueue"
 
 
 @pytest.mark.parametrize(

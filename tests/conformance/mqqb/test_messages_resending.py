@@ -107,6 +107,80 @@ def test_the_times_between_sending_again_grow_and_begin_anew():
     assert info.eod_no_read_count == 0
 
 
+def resent_after(harness, seconds):
+    """Whether messages are sent again after exactly these seconds; they are acknowledged in the session."""
+    peer = harness.called[0]
+    peer.acknowledge()
+    peer.take()
+    harness.advance(seconds * 1000 - 1)
+    too_early = peer.sequenced_bodies()
+    harness.advance(1)
+    bodies_resent = [body for body, *_ in peer.sequenced_bodies()]
+    peer.acknowledge()
+    return [] if too_early else bodies_resent
+
+
+@pytest.mark.requirement("MQQB-3.1.5.6-03")
+def test_an_order_acknowledgement_does_not_prolong_the_wait():
+    """However many come: only time-outs in a row do. What one acknowledges begins the wait anew."""
+    harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
+    harness.send(*(b"%d" % number for number in range(1, 16)), transactional=True)
+    for number in range(1, 15):
+        harness.called[0].send_order_ack(FIRST, number)
+    assert resent_after(harness, 30) == [b"15"]
+    assert (resent_after(harness, 30), resent_after(harness, 30)) == ([b"15"], [b"15"])
+    assert resent_after(harness, 300) == [b"15"]
+
+
+@pytest.mark.requirement("MQQB-3.1.5.6-06")
+def test_the_times_begin_anew_only_when_nothing_is_unacknowledged():
+    harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
+    harness.send(b"1", b"2", b"3", transactional=True)
+    peer, info = harness.called[0], harness.outgoing().transfer
+    for _ in range(3):
+        assert resent_after(harness, 30) == [b"1", b"2", b"3"]
+    peer.send_order_ack(FIRST, 1)
+    assert (info.eod_resend_count, info.eod_resend_interval) == (4, 300)
+    harness.advance(10_000)
+    peer.send_order_ack(FIRST, 2)
+    assert (info.eod_resend_count, info.eod_resend_interval) == (4, 300)
+    assert resent_after(harness, 300) == [b"3"]
+    peer.send_order_ack(FIRST, 3)
+    assert (info.eod_resend_count, info.eod_resend_interval) == (1, 30)
+    harness.send(b"4", transactional=True)
+    assert resent_after(harness, 30) == [b"4"]
+
+
+@pytest.mark.requirement("MQQB-3.1.5.6-06", "MQQB-3.1.2.6-01")
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "older", "the last"])
+def test_an_order_acknowledgement_that_tells_nothing_new_delays_nothing(number):
+    """A receiver that refuses what follows a gap repeats its last one: what it lacks is sent all the same."""
+    harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
+    harness.send(b"1", b"2", b"3", b"4", transactional=True)
+    peer = harness.called[0]
+    peer.send_order_ack(FIRST, 2)
+    for _ in range(3):
+        assert resent_after(harness, 30) == [b"3", b"4"]
+    resend_time = harness.transfer().resend_time
+    assert resend_time == harness.utc + 300
+    for _ in range(29):
+        harness.advance(10_000)
+        peer.send_order_ack(FIRST, number)
+        assert (harness.transfer().resend_time, harness.transfer().resend_index) == (resend_time, 3)
+    assert resent_after(harness, 10) == [b"3", b"4"]
+
+
+def test_the_times_begin_anew_for_messages_after_those_that_were_given_up():
+    harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40, expire_in_doubt=True))
+    harness.send(b"1", transactional=True, time_to_reach_queue=100)
+    for _ in range(3):
+        assert resent_after(harness, 30) == [b"1"]
+    harness.advance(11_000)
+    assert bodies(harness.outgoing()) == []
+    harness.send(b"2", transactional=True)
+    assert resent_after(harness, 30) == [b"2"]
+
+
 @pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "DMPR-3.1.1.4-01")
 def test_a_message_passed_on_has_the_state_of_its_queue_told():
     harness = harness_with_peer(routes={PEER_ID: ["far"]})

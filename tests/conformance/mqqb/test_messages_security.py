@@ -27,8 +27,9 @@ OPEN_NACKS = Settings(send_insecure_nacks=True)
 USER, OTHER = "S-1-5-21-1-2-3-1001", "S-1-5-21-1-2-3-1002"
 EVERYONE, ANONYMOUS = "S-1-1-0", "S-1-5-7"
 WRITE = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
-EB = 0x10
+EB = 0x20
 """SecurityHeader.Flags; ST is the low four bits."""
+SEALED = handmade.security_header(flags=1 | EB, encryption_key=b"k" * 76)
 
 
 def allowing(*sids: str, mask: int = WRITE) -> bytes:
@@ -195,6 +196,39 @@ def test_a_protected_message_is_refused(security, privacy, expected, tx):
     assert bodies(admin) == [b"" if privacy else b"m"]  # an encrypted body is not sent back
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([expected] if tx else [])
+
+
+@pytest.mark.requirement("MQQB-3.1.5.8.3-16", "MQQB-3.1.5.8.3-17")
+@pytest.mark.parametrize("insecure", [False, True])
+@pytest.mark.parametrize("asked", [NA, 0])
+@pytest.mark.parametrize("tx", [None, (1, 0)])
+@pytest.mark.parametrize("level", [0, 2, 4, 6, 0xFFFFFFFF])
+def test_an_encrypted_body_of_no_known_level_is_refused(level, tx, asked, insecure):
+    harness = harness_with_peer(settings=Settings(send_insecure_nacks=insecure))
+    queue, admin = harness.queue(transactional=tx is not None), harness.queue("adm")
+    peer = harness.accept_session()
+    peer.send_message(b"sealed", security=SEALED, privacy=level, tx=tx, acks=asked, admin=ADMIN)
+    assert bodies(queue) == []
+    assert message_classes(admin) == ([0x8007] if asked and insecure else [])
+    assert b"sealed" not in bodies(admin)
+    assert [packet.MessageClass for packet in peer.take("FinalAck")] == ([0x8007] if tx else [])
+    assert peer.state is peer.state.OPEN
+
+
+@pytest.mark.requirement("MQMQ-2.2.19.3-38")
+@pytest.mark.parametrize("tx", [None, (1, 0)])
+@pytest.mark.parametrize("algorithm", [0, 0x6601, 0x660D, 0x6611, 0xFFFFFFFF])
+@pytest.mark.parametrize("level", [1, 3, 5])
+def test_an_encrypted_body_under_an_unknown_cipher_is_refused(level, algorithm, tx):
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    queue, admin = harness.queue(transactional=tx is not None), harness.queue("adm")
+    peer = harness.accept_session()
+    peer.send_message(
+        b"sealed", security=SEALED, privacy=level, algorithm=algorithm, tx=tx, acks=NA, admin=ADMIN
+    )
+    assert bodies(queue) == []
+    assert (message_classes(admin), bodies(admin)) == ([0x8007], [b""])
+    assert [packet.MessageClass for packet in peer.take("FinalAck")] == ([0x8007] if tx else [])
 
 
 @pytest.mark.parametrize(

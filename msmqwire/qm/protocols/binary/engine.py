@@ -7,7 +7,7 @@ from typing import Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.names import FormatName
-from msmqwire.packets import parse
+from msmqwire.packets import lacks_properties, parse
 from msmqwire.qm.model.effects import Disconnect
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState, QueueType
@@ -36,6 +36,7 @@ from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.schema import Record
 
@@ -215,6 +216,9 @@ class BinaryEngine(TransferProtocol):
     def packet(self, session: Session, data: bytes) -> None:
         """Receiving a packet of a session: [MS-MQQB] 3.1.5.1."""
         session.received_ack = True
+        if lacks_properties(data):
+            self._without_properties(session, data)
+            return
         try:
             packet = parse(data)
         except MalformedPacket:
@@ -235,6 +239,20 @@ class BinaryEngine(TransferProtocol):
             self.receiving.user_message(session, packet, data)
         else:
             self._acknowledgement(session, packet)
+
+    def _without_properties(self, session: Session, data: bytes) -> None:
+        """Receiving a message whose MP bit is clear; it does not end the session if the rest makes sense."""
+        try:
+            message, header = serialization.deserialize_head(data)
+        except MalformedPacket:
+            self.close(session)  # MQQB-3.1.5.1.3-01
+            return
+        if header is not None and not header.WindowSize:
+            self.close(session)  # MQMQ-2.2.20.4-14
+        elif not session.step(SessionEvent.USER_MESSAGE):
+            self.close(session)
+        else:
+            self.receiving.without_properties(session, message, header)
 
     def _acknowledgement(self, session: Session, packet: Record) -> None:
         """Receiving an OrderAck or FinalAck; it counts like any message: MQQB-3.1.5.6-10.

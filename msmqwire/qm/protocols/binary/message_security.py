@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from msmqwire.constants import MQQUEUEACCESSMASK, MessageClass
+from msmqwire.constants import CIPHERS_OF_LEVEL, MQQUEUEACCESSMASK, MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
@@ -31,18 +31,25 @@ class MessageSecurity:
         """Return the class of refusal for a message to a queue; None if it may be enqueued."""
         if message.signature or message.multiple_destination_signature or queue.authentication:
             return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE  # MQQB-3.1.5.8.3-06
-        encrypted = message.privacy_level != 0
+        encrypted = message.encrypted_without_level or message.privacy_level != 0
         if encrypted or queue.privacy_level is QueuePrivacy.BODY:
-            return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION  # MQQB-3.1.5.8.3-26
+            # MQQB-3.1.5.8.3-16 and -26, MQMQ-2.2.19.3-38
+            return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
         token = _token(message.sender_identifier_type, message.sender_identifier)
         if not _may_write(self._queues.security_of(queue), token):  # MQQB-3.1.5.8.3-29
             return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED  # MQQB-3.1.5.8.3-33
         return None
 
     def can_protect(self, message: Message) -> bool:
-        """Return whether a message can be sent with the protection that it asks for."""
-        signed = bool(message.signature or message.multiple_destination_signature)
-        encrypted = bool(message.symmetric_key)
+        """Return whether a message can be sent with the protection that it asks for.
+
+        Nobody can verify a signature for several destinations without the certificate; and that would be all
+        that the SecurityHeader has: MQMQ-2.2.20.6-20.
+        """
+        several = message.multiple_destination_signature and message.sender_certificate
+        signed = bool(message.signature or several)
+        ciphers = CIPHERS_OF_LEVEL.get(message.privacy_level, ())  # MQMQ-2.2.19.3-39
+        encrypted = bool(message.symmetric_key) and message.encryption_algorithm in ciphers
         return (message.authentication_level is AuthenticationLevel.NONE or signed) and (
             not message.privacy_level or encrypted
         )

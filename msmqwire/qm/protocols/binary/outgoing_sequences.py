@@ -114,8 +114,16 @@ class OutgoingSequences:
     def _interval(self, transfer: Transfer) -> int:
         return self._context.settings.resend_timer_table[transfer.resend_index]
 
+    def _reset_interval_if_done(self, transfer: Transfer) -> None:
+        """Begin with the shortest interval again once nothing has to be sent again: MQQB-3.1.5.6-06."""
+        if not transfer.unacked_sequence:
+            transfer.resend_index = 0
+
     def _resend(self, transfer: Transfer) -> None:
-        """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5."""
+        """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5.
+
+        It is time-outs in a row that prolong the interval, not acknowledgements: MQQB-3.1.5.6-03.
+        """
         if not transfer.ordered:
             return
         last = len(self._context.settings.resend_timer_table) - 1
@@ -144,6 +152,7 @@ class OutgoingSequences:
             if info.number == outgoing.tx_sequence_number:
                 transfer.unacked_sequence.remove(info)
                 break
+        self._reset_interval_if_done(transfer)
         self._end_if_all_acknowledged(transfer)
         self.report(transfer)
 
@@ -157,18 +166,20 @@ class OutgoingSequences:
         if transfer.last_ack.sequence != sequence or transfer.last_ack.number < number:
             transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))
         last = transfer.last_ack.number
+        unacked = len(transfer.unacked_sequence)
         while transfer.unacked_sequence and transfer.unacked_sequence[0].number <= last:
             transfer.unacked_sequence.popleft()
-        transfer.resend_index = 0
+        tells_more = len(transfer.unacked_sequence) < unacked
+        self._reset_interval_if_done(transfer)
         while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:
             outgoing = transfer.ordered.popleft()
             outgoing.received_order_ack = True
             if outgoing.received_session_ack or outgoing.session is None:
                 self.arrived(outgoing)
-        key = transfer.queue.number
-        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, key)
-        if transfer.ordered:
-            self.await_order_ack(transfer)
+        if tells_more:  # else the receiver repeats itself, for as long as it lacks what is to be sent again
+            self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
+            if transfer.ordered:
+                self.await_order_ack(transfer)
         self._end_if_all_acknowledged(transfer)
         self.report(transfer)
 

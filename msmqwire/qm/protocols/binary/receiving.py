@@ -7,6 +7,7 @@ from typing import Final
 
 from msmqwire.constants import MQ_OK, MessageClass
 from msmqwire.errors import MalformedPacket
+from msmqwire.names import DirectName
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
@@ -76,8 +77,24 @@ class Receiving:
         try:
             message = serialization.deserialize(packet, data)
         except MalformedPacket:
-            message = None
-        if message is None or message.destination is None or _lacks_sequence_number(message):
+            self._close(session)  # MQQB-3.1.5.1.3-01
+            return
+        self._message(session, message, packet.SessionHeader)
+
+    def without_properties(self, session: Session, message: Message, header: Record | None) -> None:
+        """Refuse a message that claims to have no MessagePropertiesHeader: MQMQ-2.2.19.2-34.
+
+        Nobody can read it, but its sender has counted it: it is counted, so that the messages around it keep
+        their numbers. Which acknowledgements it asks for would be in the missing header. A transactional one
+        takes its position in the sequence, which could not go on otherwise, and is answered by a FinalAck.
+        """
+        self._message(session, message, header, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED)
+
+    def _message(
+        self, session: Session, message: Message, header: Record | None, refusal: int | None = None
+    ) -> None:
+        """Take a message, or refuse it with the class given, and then the SessionHeader that it carries."""
+        if message.destination is None or _lacks_sequence_number(message):
             self._close(session)  # MQQB-3.1.5.1.3-01
             return
         message.origin = session.origin
@@ -88,12 +105,11 @@ class Receiving:
             self._close(session)
             return
         self.count(session, recoverable=message.recoverable)
-        if packet.UserHeader.Flags.DQ == 7:
+        if isinstance(message.destination, DirectName):
             session.direct_format_session = True
-        header = packet.SessionHeader
         if message.transactional:
-            self._transactional(session, message, local=local)
-        elif not self._history.known(message):
+            self._transactional(session, message, local=local, refusal=refusal)
+        elif refusal is None and not self._history.known(message):
             self._once(session, message, local=local)
         if header is not None and session.is_open:
             self._acknowledged(session, header)
@@ -129,9 +145,14 @@ class Receiving:
         if self._take(session, message, local=local):
             self._history.add(message)
 
-    def _take(self, session: Session, message: Message, *, local: bool) -> bool:
+    def _take(self, session: Session, message: Message, *, local: bool, refusal: int | None = None) -> bool:
         """Enqueue or refuse a message; return False if its sender has to send it again."""
-        refusal, queue = self._judge(session, message, local=local)
+        queue = None
+        if refusal is None:
+            refusal, queue = self._judge(message, local=local)
+        if not local and (message.soap_envelope or message.soap_compound_message):
+            # What came over HTTP is told to readers here, and not sent on: MQMQ-2.2.19.2-39
+            message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
             status = self._messages.enqueue(queue, message)
@@ -178,7 +199,7 @@ class Receiving:
         if message.transactional:
             self._order_acks.send_final_ack(message, message_class, session)
 
-    def _judge(self, session: Session, message: Message, *, local: bool) -> tuple[int | None, Queue | None]:
+    def _judge(self, message: Message, *, local: bool) -> tuple[int | None, Queue | None]:
         """Return the class of refusal or None, and the queue: General Processing, Security and Expiration."""
         if not local:
             message.hop_count += 1
@@ -222,14 +243,14 @@ class Receiving:
 
     # -- transactional messages -----------------------------------------------------------------------
 
-    def _transactional(self, session: Session, message: Message, *, local: bool) -> None:
+    def _transactional(self, session: Session, message: Message, *, local: bool, refusal: int | None) -> None:
         """Transactional Message Processing: [MS-MQQB] 3.1.5.8.6.
 
         The sequence advances past a message whatever becomes of it, so that it is never judged a second time
         with a different result.
         """
         if not local:  # MQQB-3.1.1.6.2-01: only the final destination looks at the sequence
-            self._take(session, message, local=False)
+            self._take(session, message, local=False, refusal=refusal)
             return
         info = self._incoming.incoming(message)
         if not self._incoming.follows(info, message):
@@ -237,7 +258,7 @@ class Receiving:
             self._order_acks.due(session, info)
             return
         self._order_acks.remember_route(info.sender_identifier, session)  # a reader may take it at once
-        if not self._take(session, message, local=True):
+        if not self._take(session, message, local=True, refusal=refusal):
             return
         queue = self._queues.lookup.addressed(info.format_name)
         if queue is not None:

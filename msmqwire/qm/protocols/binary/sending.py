@@ -6,6 +6,7 @@ import heapq
 from typing import Final
 
 from msmqwire.constants import HResult, MessageClass
+from msmqwire.names import PublicName
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import (
@@ -24,7 +25,7 @@ from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, kind_of
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer, kind_of
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
@@ -150,13 +151,27 @@ class Sending:
             self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
             return
         self._identity.identify(message)
+        self._address(transfer, message)
         if not self._protect(outgoing, message):
             return
         self._send_packet(session, outgoing, message)
 
+    def _address(self, transfer: Transfer, message: Message) -> None:
+        """Set the queue manager of a public queue, which may be known only now: MQMQ-2.2.19.2-03."""
+        if not isinstance(message.destination, PublicName) or message.queue_manager_address.int:
+            return
+        if self._is_own(message) and transfer.qm_guid is not None:
+            message.destination_queue_manager_identifier, message.packet = transfer.qm_guid, None
+
+    def _is_own(self, message: Message) -> bool:
+        return message.source_machine_identifier == self._context.queue_manager.identifier
+
     def _protect(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
-        """Sign and encrypt; give up a message that can't be protected as it asks, and return False."""
-        if self._security.can_protect(message):
+        """Sign and encrypt; give up a message that can't be protected as it asks, and return False.
+
+        The protection of a message that is passed on was its sender's affair.
+        """
+        if not self._is_own(message) or self._security.can_protect(message):
             return True
         transfer = outgoing.transfer
         transfer.remove(outgoing)
@@ -174,8 +189,7 @@ class Sending:
         """Update and send the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6."""
         context = self._context
         transfer = outgoing.transfer
-        own = message.source_machine_identifier == context.queue_manager.identifier
-        kind = kind_of(message)
+        own, kind = self._is_own(message), kind_of(message)
         if kind == "Transactional" and own:
             self._number(outgoing, message)
         header = None
