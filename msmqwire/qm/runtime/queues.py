@@ -78,11 +78,14 @@ def manager_json(core: Core) -> dict[str, Any]:
     """Return the state of the queue manager."""
     manager = core.queue_manager
     sessions = core.binary.sessions.values()
+    settings = core.context.settings
     return {
         "name": manager.computer_name,
         "identifier": str(manager.identifier),
         "quota": manager.queue_manager_quota,
         "used": manager.total_bytes,
+        "insecure_nacks": settings.send_insecure_nacks,
+        "resend_times": list(settings.resend_timer_table),
         "queues": sum(1 for queue in manager.queues.values() if _is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "sessions": [
