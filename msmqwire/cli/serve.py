@@ -15,6 +15,7 @@ from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
+from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime import logs
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.disk import MIN_FREE
@@ -29,6 +30,9 @@ _GC_THRESHOLD: Final = 20_000
 _IN_USE_S: Final = 5.0
 """Seconds to wait for a command that has the folder open."""
 _RETRY_S: Final = 0.05
+_RESEND_TIMES: Final = 4
+_DWORD_MAX: Final = 0xFFFFFFFF
+_DWORD_DIGITS: Final = len(str(_DWORD_MAX))
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -58,6 +62,21 @@ def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOve
             raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
         overrides[name.lower()] = address, number or None
     return AddressOverrides(port, ping_port, overrides)
+
+
+def kept_settings(insecure_nacks: bool | None, resend_times: str | None) -> KeptSettings:
+    """Parse the options that the folder keeps. Raises typer.BadParameter."""
+    if resend_times is None:
+        return KeptSettings(insecure_nacks)
+    texts = resend_times.split(",")
+    if len(texts) != _RESEND_TIMES or not all(text.isascii() and text.isdigit() for text in texts):
+        raise typer.BadParameter(
+            f"--resend-times {resend_times:.80}: not four numbers of seconds as 30,300,1800,21600"
+        )
+    times = [int(text) for text in texts if len(text) <= _DWORD_DIGITS]
+    if len(times) != _RESEND_TIMES or not all(0 < seconds <= _DWORD_MAX for seconds in times):
+        raise typer.BadParameter(f"--resend-times {resend_times:.80}: each is 1 to {_DWORD_MAX} seconds")
+    return KeptSettings(insecure_nacks, *times)
 
 
 async def serve(options: ServerOptions) -> None:
@@ -176,6 +195,21 @@ def command(
     half_open: Annotated[
         float | None, typer.Option(min=0.1, help="Seconds in which a session has to be established.")
     ] = None,
+    insecure_nacks: Annotated[
+        bool | None,
+        typer.Option(
+            "--insecure-nacks/--no-insecure-nacks",
+            help="Tell senders of refusals that reveal something; the folder keeps it.",
+        ),
+    ] = None,
+    resend_times: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S,S,S,S",
+            help="Seconds between resends of transactional messages: three times each of the first three, "
+            "then the last; the folder keeps them.",
+        ),
+    ] = None,
     log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
@@ -199,6 +233,7 @@ def command(
             idle_s=idle,
             half_open_s=half_open,
         ),
+        keep=kept_settings(insecure_nacks, resend_times),
         limits=Limits(max_connections, max_connections_per_peer),
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
     )

@@ -16,7 +16,7 @@ from msmqwire.qm.model.effects import Effect
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import EnqueueStatus, QueueManagerState
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.rules import recovery, stored_rows
@@ -55,6 +55,7 @@ class Core:
         new_guid: Callable[[], UUID],
         computer_name: str,
         settings: Settings | None = None,
+        keep: KeptSettings | None = None,
         addresses: Collection[str] = (),
         directory: Directory | None = None,
         routes: Routes | None = None,
@@ -69,6 +70,7 @@ class Core:
             new_guid: returns a new GUID.
             computer_name: of this computer.
             settings: of the administrator.
+            keep: settings to use from now on, at later starts too; they go before `settings`.
             addresses: further names and addresses of this computer.
             directory: None for workgroup mode.
             routes: fixed routes.
@@ -77,7 +79,9 @@ class Core:
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
         """
-        settings = settings or Settings()
+        kept_before = recovery.kept_settings(stored)
+        kept = kept_before.changed_by(keep or KeptSettings())
+        settings = kept.applied_to(settings or Settings())
         known = recovery.identifier(stored)
         manager = QueueManager(known if known != NULL_GUID else identifier)
         if manager.identifier == NULL_GUID:
@@ -91,6 +95,8 @@ class Core:
         self.context = context = Context(manager, settings, new_guid)
         if known == NULL_GUID:
             context.changes.put(Table.META, recovery.IDENTIFIER, manager.identifier.bytes)
+        if kept != kept_before:
+            stored_rows.put_settings(context.changes, kept)
         self.directory = DirectoryEvents(manager, directory, context.timers, settings=settings)
         self.routing = Routing(manager, self.directory, context.timers, routes, settings=settings)
         self.messages = Messages(context)

@@ -64,6 +64,7 @@ def sent(folder: Path, *arguments: str, to: str = TO_ORDERS) -> list[str]:
 # -- queues ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-2.3.1.6-03")
 def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
     created = run(
         folder, "queue", "create", r"private$\New-One", "--label", "caf\xe9 \N{SNOWMAN}", "--quota", "100",
@@ -74,10 +75,12 @@ def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
     expected = {
         "queue": r"private$\New-One", "kind": "private", "messages": 0, "bytes": 0, "transactional": False,
         "label": "caf\xe9 \N{SNOWMAN}", "quota": 100, "journal": True, "journal_quota": 50, "privacy": "body",
-        "base_priority": -7, "type": "12345678-1234-1234-1234-123456789abc", "authenticated": False,
+        "base_priority": 0, "type": "12345678-1234-1234-1234-123456789abc", "authenticated": False,
     }  # fmt: skip
     assert {name: created[name] for name in expected} == expected
     assert run(folder, "queue", "show", r"PRIVATE$\new-one").one == created
+    unchanged = run(folder, "queue", "set", r"private$\new-one", "--base-priority", "5").one
+    assert unchanged == created, "it is for public queues"
     changed = run(
         folder, "queue", "set", r"private$\new-one", "--label", "", "--quota", "none", "--no-journal",
         "--authenticated", "--privacy", "none",

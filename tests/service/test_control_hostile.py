@@ -228,6 +228,14 @@ def test_a_wrong_property_of_a_message_is_named_and_nothing_is_sent(
         ("type", None),
         ("multicast", "234.1.1.1"),
         ("multicast", 7),
+        *(
+            pytest.param("multicast", address, marks=pytest.mark.requirement("MQMQ-2.3.1.23-02"))
+            for address in ("223.255.255.255:1", "240.0.0.0:1", "10.1.1.1:8001", "234.1.1.256:1")
+        ),
+        *(
+            pytest.param(name, r"private$\other", marks=pytest.mark.requirement("MQMQ-2.3.1.3-02"))
+            for name in ("pathname", "path", "name")
+        ),
         ("transactional", True),
         ("identifier", "629d266e-11e0-40fb-b8c0-a27078dc2fb7"),
         ("nothing", 1),
@@ -239,6 +247,13 @@ def test_a_wrong_property_of_a_queue_is_named_and_nothing_is_set(
     before = lines.ask({"op": "show", "queue": ORDERS})["answer"]
     assert lines.error({"op": "set", "queue": ORDERS, "label": "new", name: value})["path"] == name
     assert lines.ask({"op": "show", "queue": ORDERS})["answer"] == before
+
+
+@pytest.mark.requirement("MQMQ-2.3.1.23-02")
+@pytest.mark.parametrize("address", ["224.0.0.0:1", "239.255.255.255:65535", "234.1.1.1:0", "234.1.1.1:8001"])
+def test_a_multicast_address_may_have_any_port(lines: Lines, address: str) -> None:
+    assert lines.ask({"op": "set", "queue": ORDERS, "multicast": address})["answer"]["multicast"] == address
+    lines.ask({"op": "set", "queue": ORDERS, "multicast": None})
 
 
 @pytest.mark.parametrize(

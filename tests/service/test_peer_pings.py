@@ -92,7 +92,7 @@ def batched(items: list[bytes], size: int) -> list[list[bytes]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-@pytest.mark.requirement("MQQB-2.2.7-06", "MQQB-3.1.7.7-03", "MQQB-3.1.5.3.1-02")
+@pytest.mark.requirement("MQQB-2.2.7-06", "MQQB-3.1.7.7-03", "MQQB-3.1.5.3.1-02", "MQQB-2.2.1-09")
 def test_a_full_server_says_so(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", max_in_sessions=1) as server, datagrams() as client:
         guid = identity(server)
@@ -101,7 +101,8 @@ def test_a_full_server_says_so(tmp_path: Path) -> None:
             assert ask(server, ping(0, 2), client)[0] == ping(RF, 2, guid)
             with Session.connect(at(server)) as second:
                 second.send(establish())
-                assert second.ended() == [], "a peer that has not pinged is refused"
+                (answer,) = second.ended()
+                assert (answer.kind, answer.CS) == ("EstablishConnection", 1), "a peer that has not pinged"
             assert first.fence() == []
             first.finish()
         serves(server)

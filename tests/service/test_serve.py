@@ -267,6 +267,11 @@ def test_an_address_that_is_not_of_this_computer_is_refused(data: Path) -> None:
         ("--max-packet", "1"),
         ("--idle", "0"),
         ("--quota", "0"),
+        ("--resend-times", "30,300,1800"),
+        ("--resend-times", "30,300,1800,x"),
+        ("--resend-times", "30,300,1800,0"),
+        ("--resend-times", "30,300,1800,4294967296"),
+        ("--resend-times", "30,300,1800," + "9" * 5000),
     ],
 )
 def test_options_that_mean_nothing_are_wrong_usage(data: Path, option: tuple[str, str]) -> None:

@@ -28,7 +28,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "application_deadletter_queue",
         "arrival_time",
         "authentication_level",
-        "encrypted_without_level",
+        "encrypted",
         "lookup_identifier",
         "origin",
         "packet",
@@ -84,8 +84,8 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
-        encrypted_without_level: whether the packet in which it was received says that its body is encrypted,
-            SecurityHeader.Flags.EB, though `privacy_level` is 0.
+        encrypted: whether the packet in which it was received says that its body is encrypted:
+            SecurityHeader.Flags.EB.
         origin: where it came from over the network: see `origin_of`; empty for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
@@ -133,7 +133,7 @@ class Message:
     encryption_algorithm: int = EncryptionAlgorithm.CALG_RC4
     hash_algorithm: int = HashAlgorithm.CALG_SHA1
     symmetric_key: bytes = b""
-    encrypted_without_level: bool = False
+    encrypted: bool = False
     connector_type_identifier: UUID = NULL_GUID
     connector_queue_manager_identifier: UUID = NULL_GUID
     transactional_message_sequence_identifier: TxSequenceId | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
 
 from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.qm.model.enumerations import Relay
@@ -118,3 +118,48 @@ class Settings:
     local_owner: bool = True
     strangers_may_send: bool = True
     server_class: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSettings:
+    """The settings that survive process and node failures: [MS-MQQB] 3.1.1.3. None is one never given.
+
+    Attributes:
+        send_insecure_nacks: SendInsecureNacks.
+        resend_timeouts_short, resend_timeouts_medium, resend_timeouts_long: seconds of entries 1 to 3, 4 to 6
+            and 7 to 9 of ResendTimerTable.
+        resend_timeouts_final: seconds of its last entry.
+    """
+
+    send_insecure_nacks: bool | None = None
+    resend_timeouts_short: int | None = None
+    resend_timeouts_medium: int | None = None
+    resend_timeouts_long: int | None = None
+    resend_timeouts_final: int | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def changed_by(self, later: KeptSettings) -> KeptSettings:
+        """Return these settings with those replaced that are given later."""
+        return replace(self, **later.given)
+
+    def applied_to(self, settings: Settings) -> Settings:
+        """Return all settings with those replaced that are kept."""
+        given = self.given
+        insecure = given.pop("send_insecure_nacks", settings.send_insecure_nacks)
+        table = settings.resend_timer_table
+        if given:
+            default = (RESEND_TIMES[0], RESEND_TIMES[3], RESEND_TIMES[6], RESEND_TIMES[9])
+            times = (
+                self.resend_timeouts_short, self.resend_timeouts_medium, self.resend_timeouts_long,
+                self.resend_timeouts_final,
+            )  # fmt: skip
+            short, medium, long, final = (
+                initial if time is None else time for time, initial in zip(times, default, strict=True)
+            )
+            table = (*[short] * 3, *[medium] * 3, *[long] * 3, final)
+        return replace(settings, send_insecure_nacks=insecure, resend_timer_table=table)

@@ -168,7 +168,7 @@ def _read_security(header: Record, message: Message) -> None:
     if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
     message.sender_identifier_type = sender_type
-    message.encrypted_without_level = header.Flags & _EB != 0 and not message.privacy_level
+    message.encrypted = header.Flags & _EB != 0
     message.sender_identifier = data.SecurityID
     message.symmetric_key = data.EncryptionKey
     message.signature = data.Signature

@@ -20,6 +20,7 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.enumerations import INFINITE, OutgoingQueueState, PositionState, QueueType
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.messages import Messages, expires_in
@@ -213,3 +214,9 @@ def restore_attributes(manager: QueueManager, stored: Stored) -> None:
     row = stored.row(Table.META, stored_rows.QUEUE_MANAGER)
     if row:
         stored_rows.read_queue_manager(manager, row)
+
+
+def kept_settings(stored: Stored) -> KeptSettings:
+    """Return the settings that a store keeps; none for an empty store."""
+    row = stored.row(Table.META, stored_rows.SETTINGS)
+    return stored_rows.read_settings(row) if row else KeptSettings()

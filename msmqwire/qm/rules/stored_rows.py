@@ -26,10 +26,12 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.rules import serialization
 
 SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"
+SETTINGS: Final = b"Settings"
 
 # queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; then the path name of the
 # application dead-letter queue and, of a message that came over the network, a null and its origin
@@ -221,6 +223,16 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
     for name, value in json.loads(row).items():
         read = _READERS.get(name)
         setattr(manager, name, value if read is None or value is None else read(value))
+
+
+def put_settings(changes: Changes, settings: KeptSettings) -> None:
+    """Store the settings that survive a restart: MQQB-3.1.1.3-19 to -23."""
+    changes.put(Table.META, SETTINGS, json.dumps(settings.given).encode())
+
+
+def read_settings(row: bytes) -> KeptSettings:
+    """Read a row that `put_settings` wrote."""
+    return KeptSettings(**json.loads(row))
 
 
 # -- transactions --------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class SystemMessages:
             return
         if message_class in INSECURE and not self._context.settings.send_insecure_nacks:
             return
-        encrypted = message.encrypted_without_level or message.privacy_level
+        encrypted = message.encrypted or message.privacy_level
         body = message.body if message_class not in _WITHOUT_BODY and not encrypted else b""
         self._send(
             message.administration,

@@ -29,7 +29,6 @@ class Transactions:
 
     def __init__(self, context: Context, messages: Messages) -> None:
         self._context, self._messages = context, messages
-        self._number = 0
 
     def create(self, identifier: UUID) -> Transaction:
         """Create Transaction: [MS-MQDMPR] 3.1.7.1.8."""
@@ -45,13 +44,15 @@ class Transactions:
         transaction.single_phase = single_phase
         operations = transaction.operations
         if operations:
-            self._number = (self._number + 1) % _TRANSACTION_NUMBERS
             operations[0].position.message.first_in_transaction = True
             operations[-1].position.message.last_in_transaction = True
+            number: int | None = None
             for operation in operations:
                 if operation.operation_type is OperationType.ENQUEUE:
                     message, packet = operation.position.message, operation.position.message.packet
-                    message.transaction_number, message.packet = self._number, None
+                    if number is None:  # a count of its own would begin anew at each start: MQMQ-2.2.20.5-10
+                        number = message.identifier.uniquifier % _TRANSACTION_NUMBERS
+                    message.transaction_number, message.packet = number, None
                     if packet is not None and isinstance(operation.position.queue, OutgoingQueue):
                         message.packet = patch_transaction_flags(packet, message)
         if not single_phase and not transaction.prepared:

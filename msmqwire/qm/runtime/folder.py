@@ -17,7 +17,7 @@ from msmqwire.names import PathName
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store import Store
@@ -164,6 +164,7 @@ def open_core(
     name: str,
     *,
     settings: Settings | None = None,
+    keep: KeptSettings | None = None,
     addresses: tuple[str, ...] = (),
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
@@ -176,6 +177,7 @@ def open_core(
         new_guid=uuid4,
         computer_name=name,
         settings=settings,
+        keep=keep,
         addresses=(*_LOCAL, *addresses),
         identifier=identifier,
         quota=quota,

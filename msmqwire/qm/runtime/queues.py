@@ -8,8 +8,8 @@ from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidValue, QueueError
-from msmqwire.names import DirectName
+from msmqwire.errors import InvalidName, InvalidValue, QueueError
+from msmqwire.names import DirectName, parse_format_name, parse_path_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
@@ -78,11 +78,14 @@ def manager_json(core: Core) -> dict[str, Any]:
     """Return the state of the queue manager."""
     manager = core.queue_manager
     sessions = core.binary.sessions.values()
+    settings = core.context.settings
     return {
         "name": manager.computer_name,
         "identifier": str(manager.identifier),
         "quota": manager.queue_manager_quota,
         "used": manager.total_bytes,
+        "insecure_nacks": settings.send_insecure_nacks,
+        "resend_times": list(settings.resend_timer_table),
         "queues": sum(1 for queue in manager.queues.values() if _is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "sessions": [
@@ -202,9 +205,15 @@ def _priority(value: object, path: str) -> int:
 
 
 def _multicast(value: object, path: str) -> str | None:
-    if value is not None and not (isinstance(value, str) and _MULTICAST.fullmatch(value)):
-        raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
-    return value
+    if value is None:
+        return None
+    if isinstance(value, str) and _MULTICAST.fullmatch(value):
+        try:
+            parse_format_name(f"MULTICAST={value}")
+        except InvalidName as exc:
+            raise InvalidValue(str(exc), path=path) from None
+        return value
+    raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
 
 
 _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
@@ -232,14 +241,21 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, object]:
     return settings
 
 
+def _set(queue: Queue, settings: Mapping[str, object]) -> None:
+    """Set attributes; the base priority of a private queue stays as it is: MQMQ-2.3.1.6-03."""
+    private = parse_path_name(queue.pathname).private
+    for attribute, value in settings.items():
+        if attribute != "base_priority" or not private:
+            setattr(queue, attribute, value)
+
+
 def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Create a queue; with ``missing`` an existing one is left as it is."""
     template = Queue(NULL_GUID)
     core.queues.set_defaults(template)
     template.pathname = path_of(text(request, "queue"), core.queue_manager.computer_name)
     template.transactional = flag(request.get("transactional", False), "transactional")
-    for attribute, value in _settings(request, "transactional", "missing").items():
-        setattr(template, attribute, value)
+    _set(template, _settings(request, "transactional", "missing"))
     status, queue = core.queues.create(template)
     if status == HResult.MQ_ERROR_QUEUE_EXISTS and request.get("missing"):
         queue = find(core, request)
@@ -284,8 +300,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     settings = _settings(request)
     if not settings:
         raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
-    for attribute, value in settings.items():
-        setattr(queue, attribute, value)
+    _set(queue, settings)
     core.queues.changed(queue)
     return queue_json(core, queue)
 

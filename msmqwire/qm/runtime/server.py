@@ -11,7 +11,7 @@ from typing import Any, Final
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.control import ControlServer
@@ -54,6 +54,7 @@ class ServerOptions:
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
+        keep: settings that the folder is to keep for later starts as well; they go before `settings`.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
@@ -68,6 +69,7 @@ class ServerOptions:
     quota: int | None = None
     min_free: int = MIN_FREE
     settings: Settings = SETTINGS
+    keep: KeptSettings = field(default_factory=KeptSettings)
     limits: Limits = field(default_factory=Limits)
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
     control_tcp: bool = os.name == "nt"
@@ -124,6 +126,7 @@ class Server:
             store,
             self.name,
             settings=options.settings,
+            keep=options.keep,
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             quota=options.quota,
         )

@@ -51,7 +51,7 @@ class Tracked:
         received: how often it was received for good.
         failed: the class of message for which it was removed from its destination queue; 0 if it was not.
         refusal: the class for which its destination refused it; 0 if it did not.
-        expired_at: the node that gave it up for its TimeToReachQueue; "" for none.
+        expired_at: the node that gave it up because its time was over; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
         acknowledgements: class and origin of the administration acknowledgements about it.
     """
@@ -101,9 +101,9 @@ class Tracked:
 
     @property
     def reach_s(self) -> int | None:
-        """TimeToReachQueue in seconds; None for the default, which is longer than a run."""
-        limit: int | None = self.options.get("reach_s")
-        return limit
+        """Seconds in which it may be sent, by both of its times; None for the default, longer than a run."""
+        limits = [self.options[name] for name in ("reach_s", "receive_s") if name in self.options]
+        return min(limits, default=None)
 
     @property
     def acknowledgements_requested(self) -> int:
@@ -111,7 +111,7 @@ class Tracked:
         return int(self.options.get("acks", 0))
 
     def has_expired(self, utc: int) -> bool:
-        """Whether TimeToReachQueue is over by a clock."""
+        """Whether the time in which it may be sent is over by a clock."""
         return self.reach_s is not None and utc - self.sent_utc > self.reach_s
 
     def precedes(self, other: Tracked) -> bool:

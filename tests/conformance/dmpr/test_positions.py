@@ -206,14 +206,18 @@ def test_time_to_be_received_counts_from_when_the_message_was_sent(
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-01")
-def test_only_where_messages_are_received_their_time_runs(harness: EngineHarness) -> None:
-    outgoing = harness.outgoing()
-    position = harness.enqueue(outgoing, time_to_be_received=1)
+def test_only_where_messages_are_received_their_time_runs(harness: EngineHarness, queue: Queue) -> None:
     journal = harness.core.queue_manager.system_journal_queue
     assert journal is not None
-    journaled = harness.enqueue(journal, time_to_be_received=1)
-    harness.advance(10_000)
-    assert (list(outgoing.positions), list(journal.positions)) == ([position], [journaled])
+
+    def left(where: Queue, limit: int) -> int | None:
+        position = harness.enqueue(where, time_to_be_received=limit, sent_time=harness.utc)
+        return harness.time_left(Timer.TIME_TO_BE_RECEIVED, position.number)
+
+    assert (left(queue, 10), left(queue, INFINITE)) == (10_000, None)
+    assert (left(harness.outgoing(), 10), left(journal, 10)) == (None, None)
+    harness.advance(100_000)
+    assert len(journal.positions) == 1
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-02")

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
@@ -64,18 +65,44 @@ def test_a_request_for_another_is_refused_in_the_answer() -> None:
     assert not peer.closed
 
 
-@pytest.mark.requirement("MQQB-3.1.5.3.1-02", "MQQB-3.1.1.1.1.2-02")
-@pytest.mark.parametrize(("system", "closed"), [(0x0310, True), (0x0210, False)])
-def test_beyond_the_limit_who_has_not_pinged_is_refused(system: int, closed: bool) -> None:
-    harness = EngineHarness(max_in_sessions=1)
-    first = harness.accept_session(client=THIRD_ID)
+@pytest.mark.requirement(
+    "MQQB-3.1.5.3.1-02", "MQQB-3.1.1.1.1.2-02", "MQQB-3.1.5.3.1-03", "MQQB-2.2.1-09", "MQQB-2.2.1-10"
+)
+@pytest.mark.parametrize(("system", "refused"), [(0x0310, True), (0x0110, True), (0x0210, False)])
+@pytest.mark.parametrize("limit", [1, 2])
+def test_beyond_the_limit_who_has_not_pinged_is_refused(system: int, refused: bool, limit: int) -> None:
+    assert Settings().max_in_sessions == 0xFFFFFFFF
+    harness = EngineHarness(max_in_sessions=limit)
+    first = [harness.accept_session(client=UUID(int=number + 1)) for number in range(limit)]
     peer = harness.accept_connection()
     peer.send(peer.establish(operating_system=system))
-    assert peer.closed is closed
-    assert len(peer.packets) == (not closed)
-    assert not first.closed
-    if closed:
+    fields = h.establish_connection_header(
+        client=PEER_ID.bytes_le,
+        server=OWN_ID.bytes_le,
+        time_stamp=77,
+        operating_system=system & 0x100 | 0x210,
+    )
+    assert peer.take() == [h.establish_connection(fields, internal=0x12 if refused else 2)]
+    assert peer.closed is refused
+    assert not any(other.closed for other in first)
+    if refused:
         assert peer.session.number not in harness.engine.sessions
+
+
+@pytest.mark.requirement("MQQB-2.2.3.1-13")
+def test_whether_a_caller_is_a_server_makes_no_difference() -> None:
+    def sessions(system: int) -> list[tuple[bool, str]]:
+        """Whether each of four callers is refused, two of them the same one, and the state of its session."""
+        harness = EngineHarness(max_in_sessions=2)
+        results = []
+        for client in (PEER_ID, PEER_ID, THIRD_ID, UUID(int=7)):
+            peer = harness.accept_connection(client=client)
+            peer.send(peer.establish(operating_system=system), peer.parameters())
+            results.append((peer.closed, peer.state.name))
+        return results
+
+    refused = [(False, "OPEN"), (False, "OPEN"), (True, "CLOSED"), (True, "CLOSED")]
+    assert sessions(0x0310) == sessions(0x0110) == refused
 
 
 @pytest.mark.requirement(

@@ -8,6 +8,7 @@ import pytest
 
 from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
+from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
@@ -154,6 +155,88 @@ def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(requi
     assert harness.receive(queue) == b""
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([0x4000] if required else [])
+
+
+def _reject(harness: EngineHarness, queue: Queue) -> None:
+    """A reader rejects the first message in its transaction."""
+    transaction = harness.begin()
+    position = next(iter(queue.positions))
+    harness.core.messages.lock(position, transaction, MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED)
+    harness.core.commit(transaction)
+    harness.run()
+
+
+@pytest.mark.requirement("DMPR-3.1.1.12-12")
+@pytest.mark.parametrize(
+    ("failure", "message_class"),
+    [("deleted", 0xC000), ("purged", 0xC001), ("expires", 0xC002), ("rejected", 0xC004)],
+)
+def test_each_way_of_not_being_received_has_its_class(failure, message_class):
+    harness = harness_with_peer()
+    queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
+    peer.send_message(acks=NR, admin=ADMIN, time_to_be_received=60)
+    if failure == "rejected":
+        _reject(harness, queue)
+    else:
+        leave(harness, queue, failure)
+    assert message_classes(admin) == [message_class]
+
+
+def unreachable() -> tuple[EngineHarness, Queue]:
+    """A queue manager that reaches nobody, and its administration queue."""
+    harness = harness_with_peer()
+    harness.hosts.clear()
+    return harness, harness.queue("adm")
+
+
+@pytest.mark.requirement("DMPR-3.1.1.12-12", "MQMQ-2.2.18.1.6-07")
+@pytest.mark.parametrize("asked", [NA, NA | NR, PA | PR | NR, 0])
+@pytest.mark.parametrize("kind", ["express", "recoverable", "transactional"])
+def test_a_message_that_is_purged_where_it_was_sent_is_acknowledged_so(kind, asked):
+    harness, admin = unreachable()
+    harness.send(
+        b"m", acknowledgements_requested=AcknowledgementsRequested(asked),
+        administration=parse_format_name("DIRECT=OS:here\\private$\\adm"),
+        transactional=kind == "transactional", recoverable=kind == "recoverable",
+    )  # fmt: skip
+    harness.core.messages.purge(harness.outgoing())
+    harness.run()
+    assert len(harness.outgoing().positions) == 0
+    assert message_classes(admin) == ([0x8001] if asked & NA else [])
+    assert harness.restarted().outgoing().total_bytes == 0
+
+
+def test_a_purged_message_that_may_have_arrived_in_its_sequence_is_not_said_to_be_deleted():
+    harness = EngineHarness()
+    admin = harness.queue("adm")
+    administration = parse_format_name("DIRECT=OS:here\\private$\\adm")
+    harness.open_session(
+        count=1, transactional=True, administration=administration,
+        acknowledgements_requested=AcknowledgementsRequested(NA),
+    )  # fmt: skip
+    harness.core.messages.purge(harness.outgoing())
+    harness.run()
+    assert len(harness.outgoing().positions) == 0
+    assert message_classes(admin) == []
+
+
+@pytest.mark.requirement("DMPR-3.1.1.12-12", "MQMQ-2.2.18.1.6-08")
+@pytest.mark.parametrize("asked", [NA, NR, NA | NR, PA | PR, 0])
+@pytest.mark.parametrize(("reach", "receive"), [(INFINITE, 10), (60, 10), (10, 60), (10, INFINITE)])
+def test_a_message_that_can_not_be_received_in_time_is_given_up_where_it_was_sent(reach, receive, asked):
+    harness, admin = unreachable()
+    harness.send(
+        b"m", acknowledgements_requested=AcknowledgementsRequested(asked), time_to_reach_queue=reach,
+        time_to_be_received=receive, negative_journaling_requested=True,
+        administration=parse_format_name("DIRECT=OS:here\\private$\\adm"),
+    )  # fmt: skip
+    harness.advance(10_999)
+    assert message_classes(admin) == []
+    assert len(harness.outgoing().positions) == 1
+    harness.advance(1)
+    told = asked & (NA | NR if receive == 10 else NA)
+    assert message_classes(admin) == ([0x8002] if told else [])
+    assert bodies(harness.core.queue_manager.system_deadletter_queue) == [b"m"]
 
 
 # --- 3.1.7.15 ---

@@ -8,6 +8,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Resolve
 from msmqwire.qm.model.enumerations import (
+    INFINITE,
     AcknowledgementsRequested,
     DeliveryGuarantee,
     OutgoingQueueState,
@@ -218,11 +219,25 @@ def test_the_bytes_of_a_message_that_is_sent():
     ],
 )  # fmt: skip
 def test_an_expired_message_is_not_sent(reach, waited, late):
+    _send_after(waited, {} if reach is None else {"time_to_reach_queue": reach}, late=late)
+
+
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-08")
+@pytest.mark.parametrize(
+    ("reach", "receive", "waited", "late"),
+    [(100, 10, 10, False), (100, 10, 11, True), (10, 100, 11, True), (INFINITE, 0, 1, True)],
+)
+def test_a_message_whose_time_to_be_received_is_over_is_not_sent(reach, receive, waited, late):
+    _send_after(waited, {"time_to_reach_queue": reach, "time_to_be_received": receive}, late=late)
+
+
+def _send_after(waited: int, limits: dict[str, int], *, late: bool) -> None:
+    """Send a message that had to wait some seconds."""
     harness = harness_with_peer()
     harness.send(b"0")
     harness.called[0].acknowledge()
     harness.outgoing().state = OutgoingQueueState.ON_HOLD  # so that only the time of sending matters
-    harness.send(b"m", **({} if reach is None else {"time_to_reach_queue": reach}))
+    harness.send(b"m", **limits)
     transfer = transfer_of(harness)
     (outgoing,) = transfer.table.values()
     harness.called[0].take()

@@ -323,8 +323,7 @@ class BinaryEngine(TransferProtocol):
                 return
             outgoing = transfer.table.get(position)
             if outgoing is not None:
-                transfer.remove(outgoing)
-                self.outgoing_sequences.given_up(outgoing)
+                self.sending.purged(outgoing, position.message)
             elif transfer.awaiting_final_ack:
                 outgoing = transfer.awaiting_final_ack.get(position.message.identifier.uniquifier)
                 if outgoing is not None and outgoing.position is position:

@@ -125,11 +125,9 @@ class Handshake:
         """Answer a request: [MS-MQQB] 3.1.5.3.1."""
         header = packet.EstablishConnectionHeader
         own = self._context.queue_manager.identifier
-        if header.OperatingSystem.SE and self._sessions.is_full():  # MQQB-3.1.5.3.1-02
-            self._close(session)
-            return
+        full = header.OperatingSystem.SE and self._sessions.is_full()  # MQQB-3.1.5.3.1-02
         session.remote_guid = header.ClientGuid
-        refused = header.ServerGuid not in (own, NULL_GUID)
+        refused = full or header.ServerGuid not in (own, NULL_GUID)
         self._send(
             session,
             ESTABLISH_CONNECTION.build(
@@ -147,6 +145,9 @@ class Handshake:
                 }
             ),
         )
+        if full:  # told by CS, MQQB-2.2.1-09, before the connection ends
+            self._close(session)
+            return
         session.step(SessionEvent.ESTABLISH_CONNECTION)
 
     def _established(self, session: Session, packet: Record) -> None:

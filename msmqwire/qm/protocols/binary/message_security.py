@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from msmqwire.constants import CIPHERS_OF_LEVEL, MQQUEUEACCESSMASK, MessageClass
+from msmqwire.constants import CIPHERS_OF_LEVEL, MQQUEUEACCESSMASK, MessageClass, PrivacyLevel
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
@@ -19,6 +19,7 @@ from msmqwire.qm.rules.queues import Queues
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
 _NOBODY = access.Token(access.NULL_SID)
 _CACHE_SIZE = 1024
+_PRIVACY_LEVELS = frozenset(PrivacyLevel)
 
 
 class MessageSecurity:
@@ -31,8 +32,9 @@ class MessageSecurity:
         """Return the class of refusal for a message to a queue; None if it may be enqueued."""
         if message.signature or message.multiple_destination_signature or queue.authentication:
             return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE  # MQQB-3.1.5.8.3-06
-        encrypted = message.encrypted_without_level or message.privacy_level != 0
-        if encrypted or queue.privacy_level is QueuePrivacy.BODY:
+        if not message.encrypted and message.privacy_level not in _PRIVACY_LEVELS:
+            return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE  # MQMQ-2.2.19.3-20
+        if message.encrypted or message.privacy_level or queue.privacy_level is QueuePrivacy.BODY:
             # MQQB-3.1.5.8.3-16 and -26, MQMQ-2.2.19.3-38
             return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
         token = _token(message.sender_identifier_type, message.sender_identifier)

@@ -69,11 +69,12 @@ class Sending:
             self.send_waiting(transfer.session)
 
     def watch(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Let a message expire at the end of its TimeToReachQueue even if nothing can be sent."""
-        if message.time_to_reach_queue == INFINITE:
+        """Let a message expire at the end of its time even if nothing can be sent."""
+        limit = _time_limit(message)
+        if limit == INFINITE:
             return
         context = self._context
-        left = (message.sent_time or context.utc) + message.time_to_reach_queue - context.utc
+        left = (message.sent_time or context.utc) + limit - context.utc
         due = context.now + (left + 1) * 1000
         self._forget_done()
         heapq.heappush(self._expiring, (due, outgoing.position.number, outgoing))
@@ -106,10 +107,10 @@ class Sending:
             outgoing = heapq.heappop(expiring)[2]
             if outgoing.state not in _ARRIVED:
                 message = outgoing.position.message
-                if not expired(message, self._context.utc):
+                if not _out_of_time(message, self._context.utc):
                     self.watch(outgoing, message)  # the clock was set
                 elif not self._is_in_doubt(outgoing, message):
-                    self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+                    self._undelivered(outgoing, message)
         self._await_expiry()
 
     def send_waiting(self, session: Session) -> None:
@@ -147,8 +148,8 @@ class Sending:
         if not self._has_room(session):  # MQQB-3.1.7.1-03
             return
         message = outgoing.position.message
-        if expired(message, self._context.utc) and not self._is_in_doubt(outgoing, message):
-            self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+        if _out_of_time(message, self._context.utc) and not self._is_in_doubt(outgoing, message):
+            self._undelivered(outgoing, message)
             return
         self._identity.identify(message)
         self._address(transfer, message)
@@ -242,21 +243,50 @@ class Sending:
             self._sequences.given_up(outgoing)
             self._messages.discard(outgoing.position)
         else:
-            self.undelivered(outgoing, message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+            self._undelivered(outgoing, message)
 
-    def undelivered(self, outgoing: OutgoingMessagePosition, message: Message, message_class: int) -> None:
-        """Give up a message, and dead-letter it if requested: [MS-MQQB] 3.1.7.1.2."""
+    def _undelivered(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
+        """Give up a message whose time is over, and dead-letter it if requested: [MS-MQQB] 3.1.7.1.2.
+
+        The class is the same for both times: NackReceiveTimeoutAtSender of [MS-MQDMPR] 3.1.1.12 has no number
+        of its own, MQMQ-2.2.18.1.6-08.
+        """
+        asked = AcknowledgementsRequested.ACK_NEG_ARRIVAL
+        utc = self._context.utc
+        if _out_of_time(message, utc) and not expired(message, utc):
+            asked |= AcknowledgementsRequested.ACK_NEG_RECEIVE  # by its TimeToBeReceived alone
         outgoing.transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
-        if message.acknowledgements_requested & AcknowledgementsRequested.ACK_NEG_ARRIVAL:
-            self._system_messages.acknowledge(message, message_class)
+        if message.acknowledgements_requested & asked:
+            self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         self._outcome.report(message, delivered=False)
         self._outcome.dead_letter(outgoing, message)
+
+    def purged(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
+        """An administrator deletes a message before its destination has it: MQMQ-2.2.18.1.6-07."""
+        in_doubt = self._is_in_doubt(outgoing, message)
+        outgoing.transfer.remove(outgoing)
+        self._sequences.given_up(outgoing)
+        if not in_doubt and message.acknowledgements_requested & AcknowledgementsRequested.ACK_NEG_ARRIVAL:
+            self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_NACK_DELETED)
+        self._outcome.report(message, delivered=False)
 
 
 def expired(message: Message, utc: int) -> bool:
     """Return whether TimeToReachQueue has elapsed: MQQB-3.1.7.1.2-01."""
-    limit = message.time_to_reach_queue
+    return _is_over(message, message.time_to_reach_queue, utc)
+
+
+def _out_of_time(message: Message, utc: int) -> bool:
+    """Return whether a message can't be received in time any more: TimeToBeReceived counts here too."""
+    return _is_over(message, _time_limit(message), utc)
+
+
+def _time_limit(message: Message) -> int:
+    return min(message.time_to_reach_queue, message.time_to_be_received)
+
+
+def _is_over(message: Message, limit: int, utc: int) -> bool:
     return limit != INFINITE and utc - message.sent_time > limit
 
 
