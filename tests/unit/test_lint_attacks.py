@@ -45,7 +45,7 @@ HTTP = "CompoundMessageHeader.HTTPBodySize"
 LISTS = "MultiQueueFormatHeader"
 
 
-@pytest.mark.requirement("MQRR-2.2.5.1.2.1-04", "MQMQ-2.2.19.2-39")
+@pytest.mark.requirement("MQRR-2.2.5.1.2.1-04")
 @pytest.mark.parametrize("length", [46, 200, 0x7FFFFFFE, 0x7FFFFFFF, 0x80000000, 0x80000008, 0xFFFFFFFF])
 def test_queue_jumper(length: int) -> None:
     findings = lint(patched("http", SRMPEnvelopeHeader__DataLength=length))

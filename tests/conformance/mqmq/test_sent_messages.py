@@ -15,7 +15,14 @@ from msmqwire.constants import EncryptionAlgorithm
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.elements import Queue, QueueManager
-from msmqwire.qm.model.enumerations import AcknowledgementsRequested, AuthenticationLevel, QueueType
+from msmqwire.qm.model.enumerations import (
+    AcknowledgementsRequested,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    QueueType,
+)
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.rules import serialization
 from tests.support import handmade as h
 from tests.support.engine_harness import (
     PEER_ADDRESS,
@@ -138,6 +145,10 @@ def test_a_transactional_message_is_never_express() -> None:
     for transactional, expected in ((True, 0x20), (False, 0)):
         packet = sent(harness_with_peer(), transactional=transactional)
         assert (packet.Flags & DM, packet.Flags & h.TH != 0) == (expected, transactional)
+    express = Message(destination=parse_format_name(ADMIN), transaction_identifier=THIRD_ID)
+    assert express.delivery_guarantee is DeliveryGuarantee.EXPRESS
+    packet = ReceivedPacket(serialization.to_packet(express))
+    assert packet.Flags & (DM | h.TH) == 0x20 | h.TH
 
 
 @requirement("MQMQ-2.2.19.2-39")

@@ -36,6 +36,7 @@ def test_a_connection_that_comes_in_begins_a_session() -> None:
 @pytest.mark.requirement(
     "MQQB-3.1.5.3-02", "MQQB-3.1.5.3.1-01", "MQQB-3.1.5.3.1-03", "MQQB-3.1.5.3.1-04", "MQQB-3.1.5.3.1-05",
     "MQQB-3.1.5.3.1-06", "MQQB-3.1.5.3.1-07", "MQQB-3.1.5.3.1-08", "MQQB-3.1.5.3.1-10", "MQQB-3.1.1.1.1.2-03",
+    "MQQB-2.2.3.1-05",
 )  # fmt: skip
 @pytest.mark.parametrize("server", [OWN_ID, UUID(int=0)])
 @pytest.mark.parametrize("system", [0x0310, 0x0210, 0x0110, 0x0010])
@@ -126,3 +127,55 @@ def test_the_parameters_of_the_one_that_asks_are_taken_over() -> None:
     assert harness.time_left(Timer.SESSION_ACK_WAIT, session.number) == 45_000
     peer.send(peer.message())
     assert session.message_received_count == 1
+
+
+# -- 2.1.1: the order of a session -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MQQB-2.1.1-01")
+def test_an_initiator_sends_no_message_before_both_exchanges() -> None:
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.request_session(count=2)
+    (request,) = peer.packets
+    harness.advance(5_000)
+    assert peer.kinds() == ["EstablishConnection"]
+    peer.send(peer.answer(request))
+    harness.send(count=1)
+    harness.advance(5_000)
+    assert peer.kinds() == ["ConnectionParameters"]
+    peer.send(peer.parameters())
+    assert peer.kinds() == ["UserMessage"] * 3
+    peer.send(peer.message(b"the other way"))
+    assert harness.receive(harness.find_queue()) == b"the other way"
+
+
+@pytest.mark.requirement("MQQB-2.1.1-01")
+def test_an_acceptor_sends_no_message_before_both_exchanges() -> None:
+    harness = EngineHarness(routes={PEER_ID: ["beta"]})
+    queue = harness.queue()
+    peer = harness.accept_connection()
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009")
+    harness.advance(1_000)
+    assert peer.kinds() == []
+    peer.send(peer.establish(server=OWN_ID))
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009")
+    harness.advance(1_000)
+    assert peer.kinds() == ["EstablishConnection"]
+    peer.send(peer.parameters())
+    assert peer.kinds() == ["ConnectionParameters", "UserMessage", "UserMessage"]
+    peer.send(peer.message())
+    assert len(queue.positions) == 1
+
+
+@pytest.mark.requirement("MQQB-2.1.1-01")
+@pytest.mark.parametrize("role", ["initiator", "acceptor"])
+@pytest.mark.parametrize("kind", ["parameters", "message", "ack"])
+def test_what_comes_out_of_order_ends_the_session(role: str, kind: str) -> None:
+    harness = EngineHarness()
+    queue = harness.queue()
+    peer = harness.request_session() if role == "initiator" else harness.accept_connection()
+    packet = {"parameters": peer.parameters, "message": peer.message, "ack": peer.ack}[kind]
+    peer.send(packet())
+    assert peer.closed
+    assert len(queue.positions) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
-from tests.support.engine_harness import PEER_ID, PEER_QUEUE, EngineHarness
+from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
 from tests.support.harness_network import joined_pair
 
 S = SessionState
@@ -35,7 +35,7 @@ def test_the_ack_wait_timer_starts_with_a_message(
     assert harness.time_left(*timer) == expected - 100, "it is only started when stopped"
 
 
-@pytest.mark.requirement("MQQB-3.1.2.4-01", "MQQB-3.1.6.3-02", "MQQB-3.1.1.1.1.1-12", "MQQB-3.1.1.1.1.2-11")
+@pytest.mark.requirement("MQQB-3.1.6.3-02", "MQQB-3.1.1.1.1.1-12", "MQQB-3.1.1.1.1.2-11")
 @pytest.mark.parametrize("asked", [False, True])
 def test_without_any_packet_the_session_is_closed(asked: bool) -> None:
     harness = EngineHarness(routes={PEER_ID: ["beta"]})
@@ -53,7 +53,7 @@ def test_without_any_packet_the_session_is_closed(asked: bool) -> None:
     assert session.state is (S.CLOSED if asked else S.WAITING_RECONNECT)
 
 
-@pytest.mark.requirement("MQQB-3.1.6.3-03", "MQQB-3.1.2.4-01", "MQQB-3.1.1.3.1-23")
+@pytest.mark.requirement("MQQB-3.1.6.3-03", "MQQB-3.1.1.3.1-23")
 def test_any_packet_puts_off_the_end() -> None:
     harness = EngineHarness()
     harness.queue()
@@ -68,6 +68,33 @@ def test_any_packet_puts_off_the_end() -> None:
     assert peer.state is S.OPEN
     harness.advance(40_000)
     assert peer.closed
+
+
+@pytest.mark.requirement("MQQB-3.1.2.4-01")
+@pytest.mark.parametrize("recoverable", [False, True])
+def test_what_was_not_acknowledged_is_sent_again_over_a_new_session(recoverable: bool) -> None:
+    """A packet puts off the end once; silence ends the session, and the next one has all of it again."""
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.open_session(count=3, recoverable=recoverable)
+    first = peer.bodies()
+    peer.send(peer.ack(ack=1, recoverable_ack=recoverable, recoverable_flags=recoverable))
+    harness.advance(39_000)
+    peer.send(peer.message())
+    harness.advance(2_000)
+    assert not peer.closed
+    left = harness.time_left(Timer.SESSION_ACK_WAIT, peer.session.number)
+    assert left is not None
+    harness.advance(left - 1)
+    assert not peer.closed
+    harness.advance(1)
+    assert peer.closed
+    harness.advance(60_000)
+    harness.resolve(PEER_ADDRESS)
+    again = harness.connect()
+    again.answer_handshake()
+    assert again.bodies() == first[1:]
+    assert again.session.message_sent_count == 2
 
 
 @pytest.mark.requirement("MQQB-3.1.6.3-01")

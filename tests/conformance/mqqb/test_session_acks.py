@@ -110,7 +110,7 @@ def test_what_is_received_is_counted_by_kind() -> None:
     "MQQB-3.1.6.4-01", "MQQB-3.1.6.4-02", "MQQB-3.1.6.4-03", "MQQB-3.1.6.4-04", "MQQB-3.1.6.4-05",
     "MQQB-3.1.6.4-06",
     "MQQB-3.1.6.4-07", "MQQB-3.1.6.4-08", "MQQB-3.1.1.6.1-01", "MQQB-3.1.1.6.1-02", "MQQB-3.1.1.6.1-04",
-    "MQQB-3.1.1.4-05", "MQQB-3.1.1.3.1-10", "MQQB-3.1.1.3.1-19",
+    "MQQB-3.1.1.4-05", "MQQB-3.1.1.3.1-10",
 )  # fmt: skip
 def test_the_acknowledgement_byte_for_byte() -> None:
     harness, peer = receiving(window_size=60)
@@ -183,7 +183,25 @@ def test_the_first_recoverable_message_shortens_the_wait() -> None:
     assert harness.time_left(*timer) == 1_000
 
 
-@pytest.mark.requirement("MQQB-3.1.1.6.1-07", "MQQB-3.1.1.3.1-19", "MQQB-3.1.1.3.1-20")
+@pytest.mark.requirement("MQQB-3.1.1.3.1-19")
+@pytest.mark.parametrize("window", [None, 10])
+def test_the_own_window_tells_when_to_acknowledge_and_how_much_to_send(window: int | None) -> None:
+    """It is 64 unless the administrator sets another; that of the peer is wider."""
+    harness, size = EngineHarness(**({} if window is None else {"window_size": window})), window or 64
+    queue = harness.queue()
+    peer = harness.accept_session(window=1_000, ack=30_000)
+    harness.core.routing.routes = {PEER_ID: ["beta"]}
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009", count=size + 5)
+    assert peer.kinds() == ["UserMessage"] * size
+    peer.acknowledge()
+    assert peer.kinds() == ["UserMessage"] * 5
+    for number in range(1, size + 1):
+        peer.send(peer.message())
+        assert len(acks(peer)) == (number % (size // 2) == 0)
+    assert len(queue.positions) == size
+
+
+@pytest.mark.requirement("MQQB-3.1.1.6.1-07", "MQQB-3.1.1.3.1-20")
 @pytest.mark.parametrize(
     ("our_window", "peer_window", "interval"),
     [(64, 64, 32), (10, 64, 5), (64, 8, 4), (64, 1, 1), (64, 0, 1), (3, 3, 1)],

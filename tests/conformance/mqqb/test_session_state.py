@@ -48,7 +48,7 @@ def again(harness: EngineHarness, peer: HandwrittenPeer) -> HandwrittenPeer:
 @pytest.mark.requirement(
     "MQQB-3.1.3.2-01", "MQQB-3.1.3.2-09", "MQQB-3.1.3.2-12", "MQQB-3.1.3.2-14", "MQQB-3.1.3.2-15",
     "MQQB-3.1.3.2-08",
-    *(f"MQQB-3.1.1.3.1-{row:02}" for row in (5, 6, 7, 8, 9, 10, 11, 19, 22, 23, 24, 25, 31, 33)),
+    *(f"MQQB-3.1.1.3.1-{row:02}" for row in (5, 6, 7, 8, 9, 10, 11, 22, 23, 24, 25, 31, 33)),
 )  # fmt: skip
 @pytest.mark.parametrize("new", [True, False], ids=["a new session", "the same one, connected again"])
 def test_every_session_begins_with_the_same_values(new: bool) -> None:
@@ -353,7 +353,31 @@ def test_a_queue_on_hold_sends_nothing_more() -> None:
     assert peer.kinds() == ["UserMessage"], "other queues of the session carry on"
 
 
-@pytest.mark.requirement("MQQB-3.1.7-01", "MQQB-3.1.7.14-02")
+@pytest.mark.requirement("MQQB-3.1.7.14-02")
+def test_resuming_dispatches_every_message_and_makes_the_session_active() -> None:
+    """Also if nothing is left to send; and all priorities, those before the pause and those after."""
+    harness = EngineHarness(window_size=2)
+    peer = harness.open_session(count=2)
+    harness.core.queues.pause(harness.outgoing())
+    assert peer.session.session_active is False
+    harness.core.queues.resume(harness.outgoing())
+    harness.run()
+    assert peer.session.session_active is True
+    harness.send(b"low", priority=0)
+    harness.core.queues.pause(harness.outgoing())
+    harness.send(b"high", priority=7)
+    harness.send(b"middle")
+    peer.take()
+    peer.acknowledge()
+    assert peer.bodies() == []
+    harness.core.queues.resume(harness.outgoing())
+    harness.run()
+    assert peer.bodies() == [b"high", b"middle"]
+    peer.acknowledge()
+    assert peer.bodies() == [b"low"]
+
+
+@pytest.mark.requirement("MQQB-3.1.7-01")
 def test_resuming_sends_what_waits_and_nothing_twice() -> None:
     harness = EngineHarness()
     peer = harness.open_session(count=2)
