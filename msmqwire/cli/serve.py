@@ -16,12 +16,12 @@ from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings
-from msmqwire.qm.runtime import logs
+from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
-from msmqwire.qm.runtime.limits import Limits
+from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
@@ -182,8 +182,22 @@ def command(
     min_free: Annotated[
         int, typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
     ] = MIN_FREE >> 20,
-    max_connections: Annotated[int, typer.Option(min=1, help="TCP connections of others.")] = 1000,
-    max_connections_per_peer: Annotated[int, typer.Option(min=1, help="The same from one address.")] = 250,
+    max_connections: Annotated[
+        int, typer.Option(min=1, help="TCP connections of others.")
+    ] = LIMITS.connections,
+    max_connections_per_peer: Annotated[
+        int, typer.Option(min=1, help="The same from one address, or one IPv6 network of 64 bits.")
+    ] = LIMITS.connections_per_peer,
+    max_partial: Annotated[
+        int, typer.Option(min=1, help="MiB of packets that have begun and not ended, of all connections.")
+    ] = LIMITS.partial_bytes >> 20,
+    max_pings: Annotated[int, typer.Option(min=1, help="Pings answered in a second.")] = LIMITS.pings,
+    max_pings_per_network: Annotated[
+        int, typer.Option(min=1, help="The same of one IPv4 network of 24 bits, or IPv6 network of 64.")
+    ] = LIMITS.pings_per_network,
+    max_resolutions: Annotated[
+        int, typer.Option(min=2, help="Names resolved at once, half of them for names of others.")
+    ] = LIMITS.resolutions,
     max_sessions: Annotated[int | None, typer.Option(min=1, help="Sessions of others.")] = None,
     max_packet: Annotated[int | None, typer.Option(min=1024, max=4 << 20, help="Bytes of a packet.")] = None,
     max_unacknowledged: Annotated[
@@ -234,10 +248,18 @@ def command(
             half_open_s=half_open,
         ),
         keep=kept_settings(insecure_nacks, resend_times),
-        limits=Limits(max_connections, max_connections_per_peer),
+        limits=Limits(
+            max_connections,
+            max_connections_per_peer,
+            partial_bytes=max_partial << 20,
+            pings=max_pings,
+            pings_per_network=max_pings_per_network,
+            resolutions=max_resolutions,
+        ),
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
     )
     logs.begin(log)
+    descriptors.raise_limit()
     run_reporting_errors(lambda: _run(options))
 
 

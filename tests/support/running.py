@@ -146,7 +146,10 @@ class Process:
         port, ping_port: on which it listens; ping_port is 0 with pings off.
     """
 
-    def __init__(self, data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> None:
+    def __init__(
+        self, data: Path, *options: str, address: str = ADDRESS, name: str = "alpha", descriptors: int = 0
+    ) -> None:
+        """Start it; `descriptors` is its limit of file descriptors, 0 for that of this process."""
         self.data = data
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
         required = ["serve", "--data", str(data), "--name", name]
@@ -155,7 +158,7 @@ class Process:
         if "--ping" not in options:
             required += ["--ping", f"{address}:0"]
         self.process = subprocess.Popen(
-            command_line(*required, *options),
+            limited(descriptors, *command_line(*required, *options)),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, env=environment(), text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -202,10 +205,19 @@ class Process:
         self._log.close()
 
 
+def limited(descriptors: int, *arguments: str) -> list[str]:
+    """A command line that is run with a limit of file descriptors; 0 for none."""
+    if not descriptors:
+        return [*arguments]
+    return ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *arguments]
+
+
 @contextmanager
-def process(data: Path, *options: str, address: str = ADDRESS, name: str = "alpha") -> Iterator[Process]:
+def process(
+    data: Path, *options: str, address: str = ADDRESS, name: str = "alpha", descriptors: int = 0
+) -> Iterator[Process]:
     """Run a server as a process; at the end of the block stop it in good order unless that has been done."""
-    server = Process(data, *options, address=address, name=name)
+    server = Process(data, *options, address=address, name=name, descriptors=descriptors)
     try:
         yield server
         if server.process.poll() is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class Limits:
     pings_per_network: int = 100
     resolutions: int = 16
     resolve_s: float = 10.0
+
+
+LIMITS: Final = Limits()
+"""The defaults."""
 
 
 @dataclass(slots=True)
