@@ -83,7 +83,8 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
-        origin: where it came from over the network: see `origin_of`; empty for a message of this computer.
+        origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
+            for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 
