@@ -20,6 +20,7 @@ from msmqwire.qm.model.enumerations import (
     ConnectionStatus,
     EnqueueStatus,
     QueueAccessType,
+    Relay,
 )
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
@@ -49,6 +50,7 @@ _SETTINGS: Final = Settings(
     ack_delay_ms=20,
     order_ack_timeout_ms=0,
     maximum_order_ack_delay_s=1,
+    relay=Relay.NONE,
 )
 
 

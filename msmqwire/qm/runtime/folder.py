@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -126,6 +127,7 @@ def open_core(
     *,
     settings: Settings | None = None,
     addresses: tuple[str, ...] = (),
+    known_hosts: Collection[str] = (),
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
@@ -138,6 +140,7 @@ def open_core(
         computer_name=name,
         settings=settings,
         addresses=(*_LOCAL, *addresses),
+        known_hosts=known_hosts,
         identifier=identifier,
         quota=quota,
     )
