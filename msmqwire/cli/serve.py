@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,6 +16,7 @@ from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
 from msmqwire.ping import PING_PORT
+from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
@@ -224,6 +226,28 @@ def command(
             "then the last; the folder keeps them.",
         ),
     ] = None,
+    relay: Annotated[
+        Relay,
+        typer.Option(
+            help="Which messages of others for other computers to forward: none; known: to those in the "
+            "directory, in --host, or to which an application of this computer sends; or all."
+        ),
+    ] = Relay.KNOWN,
+    bind_senders: Annotated[
+        bool,
+        typer.Option(
+            "--bind-senders",
+            help="Tell senders apart by their address too: nobody elsewhere can use up their numbers.",
+        ),
+    ] = False,
+    memory: Annotated[
+        int | None,
+        typer.Option(min=1, help="MiB for express messages, and for what others make the server remember."),
+    ] = None,
+    unreachable: Annotated[
+        int | None,
+        typer.Option(min=1, help="Computers that can't be reached, which messages from one address ask for."),
+    ] = None,
     log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
@@ -240,12 +264,14 @@ def command(
         quota=None if quota is None else quota << 20,
         min_free=min_free << 20,
         settings=with_limits(
-            SETTINGS,
+            replace(SETTINGS, relay=relay, bind_senders=bind_senders),
             sessions=max_sessions,
             packet_size=max_packet,
             unacknowledged_bytes=max_unacknowledged,
             idle_s=idle,
             half_open_s=half_open,
+            unreachable=unreachable,
+            memory=None if memory is None else memory << 20,
         ),
         keep=kept_settings(insecure_nacks, resend_times),
         limits=Limits(

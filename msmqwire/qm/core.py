@@ -9,6 +9,7 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName
 from msmqwire.qm.directory.interface import Directory
+from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.directory_objects import DirectoryObject
@@ -105,6 +106,7 @@ class Core:
         self.dispatch = Dispatch(context)
         self.identity = MessageIdentity(context)
         lookup = self.queues.lookup
+        self.messages.pool.known.update(map(origin_of, known_hosts))
         self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
         self.third_places = ThirdPlaces(context, self._leads_back)
         self.system_messages = SystemMessages(

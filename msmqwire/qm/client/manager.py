@@ -21,6 +21,7 @@ from msmqwire.qm.model.enumerations import (
     ConnectionStatus,
     EnqueueStatus,
     QueueAccessType,
+    Relay,
 )
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
@@ -51,6 +52,7 @@ _SETTINGS: Final = Settings(
     ack_delay_ms=20,
     order_ack_timeout_ms=0,
     maximum_order_ack_delay_s=1,
+    relay=Relay.NONE,
 )
 
 

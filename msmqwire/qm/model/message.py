@@ -86,7 +86,8 @@ class Message:
         hop_count: routing servers passed: UserHeader.Flags.RC.
         encrypted: whether the packet in which it was received says that its body is encrypted:
             SecurityHeader.Flags.EB.
-        origin: where it came from over the network: see `origin_of`; empty for a message of this computer.
+        origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
+            for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 

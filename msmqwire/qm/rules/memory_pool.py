@@ -24,16 +24,16 @@ _SIXTEENTHS: Final = {
 _ORIGINS: Final = 4
 """One origin may have a fourth of what is there for a kind, so that one stranger leaves the others theirs."""
 _RESERVE: Final = 4
-"""The last fourth is for those that have little, and for this computer."""
+"""The last fourth is for this computer and for known origins; half of it also for others that have little."""
 _LITTLE: Final = 64
 
-EXPRESS_BYTES: Final = 3_072
+EXPRESS_BYTES: Final = 1_536
 """Bytes of an express message beside those of its packet, as measured: its attributes, names and position."""
-SENDER_BYTES: Final = 1_536
+SENDER_BYTES: Final = 768
 """Bytes of a transactional sequence, as measured."""
-QUEUE_BYTES: Final = 8_192
+QUEUE_BYTES: Final = 16_384
 """Bytes of an outgoing queue and its transfer, as measured."""
-IDENTIFIER_BYTES: Final = 512
+IDENTIFIER_BYTES: Final = 256
 """Bytes of an entry of MessageIDHistoryTable, as measured."""
 CHARACTER_BYTES: Final = 12
 """Bytes of a character of a name, which is there several times: at most four each."""
@@ -47,11 +47,13 @@ class MemoryPool:
     Attributes:
         limit: bytes for all kinds together.
         used: bytes by kind.
+        known: the origins of places that the administrator or an application of this computer has named.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used: dict[Kind, int] = dict.fromkeys(Kind, 0)
+        self.known: set[str] = set()
         self._by_origin: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
 
     def share(self, kind: Kind) -> int:
@@ -68,9 +70,12 @@ class MemoryPool:
         if not origin:
             return used <= share
         own = self.used_by(kind, origin) + size
-        if own <= share // _LITTLE:
-            return used <= share
-        return own <= share // _ORIGINS and used <= share - share // _RESERVE
+        reserve = share // _RESERVE
+        if origin in self.known:
+            reserve = 0
+        elif own <= share // _LITTLE:
+            reserve //= 2
+        return own <= share // _ORIGINS and used <= share - reserve
 
     def crowding(self, kind: Kind, origin: str, size: int) -> str:
         """Return the origin that has to make room, if `size` bytes more do not fit for `origin`."""

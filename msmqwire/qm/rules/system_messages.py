@@ -142,7 +142,7 @@ class SystemMessages:
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=origin)
         if status != MQ_OK or descriptor is None:
             return
-        message.destination = name
+        message.destination, message.origin = name, origin
         self._identity.stamp(message)
         self._messages.enqueue_to_open_queue(descriptor, message, ignore_quota=True)
         self._queues.close(descriptor)

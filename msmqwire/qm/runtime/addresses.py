@@ -28,6 +28,11 @@ class AddressOverrides:
     ping_port: int = PING_PORT
     hosts: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
 
+    @property
+    def known_hosts(self) -> set[str]:
+        """The names of `hosts`, and the addresses where they are."""
+        return {*self.hosts, *(address for address, _ in self.hosts.values())}
+
 
 def canonical(address: str) -> str:
     """Return an address without its zone, and a mapped IPv4 address in dotted form."""

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -166,6 +167,7 @@ def open_core(
     settings: Settings | None = None,
     keep: KeptSettings | None = None,
     addresses: tuple[str, ...] = (),
+    known_hosts: Collection[str] = (),
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
@@ -179,6 +181,7 @@ def open_core(
         settings=settings,
         keep=keep,
         addresses=(*_LOCAL, *addresses),
+        known_hosts=known_hosts,
         identifier=identifier,
         quota=quota,
     )

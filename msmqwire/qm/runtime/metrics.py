@@ -117,3 +117,13 @@ class Metrics:
         manager = driver.core.queue_manager
         yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)
+        pool = driver.core.messages.pool
+        memory = gauge("msmqwire_memory_bytes", "Memory for what others make it keep.", labels=("kind",))
+        for use, used in pool.used.items():
+            memory.add_metric((use.value,), used)
+        yield memory
+        yield gauge("msmqwire_memory_limit_bytes", "Limit of msmqwire_memory_bytes.", pool.limit)
+        troubles = counter("msmqwire_troubles", "Trouble with messages of others.", labels=("kind",))
+        for name, count in driver.core.context.troubles.items():
+            troubles.add_metric((name,), count)
+        yield troubles

@@ -88,6 +88,8 @@ def manager_json(core: Core) -> dict[str, Any]:
         "resend_times": list(settings.resend_timer_table),
         "queues": sum(1 for queue in manager.queues.values() if _is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
+        "memory": memory_json(core),
+        "troubles": dict(core.context.troubles),
         "sessions": [
             {
                 "peer": session.remote_address,
@@ -98,6 +100,12 @@ def manager_json(core: Core) -> dict[str, Any]:
             if session.is_open
         ],
     }
+
+
+def memory_json(core: Core) -> dict[str, int]:
+    """Return what others make the queue manager keep in memory: bytes by kind, and the limit of all."""
+    pool = core.messages.pool
+    return {"limit": pool.limit, **{kind.value: used for kind, used in pool.used.items()}}
 
 
 def listed(core: Core) -> list[dict[str, Any]]:

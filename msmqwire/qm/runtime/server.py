@@ -128,6 +128,7 @@ class Server:
             settings=options.settings,
             keep=options.keep,
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
+            known_hosts=options.overrides.known_hosts,
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)
@@ -209,12 +210,16 @@ def with_limits(
     unacknowledged_bytes: int | None = None,
     idle_s: float | None = None,
     half_open_s: float | None = None,
+    unreachable: int | None = None,
+    memory: int | None = None,
 ) -> Settings:
     """Return settings with those limits replaced that are not None."""
     limits: dict[str, Any] = {
         "max_in_sessions": sessions,
         "packet_size_max": packet_size,
         "unacknowledged_bytes_max": unacknowledged_bytes,
+        "unreachable_per_origin_max": unreachable,
+        "memory": memory,
         "session_cleanup_ms": None if idle_s is None else int(idle_s * 1000),
         "session_initialization_ms": None if half_open_s is None else int(half_open_s * 1000),
     }

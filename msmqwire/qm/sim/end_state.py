@@ -11,7 +11,7 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionSt
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, Ledger
 from msmqwire.qm.sim.node import Node
-from msmqwire.qm.sim.plan import SMALL, SMALL_TRANSACTIONAL, TRANSACTIONAL
+from msmqwire.qm.sim.plan import SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
@@ -128,5 +128,7 @@ def _may_be_refused(tracked: Tracked) -> bool:
     """Whether its destination may have refused it silently: it must report only transactional ones."""
     if tracked.is_transactional:
         return False
+    if tracked.options.get("form") == STRAY:
+        return True
     transactional_queue = tracked.queue in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
     return transactional_queue or tracked.queue == SMALL or tracked.reach_s is not None

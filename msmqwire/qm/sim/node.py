@@ -14,6 +14,7 @@ from msmqwire.qm.model.effects import (
     Connect,
     Disconnect,
     Effect,
+    ErrorReport,
     ReadCompleted,
     Resolve,
     Send,
@@ -25,7 +26,7 @@ from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, QueueObserver, Undo
 from msmqwire.qm.sim.network import Network
-from msmqwire.qm.sim.plan import START_UTC, Plan, address_of, identifier_of
+from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store.memory import MemoryStore
 
@@ -249,6 +250,8 @@ class Node:
                 self._environment.after(0, completed)
             case TransactionReply():
                 self._applications.replied(self, effect)
+            case ErrorReport(text):
+                self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
 
     # -- going down and coming back ---------------------------------------------------------------------
 
@@ -334,6 +337,8 @@ def _routes(plan: Plan, name: str) -> Routes:
         if other != name:
             via_router = plan.router is not None and plan.router not in (name, other)
             routes[identifier_of(other)] = [plan.router if via_router and plan.router else other]
+    if name != (hop := stray_hop(plan.nodes, plan.router)):
+        routes[NOBODY] = [hop]
     return routes
 
 

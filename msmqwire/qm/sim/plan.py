@@ -26,6 +26,10 @@ SMALL: Final = "small"
 """The queues of every node, one of each kind; the quota of the small ones is a kilobyte."""
 SMALL_TRANSACTIONAL: Final = "smalltx"
 QUEUES: Final = (NON_TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
+STRAY: Final = "STRAY"
+"""The form of format names of a queue manager that does not exist: see `stray_hop`."""
+NOBODY: Final = UUID(int=0xDEAD)
+"""Its identifier."""
 _SHORT_HISTORY: Final = 100
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
@@ -97,6 +101,11 @@ def identifier_of(node: str) -> UUID:
     return UUID(int=0xA0 + NAMES.index(node))
 
 
+def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
+    """Return the node to which the others send what is for `NOBODY`: it refuses to forward that."""
+    return router or nodes[-1]
+
+
 def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
     """Make the plan of a seed.
 
@@ -110,6 +119,7 @@ def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
     router = names[1] if count > 2 and rng.random() < 0.5 else None
     busiest = _stream(rng, names, router)
     items = _operations(rng, names, router, busiest)
+    items += _strays(Random(f"strays {seed}"), names, router)
     if rng.random() < 0.9:
         times = [item.at for item in items]
         items += _faults(rng, (*names, busiest[0], busiest[1]), router, times)
@@ -250,6 +260,18 @@ def _transaction(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -
         destination, form = rng.choice(names), rng.choice(("OS", "TCP", "PRIVATE"))
         args["also"] = {"to": destination, "form": form}
     return Item(at, "transaction", sender, args)
+
+
+def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Item]:
+    """Draw messages for nobody, which the next hop has to refuse."""
+    items = []
+    for _ in range(rng.choice((0, 0, 0, 1, 3))):
+        hop = stray_hop(names, router)
+        stream = rng.choice([name for name in names if name != hop]), hop, STRAY
+        make_item = _send if rng.random() < 0.5 else _transaction
+        item = make_item(rng, names, rng.randrange(BUSY_MS), stream)
+        items.append(replace(item, args={name: arg for name, arg in item.args.items() if name != "also"}))
+    return items
 
 
 def _receive(rng: Random, names: tuple[str, ...]) -> Item:

@@ -28,13 +28,14 @@ from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, message_number
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
-from msmqwire.qm.sim.plan import QUEUES, SMALL, SMALL_TRANSACTIONAL, TRANSACTIONAL, Item
+from msmqwire.qm.sim.plan import NOBODY, QUEUES, SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL, Item
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Delivery, SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
 
 ADMIN: Final = "admin"
 _ALL_QUEUES: Final = (*QUEUES, ADMIN)
+_STRAY_NUMBER: Final = 9
 _DECIDE_MS: Final = 400
 """A coordinator decides within this time."""
 _WAIT_MS: Final = 4_000
@@ -148,6 +149,8 @@ class Workload:
 
     def _format_name(self, args: Any) -> FormatName:
         """Return the format name of a queue, in the form that an item asks for."""
+        if args["form"] == STRAY:
+            return parse_format_name(f"PRIVATE={NOBODY}\\{_STRAY_NUMBER:x}")
         node, queue = self._nodes[args["to"]], args["queue"]
         match args["form"]:
             case "PRIVATE":

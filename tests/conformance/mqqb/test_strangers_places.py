@@ -14,6 +14,7 @@ from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import ErrorReport, Resolve
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import Relay
+from msmqwire.qm.rules.memory_pool import QUEUE_BYTES
 from tests.support import handmade as h
 from tests.support.engine_harness import THIRD_ID, EngineHarness
 from tests.support.handwritten_peer import JN, NA, PA, HandwrittenPeer, direct
@@ -211,7 +212,7 @@ def test_idle_places_of_a_stranger_need_bounded_memory() -> None:
     queues = [
         queue for queue in harness.core.queue_manager.queues.values() if isinstance(queue, OutgoingQueue)
     ]
-    assert 0 < len(queues) <= (16 << 20) // 8 // 4 // 8_192
+    assert 0 < len(queues) <= (16 << 20) // 8 // 4 // QUEUE_BYTES
     honest = harness.accept_session()
     honest.send(honest.message(queue="missing", acks=PA, admin=(2, b"\x01\0\0\0")))
     assert len(honest.take("UserMessage")) == 1

@@ -68,7 +68,7 @@ class BinaryEngine(TransferProtocol):
         self.transfers, self.sessions = self.transfer_table.transfers, self.session_table.sessions
         self._by_connection = self.session_table.by_connection
         self.security = MessageSecurity(services.queues)
-        memory = services.messages.pool
+        self._memory = memory = services.messages.pool
         self.places = Places(
             context, self.session_table, self.transfer_table, lookup, memory,
             give_up=self._give_up, close=self.close,
@@ -278,6 +278,8 @@ class BinaryEngine(TransferProtocol):
     def _opened(self, session: Session) -> None:
         """A session is open."""
         self.connecting.opened(session)
+        if session.requested_locally and session.role is Role.INITIATOR:
+            self._memory.known.add(session.origin)
         self.sending.send_waiting(session)
 
     def _send_waiting(self, session: Session) -> None:
