@@ -83,13 +83,13 @@ class Check:
         self._patience_s = patience_s
         self._chooser = Chooser(project.root, project.packages, project.excluded)
         self._baselines: dict[str, Baseline] = {}
+        """By file of tests."""
 
     def watch(self, tests: Iterable[str]) -> None:
         """Run the files of quick tests as they are."""
-        for file in sorted({test.partition("::")[0] for test in tests if not self._project.is_slow(test)}):
-            if file not in self._baselines:
-                self._baselines[file] = watch(self._project, [file])
-                preload(self._project, self._baselines[file].modules)
+        for file in sorted({_file(test) for test in tests if not self._project.is_slow(test)}):
+            self._baselines[file] = watch(self._project, [file])
+            preload(self._project, self._baselines[file].modules)
 
     def judge(self, row: str, tests: Sequence[str]) -> Verdict:
         """Try mutants until the tests of a row kill one."""
@@ -230,6 +230,7 @@ def run(project: Project, options: argparse.Namespace) -> int:
     sample = random.Random(options.seed).sample(sorted(tests), min(options.rows, len(tests)))
     rows = list(dict.fromkeys([*options.row, *sample]))
     check = Check(project, options.seed, options.mutants, options.patience)
+    print(f"{time.monotonic() - started:5.0f} s {len(rows)} rows, whose tests are watched first", flush=True)
     check.watch(test for row in rows for test in tests[row])
     verdicts = []
     for number, row in enumerate(rows, 1):

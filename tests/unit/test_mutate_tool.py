@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tools.mutants import mutants
+from tools.mutate_names import Space
 from tools.mutate_targets import Chooser, Row
 
 PRODUCT = '''
@@ -225,7 +226,6 @@ def test_a_comment_cites_for_the_entry_that_it_stands_beside(shop):
 
 
 def test_a_comment_cites_for_the_statement_below(shop):
-    space = Chooser(shop, ["shop"])
-    module = space._module(shop / "shop/prices.py")
+    module = Space(shop, ["shop"]).module("shop.prices")
     assert module.citations["SHOP-1.1-05"] == [(9, 9)]
     assert module.citations["SHOP-1.1-01"] == module.citations["SHOP-1.1-02"] == [(11, 15)]
