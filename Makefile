@@ -12,10 +12,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
+ROWS ?= 300
+SEED ?= 10
 
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test lint format types floors docs columns state-docs conformance conformance-check unit nightly bench clean
+.PHONY: demo test lint format types floors docs columns state-docs conformance conformance-check mutate unit nightly bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -51,6 +53,9 @@ state-docs: $(VENV)/.installed-dev
 
 conformance-check: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py --check
+
+mutate: $(VENV)/.installed-dev
+	$(BIN)/python tools/mutate.py --rows $(ROWS) --seed $(SEED)
 
 unit: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/unit

@@ -1,0 +1,259 @@
+"""The mutants of a module: its syntax tree with one small change each.
+
+A change replaces one node of the tree, so that a mutant is compiled from the tree and no file is touched.
+What no test of behaviour could notice stays as it is: annotations, docstrings, sentences for people,
+requirement ids, assertions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import CodeType
+
+REQUIREMENT = re.compile(r"[A-Z]{3,4}-[0-9A-Za-z.]+-[0-9]+")
+"""The id of a requirement."""
+SUBTLE, REMOVAL, BLUNT = range(3)
+"""How a change looks to tests: a subtle one is noticed by few; a blunt one by all, or, in a text, by none."""
+
+_COMPARISONS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+_NEGATIONS = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_ARITHMETIC: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
+    ast.Mod: ast.Mult, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitAnd,
+}  # fmt: skip
+_LOGIC: dict[type[ast.AST], type[ast.AST]] = {ast.And: ast.Or, ast.Or: ast.And}
+_SIGNS = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.Add: "+", ast.Sub: "-", ast.Mult: "*",
+    ast.FloorDiv: "//", ast.Div: "/", ast.Mod: "%", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&",
+    ast.BitOr: "|", ast.BitXor: "^", ast.And: "and", ast.Or: "or",
+}  # fmt: skip
+
+_KEPT = {"annotation", "returns", "type_params", "decorator_list", "bases"}
+_ROUTINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+Place = tuple[int, str, int | None]
+"""A node of a tree: the number of its parent in `ast.walk`, the parent's field, the position in a list."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module."""
+
+    path: Path
+    line: int
+    first: int
+    last: int
+    """The lines of the statement that is changed, of a compound one those of its head."""
+    called: bool
+    """Whether the change is in the body of a function; what is not, runs when the module is imported."""
+    subtlety: int
+    text: str
+    place: Place
+    replacement: ast.AST
+
+    def code(self) -> CodeType:
+        """Compile the module with the change."""
+        tree = ast.parse(self.path.read_bytes(), self.path)
+        number, field, position = self.place
+        parent = _numbered(tree)[number]
+        if position is None:
+            setattr(parent, field, self.replacement)
+        else:
+            getattr(parent, field)[position] = self.replacement
+        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+
+
+@cache
+def mutants(path: Path) -> tuple[Mutant, ...]:
+    """Return all mutants of a module, in the order of its syntax tree."""
+    tree = ast.parse(path.read_bytes(), path)
+    return tuple(_Finder(path, tree).in_block(tree, called=False))
+
+
+def _numbered(tree: ast.AST) -> list[ast.AST]:
+    return list(ast.walk(tree))
+
+
+class _Finder:
+    def __init__(self, path: Path, tree: ast.AST) -> None:
+        self._path = path
+        self._numbers = {id(node): number for number, node in enumerate(_numbered(tree))}
+
+    def in_block(self, parent: ast.AST, called: bool) -> Iterator[Mutant]:
+        """Go through the statements of a block and what is in them."""
+        for field, position, child in _children(parent):
+            if isinstance(child, ast.stmt):
+                yield from self._in_statement(parent, field, position, child, called)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                yield from self.in_block(child, called)
+
+    def _in_statement(
+        self, parent: ast.AST, field: str, position: int | None, node: ast.stmt, called: bool
+    ) -> Iterator[Mutant]:
+        if _is_kept(node):
+            return
+        span = _head(node)
+        for subtlety, text, new in _instead_of_statement(node):
+            place = (self._numbers[id(parent)], field, position)
+            yield Mutant(self._path, node.lineno, *span, called, subtlety, text, place, new)
+        yield from self._in_expressions(node, span, called, isinstance(node, ast.Raise))
+        yield from self.in_block(node, called or isinstance(node, _ROUTINES))
+
+    def _in_expressions(
+        self, parent: ast.AST, span: tuple[int, int], called: bool, raised: bool
+    ) -> Iterator[Mutant]:
+        for field, position, child in _children(parent):
+            if isinstance(child, ast.stmt | ast.ExceptHandler):
+                continue
+            if isinstance(child, ast.match_case):
+                yield from self._in_expressions(child, _span(child.pattern), called, raised)
+                continue
+            if isinstance(child, ast.keyword) and child.arg == "req":
+                continue
+            line = getattr(child, "lineno", getattr(parent, "lineno", span[0]))
+            place = (self._numbers[id(parent)], field, position)
+            for subtlety, text, new in _instead_of(parent, field, child):
+                if not (raised and isinstance(child, ast.Constant)):
+                    at = getattr(new, "lineno", line)
+                    yield Mutant(self._path, at, *span, called, subtlety, text, place, new)
+            if isinstance(child, ast.JoinedStr):
+                continue
+            inner, within = called, span
+            if isinstance(parent, ast.Lambda) and field == "body":
+                inner, within = True, _span(child)
+            yield from self._in_expressions(child, within, inner, raised)
+
+
+def _children(parent: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
+    for field, value in ast.iter_fields(parent):
+        if field in _KEPT or (isinstance(parent, ast.ClassDef) and field == "keywords"):
+            continue
+        if isinstance(value, ast.AST):
+            yield field, None, value
+        elif isinstance(value, list):
+            yield from (
+                (field, number, item) for number, item in enumerate(value) if isinstance(item, ast.AST)
+            )
+
+
+def _is_kept(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name):
+        return node.test.id == "TYPE_CHECKING"
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id == "__all__"
+    return isinstance(node, ast.Assert | ast.Import | ast.ImportFrom)
+
+
+def _span(node: ast.AST) -> tuple[int, int]:
+    first: int = getattr(node, "lineno")  # noqa: B009 - a node of any kind that has lines
+    return first, getattr(node, "end_lineno", None) or first
+
+
+def _head(node: ast.stmt) -> tuple[int, int]:
+    body = getattr(node, "body", None) or getattr(node, "cases", None)
+    if not body:
+        return _span(node)
+    start = body[0].pattern.lineno if isinstance(body[0], ast.match_case) else body[0].lineno
+    return node.lineno, max(node.lineno, start - 1)
+
+
+def _instead_of_statement(node: ast.stmt) -> Iterator[tuple[int, str, ast.AST]]:
+    shown = _shown(node)
+    match node:
+        case ast.Return(value=value) if value and not _is_none(value):
+            yield BLUNT, f"{shown} -> return None", ast.Return(ast.Constant(None))
+        case (
+            ast.Expr(value=ast.Call() | ast.Await() | ast.Yield() | ast.YieldFrom())
+            | ast.AugAssign()
+            | ast.Raise()
+            | ast.Delete()
+            | ast.Continue()
+            | ast.Break()
+        ):
+            yield REMOVAL, f"{shown} -> nothing", ast.Pass()
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript(), *_]):
+            yield REMOVAL, f"{shown} -> nothing", ast.Pass()
+
+
+def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[int, str, ast.AST]]:
+    kind = type(child)
+    for swaps in (_COMPARISONS, _ARITHMETIC, _LOGIC):
+        if kind in swaps:
+            yield SUBTLE, f"{_SIGNS[kind]} -> {_SIGNS[swaps[kind]]}", swaps[kind]()
+    if isinstance(child, ast.expr) and _is_condition(parent, field) and not _swaps_to_its_negation(child):
+        negated = ast.copy_location(ast.UnaryOp(ast.Not(), child), child)
+        yield SUBTLE, f"{_shown(child)} -> not ...", negated
+    match child:
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            yield SUBTLE, f"{_shown(child)} -> {_shown(operand)}", operand
+        case ast.Constant():
+            for value in _other_values(child.value):
+                subtlety = BLUNT if isinstance(value, str) else SUBTLE
+                yield subtlety, f"{child.value!r} -> {value!r}", ast.copy_location(ast.Constant(value), child)
+        case ast.Dict(keys=keys, values=values) if len(keys) > 1:
+            for number, key in enumerate(keys):
+                rest = ast.Dict(
+                    [*keys[:number], *keys[number + 1 :]], [*values[:number], *values[number + 1 :]]
+                )
+                at = key or values[number]
+                yield REMOVAL, f"{_shown(at)}: ... -> nothing", ast.copy_location(rest, at)
+        case ast.List(elts=elements) | ast.Set(elts=elements) | ast.Tuple(elts=elements):
+            if len(elements) > 1 and (
+                kind is not ast.Tuple or all(isinstance(e, ast.Call) for e in elements)
+            ):
+                for number, element in enumerate(elements):
+                    rest_of = [*elements[:number], *elements[number + 1 :]]
+                    shorter = ast.Set(rest_of) if kind is ast.Set else kind(rest_of, ast.Load())
+                    yield REMOVAL, f"{_shown(element)} -> nothing", ast.copy_location(shorter, element)
+        case ast.Call(func=func, args=arguments, keywords=keywords):
+            for number, keyword in enumerate(keywords):
+                if keyword.arg not in (None, "req") and not isinstance(keyword.value, ast.Constant):
+                    call = ast.Call(func, arguments, [*keywords[:number], *keywords[number + 1 :]])
+                    yield BLUNT, f"{_shown(keyword)} -> nothing", ast.copy_location(call, keyword)
+
+
+def _is_condition(parent: ast.AST, field: str) -> bool:
+    return (isinstance(parent, ast.If | ast.While | ast.IfExp) and field == "test") or (
+        isinstance(parent, ast.comprehension | ast.match_case) and field in ("ifs", "guard")
+    )
+
+
+def _swaps_to_its_negation(node: ast.AST) -> bool:
+    """Whether the change of its operator already negates a condition."""
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and isinstance(node.ops[0], _NEGATIONS)
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+
+
+def _other_values(value: object) -> Iterator[bool | int | float | str | bytes]:
+    match value:
+        case bool():
+            yield not value
+        case int() | float():
+            yield value + 1
+        case str() if not any(map(str.isspace, value)) and not REQUIREMENT.match(value):
+            # a text with spaces is a sentence for people
+            yield f"{value}x"
+        case bytes():
+            yield value[:-1] + bytes([value[-1] ^ 1]) if value else b"x"
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _shown(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,248 @@
+"""Checks that the marks of requirements are earned: marked tests must notice when the code does other things.
+
+    python tools/mutate.py --rows 300 --seed 1       a random sample of the rows that marked tests prove
+    python tools/mutate.py --row MQQB-4.1.1-01 ...   these rows
+
+For each row it looks which code the row's tests cover, changes one small thing there (a mutant) and runs
+these tests; the first mutant that they kill ends the matter. Rows whose tests kill none are printed, and make
+the exit status 1. CONTRIBUTING.md says what an answer means.
+
+Why a mutator of our own: mutmut 3 changes only what is inside functions, while much of this product is
+declarations that run at import, and cosmic-ray writes each mutant into the tree and runs one command for all.
+Neither knows that one test is asked about one row. What it takes here is `ast`, an import hook and `os.fork`.
+
+msmqwire/columnar/compiled is left alone: numba keeps its machine code by the file's stamp, which no mutant
+changes. Processes that a test starts run the product unchanged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.mutants import Mutant  # noqa: E402
+from tools.mutate_runs import (  # noqa: E402
+    ALIVE,
+    KILLED,
+    Baseline,
+    Project,
+    RunError,
+    Watched,
+    collect,
+    keep_bytecode,
+    preload,
+    try_mutant,
+    watch,
+)
+from tools.mutate_targets import Chooser, Row  # noqa: E402
+
+PRODUCT = Project(
+    ROOT,
+    packages=("msmqwire", "spark_udfs"),
+    excluded=("msmqwire/columnar/compiled",),
+    slow=("tests/service", "tests/spark_pipeline"),
+    environment=(("MSMQWIRE_PATIENCE", "10"),),  # what a mutant never does is not waited for
+)
+MUTANTS = 10
+"""Mutants that are tried of the code about a row, and as many again elsewhere."""
+
+
+@dataclass
+class Verdict:
+    """What became of a row."""
+
+    row: str
+    killed: Mutant | None = None
+    about: int = 0
+    """How many mutants of code about the row its tests left alive."""
+    elsewhere: int = 0
+    killed_about: bool = False
+    tried: int = 0
+    broken: int = 0
+    alive: list[Mutant] = field(default_factory=list)
+    why_not: str = ""
+    """Why the row can't be judged."""
+
+
+class Check:
+    """Judges rows one after the other."""
+
+    def __init__(self, project: Project, seed: int, bound: int, patience_s: float) -> None:
+        self._project = project
+        self._seed = seed
+        self._bound = bound
+        self._patience_s = patience_s
+        self._chooser = Chooser(project.root, project.packages, project.excluded)
+        self._baselines: dict[str, Baseline] = {}
+        """By file of tests."""
+
+    def watch(self, tests: Iterable[str]) -> None:
+        """Run the files of quick tests as they are."""
+        for file in sorted({_file(test) for test in tests if not self._project.is_slow(test)}):
+            self._baselines[file] = watch(self._project, [file])
+            preload(self._project, self._baselines[file].modules)
+
+    def judge(self, row: str, tests: Sequence[str]) -> Verdict:
+        """Try mutants until the tests of a row kill one."""
+        verdict = Verdict(row)
+        quick = [test for test in tests if not self._project.is_slow(test)]
+        if quick:
+            self._try(verdict, quick, [self._baselines[file] for file in sorted({*map(_file, quick)})])
+        if verdict.killed is None and len(quick) < len(tests):
+            slow = [test for test in tests if self._project.is_slow(test)]
+            self._try(verdict, slow, [watch(self._project, slow, row)])
+        return verdict
+
+    def _try(self, verdict: Verdict, tests: list[str], baselines: Sequence[Baseline]) -> None:
+        watched = [
+            (test, baseline.tests[verdict.row, test])
+            for test in tests
+            for baseline in baselines
+            if (verdict.row, test) in baseline.tests
+        ]
+        outcomes = {outcome for _, each in watched for outcome in each.outcomes}
+        if "failed" in outcomes or "passed" not in outcomes:
+            verdict.why_not = (
+                "its tests fail as they are" if "failed" in outcomes else "its tests are skipped here"
+            )
+            return
+        watched.sort(key=lambda each: each[1].seconds)
+        tests = [test for test, _ in watched]
+        others = {
+            test: each
+            for baseline in baselines
+            for (_, test), each in baseline.tests.items()
+            if test not in set(tests)
+        }
+        row = Row(
+            verdict.row, tests, _union(each for _, each in watched), [_union([w]) for w in others.values()]
+        )
+        targets = self._chooser.targets(row, str(self._seed))
+        limit_s = self._patience_s + 5 * sum(each.seconds for _, each in watched)
+        verdict.why_not = ""
+        for mutants, is_about in ((targets.about, True), (targets.elsewhere, False)):
+            alive = 0
+            for mutant in mutants[: 2 * self._bound]:
+                if alive == self._bound:
+                    break
+                verdict.tried += 1
+                end = try_mutant(self._project, mutant, verdict.row, tests, limit_s)
+                if end == KILLED:
+                    verdict.killed, verdict.killed_about = mutant, is_about
+                    return
+                if end == ALIVE:
+                    alive += 1
+                    verdict.alive.append(mutant)
+                    verdict.about += is_about
+                    verdict.elsewhere += not is_about
+                else:
+                    verdict.broken += 1
+        if not verdict.alive:
+            verdict.why_not = "nothing of the code that its tests cover can be changed"
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _union(watched: Iterable[Watched]) -> dict[Path, set[int]]:
+    lines: dict[Path, set[int]] = {}
+    for each in watched:
+        for file, numbers in each.lines.items():
+            lines.setdefault(Path(file), set()).update(numbers)
+    return lines
+
+
+def _line(project: Project, mutant: Mutant) -> str:
+    return f"{mutant.path.relative_to(project.root).as_posix()}:{mutant.line}: {mutant.text}"
+
+
+def report(project: Project, verdicts: Sequence[Verdict], tests: dict[str, list[str]]) -> int:
+    """Print the rows whose marks are in doubt and the totals; return the exit status."""
+    none = [each for each in verdicts if each.killed is None and not each.why_not]
+    beside = [each for each in verdicts if each.killed and not each.killed_about and each.about]
+    unknown = [each for each in verdicts if each.killed is None and each.why_not]
+    if beside:
+        print("\nRows whose tests kill a mutant, but none of the code that cites them:")
+        for each in beside:
+            print(f"  {each.row}: {each.about} alive, the first {_line(project, each.alive[0])}")
+    if unknown:
+        print("\nRows that can't be judged:")
+        for each in unknown:
+            print(f"  {each.row}: {each.why_not}")
+    if none:
+        print("\nRows whose tests kill no mutant:")
+        for each in none:
+            print(f"  {each.row}: {', '.join(tests[each.row])}")
+            for mutant in each.alive:
+                print(f"    {_line(project, mutant)}")
+    tried = sum(each.tried for each in verdicts)
+    killed = sum(each.killed is not None for each in verdicts)
+    broken = sum(each.broken for each in verdicts)
+    print(
+        f"\n{len(verdicts)} rows, {tried} mutants: {killed} killed, {broken} broken, "
+        f"{tried - killed - broken} alive\n"
+        f"{len(none)} rows without a killed mutant, {len(beside)} with none in the code that cites them, "
+        f"{len(unknown)} not judged"
+    )
+    return 1 if none else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, metavar="N", default=0, help="a random sample of so many rows")
+    parser.add_argument("--seed", type=int, metavar="S", default=0, help="of the sample and of the mutants")
+    parser.add_argument("--row", nargs="+", metavar="ID", default=[], help="these rows")
+    parser.add_argument("--mutants", type=int, metavar="M", default=MUTANTS, help="the bound for a row")
+    parser.add_argument(
+        "--patience", type=float, metavar="S", default=20, help="seconds beyond five times what tests take"
+    )
+    parser.add_argument("--root", type=Path, help="another project, with --package")
+    parser.add_argument("--package", action="append", help="a folder of its product")
+    options = parser.parse_args(arguments)
+    project = PRODUCT
+    if options.root:
+        project = Project(options.root.resolve(), tuple(options.package or ()))
+    with tempfile.TemporaryDirectory() as folder:
+        keep_bytecode(Path(folder))
+        try:
+            return run(project, options)
+        except RunError as exc:
+            print(exc, file=sys.stderr)
+            return 2
+
+
+def run(project: Project, options: argparse.Namespace) -> int:
+    """Judge the rows that the options name and return the exit status."""
+    started = time.monotonic()
+    tests = collect(project)
+    if unknown := sorted({*options.row} - tests.keys()):
+        raise RunError(f"no test names {', '.join(unknown)}")
+    sample = random.Random(options.seed).sample(sorted(tests), min(options.rows, len(tests)))
+    rows = list(dict.fromkeys([*options.row, *sample]))
+    check = Check(project, options.seed, options.mutants, options.patience)
+    print(f"{time.monotonic() - started:5.0f} s {len(rows)} rows, whose tests are watched first", flush=True)
+    check.watch(test for row in rows for test in tests[row])
+    verdicts = []
+    for number, row in enumerate(rows, 1):
+        verdict = check.judge(row, tests[row])
+        verdicts.append(verdict)
+        end = _line(project, verdict.killed) if verdict.killed else verdict.why_not or "NONE KILLED"
+        print(
+            f"{time.monotonic() - started:5.0f} s {number:4} {row}: {verdict.tried} tried: {end}",
+            flush=True,
+        )
+    return report(project, verdicts, tests)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

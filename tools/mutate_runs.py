@@ -1,0 +1,374 @@
+"""Runs tests in forked processes: once as they are, watched, and once for each mutant.
+
+A child starts from a process that has the libraries loaded and nothing of the product, so that a mutant is in
+place before anything imports its module. Processes that a test itself starts run the product unchanged.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from tools.mutants import Mutant
+
+MARKER = "requirement"
+KILLED, ALIVE, BROKEN = "killed", "alive", "broken"
+
+_NONSENSE = (TypeError, AttributeError, NameError, ImportError, SyntaxError)
+"""What a program that makes no sense raises, like a LookupError in the product itself; a test that only meets
+one has not noticed what a row is about."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Where the product and its tests are; folders are relative to the root."""
+
+    root: Path
+    packages: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+    """Folders of the product that are left alone."""
+    slow: tuple[str, ...] = ()
+    """Folders of tests that are asked only where no other test of a row kills a mutant."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables for tests that meet a mutant."""
+
+    def is_product(self, path: Path) -> bool:
+        """Whether a file belongs to the product and may be changed."""
+        if not path.is_relative_to(self.root):
+            return False
+        name = path.relative_to(self.root).as_posix()
+        return name.startswith(tuple(f"{each}/" for each in self.packages)) and not name.startswith(
+            tuple(f"{each}/" for each in self.excluded)
+        )
+
+    def is_slow(self, test: str) -> bool:
+        """Whether a test is in one of the slow folders."""
+        return test.startswith(tuple(f"{each}/" for each in self.slow))
+
+    def module(self, path: Path) -> str:
+        """The dotted name of a module of the project."""
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@dataclass
+class Watched:
+    """What a test function ran, over those of its parameters that name one requirement."""
+
+    lines: dict[str, set[int]] = field(default_factory=dict)
+    """By file; lines of functions of the product."""
+    seconds: float = 0.0
+    outcomes: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Baseline:
+    """A run of unchanged code: what each test ran, by requirement and test function."""
+
+    tests: dict[tuple[str, str], Watched]
+    modules: list[str]
+    """What was imported, in this order."""
+
+
+class RunError(Exception):
+    """Tests that do not run as they are; the text has the reason."""
+
+
+def collect(project: Project) -> dict[str, list[str]]:
+    """Return the test functions by the requirement that they name."""
+    marks = _Marks(None)
+    answer = _in_child(project, ["--collect-only"], [marks], None, 600, marks.answer)
+    if answer is None or answer["status"]:
+        raise RunError("pytest can't collect the tests")
+    rows: dict[str, list[str]] = answer["rows"]
+    return {row: rows[row] for row in sorted(rows)}
+
+
+def watch(project: Project, tests: Sequence[str], row: str | None = None) -> Baseline:
+    """Run the marked tests of files or functions and note the lines of the product that each runs.
+
+    With `row` only the tests that name it. Raises RunError if the tests can't be run; one may fail.
+    """
+    marks, watcher = _Marks({row} if row else None), _Watcher(project)
+    answer = _in_child(
+        project, tests, [marks, watcher], None, 3600,
+        lambda: {"tests": watcher.answer(), "modules": list(sys.modules)},
+    )  # fmt: skip
+    if answer is None or answer["status"] not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise RunError(f"these tests can't be run: {' '.join(tests)}")
+    baseline = Baseline({}, answer["modules"])
+    for test, rows, lines, seconds, outcome in answer["tests"]:
+        for each in rows:
+            watched = baseline.tests.setdefault((each, test), Watched())
+            for file, numbers in lines.items():
+                watched.lines.setdefault(file, set()).update(numbers)
+            watched.seconds += seconds
+            watched.outcomes.add(outcome)
+    return baseline
+
+
+def try_mutant(project: Project, mutant: Mutant, row: str, tests: Sequence[str], limit_s: float) -> str:
+    """Run the tests of a row against a mutant and return KILLED, ALIVE or BROKEN.
+
+    It is killed by a failure, by the end of the process and by running longer than `limit_s`; broken if it
+    can't be imported, or raises what any nonsense raises.
+    """
+    judge = _Judge(project)
+    answer = _in_child(project, ["-x", *tests], [_Marks({row}), judge], mutant, limit_s, judge.answer)
+    if answer is None:
+        return KILLED
+    if answer["status"] == pytest.ExitCode.OK:
+        return ALIVE
+    failed = answer["status"] == pytest.ExitCode.TESTS_FAILED and answer["failed"]
+    return KILLED if failed and not answer["nonsense"] else BROKEN
+
+
+def keep_bytecode(folder: Path) -> None:
+    """Let the children find the bytecode of unchanged modules in a folder of its own, not in the tree."""
+    sys.pycache_prefix = str(folder)
+    sys.dont_write_bytecode = False
+
+
+def preload(project: Project, modules: Sequence[str]) -> None:
+    """Import the libraries that a baseline imported, so that the children need not."""
+    own = {*project.packages, "tests", "tools", "conftest"}
+    for name in modules:
+        if name.partition(".")[0] not in own and name not in sys.modules:
+            with suppress(Exception):  # a name that only looks like a module's
+                if importlib.util.find_spec(name) is not None:
+                    importlib.import_module(name)
+
+
+# -- children -------------------------------------------------------------------------------------------
+
+
+def _in_child(
+    project: Project,
+    arguments: Sequence[str],
+    plugins: list[Any],
+    mutant: Mutant | None,
+    limit_s: float,
+    answer: Callable[[], dict[str, Any]],
+) -> Any:
+    """Run pytest in a forked child and return the answer there, or None if it ended, or had to, without."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setsid()
+            os.close(reader)
+            os.chdir(project.root)
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(nothing, descriptor)
+            if mutant:
+                os.environ.update(project.environment)
+                sys.meta_path.insert(
+                    0, _MutantFinder(project.module(mutant.path), mutant.path, mutant.code())
+                )
+            options = [
+                "-q",
+                "--tb=no",
+                "-p",
+                "no:cacheprovider",
+                "-W",
+                "ignore::pytest.PytestAssertRewriteWarning",
+            ]
+            end = pytest.main([*options, *arguments], plugins=plugins)
+            with os.fdopen(writer, "w") as file:
+                json.dump({"status": int(end), **answer()}, file)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    try:
+        text = _read(reader, time.monotonic() + limit_s)
+    finally:
+        os.close(reader)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # with what the tests may have left running
+        os.waitpid(child, 0)
+    return json.loads(text) if text else None
+
+
+def _read(reader: int, end: float) -> bytes:
+    """Read all that a child says; nothing if it says it too late."""
+    parts = []
+    while select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
+        part = os.read(reader, 1 << 20)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return b""
+
+
+class _MutantFinder:
+    """Loads the mutant in place of its module."""
+
+    def __init__(self, name: str, path: Path, code: CodeType) -> None:
+        self._name, self._path, self._code = name, path, code
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        folder = [str(self._path.parent)] if self._path.name == "__init__.py" else None
+        loader = _MutantLoader(name, str(self._path), self._code)
+        return importlib.util.spec_from_file_location(
+            name, self._path, loader=loader, submodule_search_locations=folder
+        )
+
+
+class _MutantLoader(SourceFileLoader):
+    def __init__(self, name: str, path: str, code: CodeType) -> None:
+        super().__init__(name, path)
+        self._code = code
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self._code
+
+
+# -- plugins of pytest ----------------------------------------------------------------------------------
+
+
+class _Marks:
+    """Leaves the tests that name one of some requirements; any, if None are given."""
+
+    def __init__(self, rows: set[str] | None) -> None:
+        self._rows = rows
+        self._tests: dict[str, set[str]] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if self._named(item)]
+
+    def _named(self, item: pytest.Item) -> bool:
+        rows = rows_of(item)
+        for row in rows:
+            self._tests.setdefault(row, set()).add(function_of(item))
+        return bool(rows) if self._rows is None else bool(self._rows & rows)
+
+    def answer(self) -> dict[str, Any]:
+        return {"rows": {row: sorted(tests) for row, tests in self._tests.items()}}
+
+
+def rows_of(item: pytest.Item) -> set[str]:
+    """The requirements that a test names."""
+    return {row for mark in item.iter_markers(MARKER) for row in mark.args}
+
+
+def function_of(item: pytest.Item) -> str:
+    """The node id of a test without its parameters."""
+    return item.nodeid.partition("[")[0]
+
+
+class _Watcher:
+    """Notes which lines of the product's functions the tests run; fixtures count where a test runs none."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._known: dict[str, str | None] = {}
+        self._tracers: dict[str, Any] = {}
+        self._lines: dict[str, set[int]] = {}
+        self._seconds = 0.0
+        self._found: list[tuple[str, list[str], dict[str, list[int]], float, str]] = []
+
+    def answer(self) -> list[tuple[str, list[str], dict[str, list[int]], float, str]]:
+        return self._found
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        self._lines = {}
+        return (yield from self._traced())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        in_fixtures, self._lines = self._lines, {}
+        try:
+            return (yield from self._traced())
+        finally:
+            self._lines = self._lines or in_fixtures
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.when == "call" or report.outcome != "passed":
+            lines = {file: sorted(numbers) for file, numbers in self._lines.items()}
+            self._found.append(
+                (function_of(item), sorted(rows_of(item)), lines, call.duration, report.outcome)
+            )
+        return report
+
+    def _traced(self) -> Generator[None, object, object]:
+        self._tracers = {}
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        name = frame.f_code.co_filename
+        tracer = self._tracers.get(name, self)
+        if tracer is self:
+            tracer = self._tracers[name] = self._tracer(name)
+        return None if frame.f_code.co_name == "<module>" else tracer
+
+    def _tracer(self, name: str) -> Any:
+        if name not in self._known:
+            path = Path(name)
+            self._known[name] = str(path) if self._project.is_product(path) else None
+        if self._known[name] is None:
+            return None
+        add = self._lines.setdefault(name, set()).add
+
+        def tracer(frame: FrameType, event: str, argument: object) -> Any:
+            add(frame.f_lineno)
+            return tracer
+
+        return tracer
+
+
+class _Judge:
+    """Notes whether a test failed, and whether by nonsense."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._failed = self._nonsense = False
+
+    def answer(self) -> dict[str, Any]:
+        return {"failed": self._failed, "nonsense": self._nonsense}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.failed:
+            self._failed = True
+            self._nonsense |= call.excinfo is not None and self._is_nonsense(call.excinfo)
+        return report
+
+    def _is_nonsense(self, caught: pytest.ExceptionInfo[BaseException]) -> bool:
+        if isinstance(caught.value, LookupError):
+            return self._project.is_product(Path(caught.traceback[-1].path))
+        return isinstance(caught.value, _NONSENSE)
