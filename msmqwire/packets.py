@@ -252,7 +252,12 @@ def well_formed(data: bytes, start: int, end: int) -> bool:
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
-        return bool(schema.codec.read_trusted(data, start, end)[1] == end)
+        packet, stop = schema.codec.read_trusted(data, start, end)
+        if stop == end and not internal:
+            acknowledgement = _acknowledgement_schema(packet)
+            if acknowledgement is not None:
+                stop = acknowledgement.codec.read_trusted(data, start, end)[1]
+        return bool(stop == end)
     except (Refused, MalformedPacket):
         return False
 

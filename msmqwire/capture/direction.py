@@ -61,7 +61,7 @@ class Direction:
     seen: bool = False
     end_reason: EndReason | None = None
     last_ns: int = 0
-    frames: tuple[int, ...] = ()  # of the last segment
+    frames: tuple[int, ...] = ()  # the last one that carried the last segment
 
     next: int = 0  # sequence number of the next byte to deliver; while opening, of the first one known
     isn: int | None = None

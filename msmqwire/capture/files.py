@@ -10,15 +10,27 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from msmqwire.capture import pcap, pcapng
-from msmqwire.capture.record import Record
+from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage
 from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGICS, Buffer
 
 
-def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[Record]:
+def open_records(
+    path_or_stream: str | os.PathLike[str] | BinaryIO,
+    *,
+    record_size_max: int = RECORD_SIZE_MAX,
+    on_damage: ReportDamage | None = None,
+) -> Iterator[Record]:
     """Yield the records of a pcap or pcapng file, uncompressed or compressed with gzip or zstd.
 
     A stream is read from its current position and left open. A file is opened by the first step of the
     iterator and closed after the last, or when the iterator is closed.
+
+    Args:
+        path_or_stream: the file.
+        record_size_max: bytes of the largest record that is read, which is to fit into memory several times.
+        on_damage: is told of each record over this limit, as of an error. Such a record is skipped if the
+            next one can be found after it; the numbers of the records count it. Without this, and if not,
+            reading ends there.
 
     Raises:
         CaptureError: for a file that is cut off or damaged, after every complete record before that; its
@@ -29,10 +41,11 @@ def open_records(path_or_stream: str | os.PathLike[str] | BinaryIO) -> Iterator[
     if isinstance(path_or_stream, (str, os.PathLike)):
         name = os.fspath(path_or_stream)
         with open(name, "rb", buffering=0) as stream:
-            yield from _records(cast(BinaryIO, stream), name)
+            yield from _records(cast(BinaryIO, stream), name, record_size_max, on_damage)
     else:
         stream_name = getattr(path_or_stream, "name", None)
-        yield from _records(path_or_stream, stream_name if isinstance(stream_name, str) else "<stream>")
+        name = stream_name if isinstance(stream_name, str) else "<stream>"
+        yield from _records(path_or_stream, name, record_size_max, on_damage)
 
 
 def is_capture(head: bytes) -> bool:
@@ -52,9 +65,13 @@ def open_buffer(stream: BinaryIO, name: str) -> tuple[Buffer, bool]:
     return buffer, magic == pcapng.MAGIC
 
 
-def _records(stream: BinaryIO, name: str) -> Iterator[Record]:
+def _records(
+    stream: BinaryIO, name: str, record_size_max: int, on_damage: ReportDamage | None
+) -> Iterator[Record]:
     buffer, is_pcapng = open_buffer(stream, name)
-    return pcapng.records(pcapng.Blocks(buffer)) if is_pcapng else pcap.records(buffer, pcap.layout(buffer))
+    if is_pcapng:
+        return pcapng.records(pcapng.Blocks(buffer, record_size_max, on_damage))
+    return pcap.records(buffer, pcap.layout(buffer, record_size_max), on_damage=on_damage)
 
 
 def expand(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from msmqwire.capture.record import Record, record_limit
+from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit
 from msmqwire.capture.source import Buffer
 
 FILE_HEADER_SIZE: Final = 24
@@ -32,7 +32,8 @@ class Layout(NamedTuple):
         unit: nanoseconds in a unit of the fraction of a second.
         header_size: bytes of a record's header.
         linktype: the link type of the frames.
-        limit: the maximum size of a record in bytes.
+        limit: the maximum size of a record in bytes that is read.
+        declared: that of the records that the file may have by its own header.
     """
 
     order: str
@@ -40,9 +41,10 @@ class Layout(NamedTuple):
     header_size: int
     linktype: int
     limit: int
+    declared: int
 
 
-def layout(buffer: Buffer) -> Layout:
+def layout(buffer: Buffer, record_size_max: int = RECORD_SIZE_MAX) -> Layout:
     """Read the header of a file whose magic number was checked. Raises CaptureError."""
     order, unit, header_size = MAGICS[buffer.data[:4]]
     if not buffer.fill(FILE_HEADER_SIZE):
@@ -52,16 +54,22 @@ def layout(buffer: Buffer) -> Layout:
         raise buffer.error(f"version {major} of the pcap format is not known", offset=0)
     buffer.at = FILE_HEADER_SIZE
     # The upper bits hold the length of the frame check sequence and flags.
-    return Layout(order, unit, header_size, network & 0xFFFF, record_limit(snaplen))
+    limit, declared = record_limit(snaplen, record_size_max), record_limit(snaplen, 0xFFFF_FFFF)
+    return Layout(order, unit, header_size, network & 0xFFFF, limit, declared)
 
 
-def records(buffer: Buffer, file_layout: Layout, number: int = 0) -> Iterator[Record]:
+def records(
+    buffer: Buffer, file_layout: Layout, number: int = 0, on_damage: ReportDamage | None = None
+) -> Iterator[Record]:
     """Yield the records of a pcap file from the position of the buffer on, numbered from ``number`` + 1.
+
+    A record over the limit that the file may have is passed to ``on_damage``, if there is one, and skipped;
+    it has a number too.
 
     Raises:
         CaptureError: after the last complete record, for a file that is cut off or damaged.
     """
-    order, unit, header_size, linktype, limit = file_layout
+    order, unit, header_size, linktype, limit, declared = file_layout
     unpack = Struct(order + "IIII").unpack_from
     make_record, file = Record._make, buffer.file
     data, at, end = buffer.data, buffer.at, len(buffer.data)
@@ -74,7 +82,13 @@ def records(buffer: Buffer, file_layout: Layout, number: int = 0) -> Iterator[Re
         seconds, fraction, size, length = unpack(data, at)
         if size > limit:
             buffer.at = at
-            raise buffer.error(f"a record of {size} bytes, over the limit of {limit}")
+            error = buffer.error(f"a record of {size} bytes, over the limit of {limit}")
+            if on_damage is None or size > declared or not buffer.skip(header_size + size):
+                raise error
+            on_damage(error)
+            number += 1
+            data, at, end = buffer.data, buffer.at, len(buffer.data)
+            continue
         first = at + header_size
         stop = first + size
         if stop > end:

@@ -7,7 +7,7 @@ from math import gcd
 from struct import Struct
 from typing import Final, NamedTuple
 
-from msmqwire.capture.record import RECORD_SIZE_MAX, Record, record_limit
+from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit
 from msmqwire.capture.source import Buffer
 
 SECTION_HEADER: Final = 0x0A0D0D0A  # the same in both byte orders
@@ -18,8 +18,10 @@ SIMPLE_PACKET: Final = 3
 ENHANCED_PACKET: Final = 6
 _READ: Final = {SECTION_HEADER, INTERFACE_DESCRIPTION, PACKET, SIMPLE_PACKET, ENHANCED_PACKET}
 
-BLOCK_SIZE_MAX: Final = RECORD_SIZE_MAX + 0x1_0000
-"""Bytes of the largest block that is read: a record and its options. Other blocks are skipped without
+_WITH_RECORD: Final = {PACKET, SIMPLE_PACKET, ENHANCED_PACKET}
+
+OPTIONS_SIZE_MAX: Final = 0x1_0000
+"""Bytes of the largest block that is read, besides its record. Blocks that are of no use are skipped without
 buffering, so their size does not matter."""
 
 INTERFACES_MAX: Final = 0x1_0000
@@ -60,18 +62,35 @@ _STRUCTS: Final = {order: _Structs(order) for order in "<>"}
 class Blocks:
     """The blocks of a pcapng file that is known to start with a Section Header Block.
 
+    Args:
+        buffer: its bytes.
+        record_size_max: bytes of the largest record that is read.
+        on_damage: is told of each record over this limit, which is skipped; without it, reading ends there.
+
     Attributes:
         buffer: its bytes.
         number: how many records were read.
         order: the byte order of the section, for struct.
         interfaces: the interfaces that the section has described so far.
+        record_size_max: bytes of the largest record that is read.
     """
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        record_size_max: int = RECORD_SIZE_MAX,
+        on_damage: ReportDamage | None = None,
+    ) -> None:
         self.buffer = buffer
+        self.record_size_max, self._on_damage = record_size_max, on_damage
         self.number = 0
         self.order = "<"
         self.interfaces: list[Interface] = []
+
+    @property
+    def block_size_max(self) -> int:
+        """Bytes of the largest block that is read."""
+        return self.record_size_max + OPTIONS_SIZE_MAX
 
     def read_block(self) -> Record | None:
         """Read the next block, which must exist; return its record, or None for other blocks.
@@ -94,8 +113,14 @@ class Blocks:
         if kind not in _READ:
             _skip(buffer, structs, size)
             return None
-        if size > BLOCK_SIZE_MAX:
-            raise buffer.error(f"a block of {size} bytes, over the limit of {BLOCK_SIZE_MAX}")
+        if size > self.block_size_max:
+            error = buffer.error(f"a block of {size} bytes, over the limit of {self.block_size_max}")
+            if self._on_damage is None or kind not in _WITH_RECORD:
+                raise error
+            _skip(buffer, structs, size)
+            self._on_damage(error)
+            self.number += 1
+            return None
         if not buffer.fill(size):
             raise buffer.cut("a block")
         data, at = buffer.data, buffer.at
@@ -129,8 +154,14 @@ class Blocks:
         if interface >= len(interfaces):
             raise buffer.error(f"a packet of interface {interface}, which is not described")
         linktype, snaplen, multiplier, divisor, offset_ns = interfaces[interface]
-        if captured > end - at or captured > record_limit(snaplen):
-            raise buffer.error(f"a packet of {captured} bytes in a block of {size}")
+        if captured > end - at or captured > record_limit(snaplen, self.record_size_max):
+            error = buffer.error(f"a packet of {captured} bytes in a block of {size}")
+            if self._on_damage is None or captured <= self.record_size_max:
+                raise error
+            self._on_damage(error)
+            self.number += 1
+            buffer.at += size
+            return None
         self.number += 1
         if kind == SIMPLE_PACKET:
             time_ns = 0

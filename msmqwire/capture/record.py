@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-RECORD_SIZE_MAX: Final = 0x1000_0000
-"""Bytes of the largest record that is read, 256 MiB, whatever limit the file declares."""
+from msmqwire.errors import CaptureError
+
+RECORD_SIZE_MAX: Final = 0x100_0000
+"""Bytes of the largest record that is read, 16 MiB, whatever limit the file declares, unless another is asked
+for."""
 
 RECORD_SIZE_USUAL: Final = 0x4_0000
 """Bytes that a record may have even if the file declares a smaller limit (its snaplen): some writers
 declare less than they write. Wireshark accepts as much."""
+
+
+ReportDamage = Callable[[CaptureError], None]
+"""Is told of a damaged record after which reading goes on."""
 
 
 class Record(NamedTuple):
@@ -35,6 +43,6 @@ class Record(NamedTuple):
     interface: int
 
 
-def record_limit(snaplen: int) -> int:
+def record_limit(snaplen: int, record_size_max: int = RECORD_SIZE_MAX) -> int:
     """Return the maximum size of a record in a file, or of an interface, that declares ``snaplen``."""
-    return min(max(snaplen, RECORD_SIZE_USUAL), RECORD_SIZE_MAX) if snaplen else RECORD_SIZE_MAX
+    return min(max(snaplen, RECORD_SIZE_USUAL), record_size_max) if snaplen else record_size_max

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
 
 SEGMENT_COST: Final = 256
@@ -30,12 +30,13 @@ class SegmentBuffer:
         conflicts: how many bytes arrived again with another value, and were dropped.
     """
 
-    __slots__ = ("_segments", "_starts", "conflicts", "cost")
+    __slots__ = ("_run_ends", "_segments", "_starts", "conflicts", "cost")
 
     def __init__(self) -> None:
         self.cost = self.conflicts = 0
         self._starts: list[int] = []
         self._segments: list[Segment] = []
+        self._run_ends: list[int] = []  # where a segment ends and no other begins
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -44,9 +45,13 @@ class SegmentBuffer:
         return self._segments[index]
 
     def add(self, new: Segment) -> int:
-        """Buffer those bytes of a segment that are not buffered yet; return how many."""
+        """Buffer those bytes of a segment that are not buffered yet; return how many.
+
+        Of bytes that the capture cut off there is nothing to compare, so that whole runs of segments are
+        passed over: a frame that claims many bytes and has few costs no more than one that has few.
+        """
         starts, segments, added = self._starts, self._segments, 0
-        offset = new.start
+        offset, data_end = new.start, new.start + len(new.data)
         index = bisect_right(starts, offset)
         if index:
             offset = self._compare(segments[index - 1], new, offset)
@@ -58,14 +63,29 @@ class SegmentBuffer:
                     part = new._replace(start=offset, end=stop, data=data)
                 starts.insert(index, offset)
                 segments.insert(index, part)
+                index += 1
+                self._extend_run(offset, stop, joined=index < len(starts) and starts[index] == stop)
                 self.cost += SEGMENT_COST + len(data)
                 added += stop - offset
-                index += 1
             offset = stop
-            if offset < new.end:
+            if offset >= new.end:
+                break
+            if offset < data_end:
                 offset = self._compare(segments[index], new, offset)
                 index += 1
+            else:
+                offset = self._run_ends[bisect_right(self._run_ends, offset)]
+                index = bisect_left(starts, offset)
         return added
+
+    def _extend_run(self, start: int, end: int, *, joined: bool) -> None:
+        """Note a segment that was put into a gap, and perhaps joined with what follows it."""
+        ends = self._run_ends
+        index = bisect_left(ends, start)
+        if index < len(ends) and ends[index] == start:
+            del ends[index]
+        if not joined:
+            ends.insert(index, end)
 
     def _compare(self, buffered: Segment, new: Segment, offset: int) -> int:
         """Count the bytes that differ from ``offset`` on; return where ``buffered`` ends, or ``offset``
@@ -81,6 +101,8 @@ class SegmentBuffer:
     def pop(self, count: int) -> list[Segment]:
         """Remove and return the first ``count`` segments."""
         removed = self._segments[:count]
+        if removed:
+            del self._run_ends[: bisect_right(self._run_ends, removed[-1].end)]
         del self._segments[:count], self._starts[:count]
         self.cost -= sum(SEGMENT_COST + len(segment.data) for segment in removed)
         return removed

@@ -18,6 +18,14 @@ CHUNK_SIZE: Final = 1 << 20
 GZIP_MAGIC: Final = b"\x1f\x8b"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE_MAGICS: Final = tuple(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))
+EMPTY_MEMBERS_MAX: Final = 1 << 16
+"""Gzip members, or zstd frames, without content that may follow each other."""
+_JOINED: Final = 1 << 16
+"""Bytes to which smaller decompressed pieces are joined."""
+_PIECE_MIN: Final = 1 << 9
+"""Compressed bytes of a gzip member that zlib gets first; it copies those that belong to the next one."""
+ZSTD_WINDOW_MAX: Final = 1 << 27
+"""Bytes of the largest window of a zstd frame; those of the program zstd have as many by its own limits."""
 ZSTD_BLOCK_MAX: Final = 1 << 17
 """Bytes of the largest block of a zstd frame, compressed or not (RFC 8878, 3.1.1.2.4)."""
 
@@ -60,7 +68,7 @@ class Buffer:
         return buffer
 
     def _decompress(self, decompress: Callable[[Iterator[bytes], bytes], Iterator[bytes]]) -> None:
-        self._chunks, self._direct = decompress(self._chunks, self.data), None
+        self._chunks, self._direct = _joined(decompress(self._chunks, self.data)), None
         self.data = b""
 
     def fill(self, size: int) -> bool:
@@ -76,7 +84,7 @@ class Buffer:
         except DecompressionError as exc:
             self._error = str(exc)
         self.start += self.at
-        self.data, self.at = b"".join(parts), 0
+        self.data, self.at = b"".join(parts) if len(parts) > 1 else parts[0], 0
         return available >= size
 
     def skip(self, size: int) -> bool:
@@ -133,22 +141,55 @@ def _read_chunks(stream: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
+def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Join small pieces, so that what is done for each piece is done for many bytes."""
+    parts = bytearray()
+    try:
+        for piece in pieces:
+            parts += piece
+            if len(parts) >= _JOINED:
+                yield bytes(parts)
+                parts.clear()
+    except DecompressionError:
+        if parts:
+            yield bytes(parts)
+        raise
+    if parts:
+        yield bytes(parts)
+
+
+class _EmptyMembers:
+    """Counts the members in a row that have no content."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._count = what, 0
+
+    def ended(self, *, empty: bool) -> None:
+        """Count a member. Raises DecompressionError if there are too many."""
+        self._count = self._count + 1 if empty else 0
+        if self._count > EMPTY_MEMBERS_MAX:
+            raise DecompressionError(f"more than {EMPTY_MEMBERS_MAX} {self._what} in a row are empty")
+
+
 def _gunzip(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
-    while packed:
-        member = zlib.decompressobj(wbits=31)
+    take, members = _Reader(chunks, packed), _EmptyMembers("gzip members")
+    while take.available():
+        member, size, empty = zlib.decompressobj(wbits=31), _PIECE_MIN, True
         while not member.eof:
-            if not packed and not (packed := next(chunks, b"")):
+            piece = member.unconsumed_tail or take.piece(size)
+            if not piece:
                 raise DecompressionError("the gzip stream is cut off")
+            size = min(2 * size, CHUNK_SIZE)
             try:
-                data = member.decompress(packed, CHUNK_SIZE)
+                data = member.decompress(piece, CHUNK_SIZE)
             except zlib.error as exc:
                 raise DecompressionError(f"the gzip stream is damaged: {exc}") from exc
-            packed = member.unconsumed_tail
             if data:
+                empty = False
                 yield data
-        packed = member.unused_data.lstrip(b"\0")  # zeros may pad the last member to a tape block
-        while not packed and (chunk := next(chunks, b"")):
-            packed = chunk.lstrip(b"\0")
+        take.put_back(len(member.unused_data))
+        members.ended(empty=empty)
+        take.skip_zeros()  # they may pad the last member to a tape block
 
 
 def _unzstd(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
@@ -157,16 +198,20 @@ def _unzstd(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
     They are processed block by block: only this bounds the output of one step, and distinguishes a frame that
     was cut off from one that ended.
     """
-    take = _ExactReader(chunks, packed)
+    take, frames = _Reader(chunks, packed), _EmptyMembers("zstd frames")
+    new_frame = None
     while magic := take.up_to(4):
+        empty = True
         if magic in ZSTD_SKIPPABLE_MAGICS:
+            frames.ended(empty=True)
             remaining = int.from_bytes(take(4), "little")
             while remaining:
                 remaining -= len(take(min(remaining, CHUNK_SIZE)))
             continue
         if magic != ZSTD_MAGIC:
             raise DecompressionError("bytes that are no zstd frame follow one")
-        decompress = _zstd_decompressor()
+        new_frame = new_frame or _zstd_decompressor()
+        decompress = new_frame()
         descriptor = take(1)
         single, checksum = descriptor[0] & 0x20, descriptor[0] & 0x04
         size_length = (1 if single else 0, 2, 4, 8)[descriptor[0] >> 6]
@@ -179,13 +224,16 @@ def _unzstd(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
             last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
             if kind == 3 or size > ZSTD_BLOCK_MAX:
                 raise DecompressionError("the zstd stream is damaged: a block with a bad header")
-            yield from decompress(head + take(1 if kind == 1 else size))
+            for data in decompress(head + take(1 if kind == 1 else size)):
+                empty = False
+                yield data
         if checksum:
             yield from decompress(take(4))
+        frames.ended(empty=empty)
 
 
-class _ExactReader:
-    """Reads exact numbers of bytes from chunks of any size."""
+class _Reader:
+    """Reads bytes from chunks of any size."""
 
     def __init__(self, chunks: Iterator[bytes], data: bytes) -> None:
         self._chunks, self._data, self._at = chunks, data, 0
@@ -205,20 +253,48 @@ class _ExactReader:
             raise DecompressionError("the zstd stream is cut off")
         return data
 
+    def available(self) -> int:
+        """Return how many bytes can be read without another chunk; 0 only at the end."""
+        while self._at == len(self._data) and (chunk := next(self._chunks, b"")):
+            self._data, self._at = chunk, 0
+        return len(self._data) - self._at
 
-def _zstd_decompressor() -> Callable[[bytes], Iterator[bytes]]:
+    def piece(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, of one chunk; none only at the end."""
+        return self.up_to(min(size, self.available()))
+
+    def put_back(self, count: int) -> None:
+        """Put back the last bytes of the last piece."""
+        self._at -= count
+
+    def skip_zeros(self) -> None:
+        """Skip all zeros that come next."""
+        size = _PIECE_MIN
+        while self.available() and not self._data[self._at]:
+            rest = self._data[self._at : self._at + size]
+            self._at += len(rest) - len(rest.lstrip(b"\0"))
+            size = min(2 * size, CHUNK_SIZE)
+
+
+def _zstd_decompressor() -> Callable[[], Callable[[bytes], Iterator[bytes]]]:
+    """Return a function that returns one that decompresses the bytes of a frame, part by part."""
     try:
         import zstandard
     except ImportError:
         raise DecompressionError("it is packed with zstd: install the package zstandard to read it") from None
-    frame = zstandard.ZstdDecompressor().decompressobj()
+    context = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_MAX)
 
-    def decompress(packed: bytes) -> Iterator[bytes]:
-        try:
-            data = frame.decompress(packed)
-        except zstandard.ZstdError as exc:
-            raise DecompressionError(f"the zstd stream is damaged: {exc}") from exc
-        if data:
-            yield data
+    def new_frame() -> Callable[[bytes], Iterator[bytes]]:
+        frame = context.decompressobj()
 
-    return decompress
+        def decompress(packed: bytes) -> Iterator[bytes]:
+            try:
+                data = frame.decompress(packed)
+            except zstandard.ZstdError as exc:
+                raise DecompressionError(f"the zstd stream is damaged: {exc}") from exc
+            if data:
+                yield data
+
+        return decompress
+
+    return new_frame

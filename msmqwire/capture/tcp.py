@@ -28,8 +28,10 @@ from typing import Final
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_direction, save_direction
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
 from msmqwire.capture.events import Data, EndReason, Event, GapReason, Moment, distance
+from msmqwire.capture.idle_checks import IdleChecks
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
 from msmqwire.capture.segment_buffer import Segment
+from msmqwire.capture.waiting import WaitingDirections
 
 START_SEGMENTS: Final = 8
 START_NS: Final = 250_000_000
@@ -94,7 +96,8 @@ class Reassembler:
         self._idle_ns, self._max_flows = idle_ns, max(1, max_flows)
         self._directions: dict[_Key, Direction] = {}
         self._connections: dict[int, Direction] = {}  # by stream, the direction first seen
-        self._waiting: dict[Direction, None] = {}  # those with `waiting` set, longest first
+        self._waiting = WaitingDirections()  # those with `waiting` set
+        self._idle_checks = IdleChecks(idle_ns)
         self._buffered = 0
         self.start_segments = START_SEGMENTS
         self.on_forget: Callable[[Direction], None] | None = None
@@ -128,11 +131,7 @@ class Reassembler:
     @property
     def waiting(self) -> bool:
         """Whether any direction has segments buffered, or its start is undecided."""
-        return bool(self._waiting)
-
-    def waiting_directions(self) -> list[Direction]:
-        """Return the directions that have segments buffered, or whose start is undecided."""
-        return list(self._waiting)
+        return len(self._waiting) > 0
 
     def set_clock(self, now: int, sweep_at: int) -> None:
         """Synchronise the clock with another reader: capture time in ns, now and of the next sweep."""
@@ -147,7 +146,7 @@ class Reassembler:
         direction.since_ns, direction.fast_path = since_ns, False
         self._account(direction)
         direction.waiting_frame = waiting_frame
-        self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[0].waiting_frame))
+        self._waiting.add(direction, waiting_frame)
 
     def release_segments(self, direction: Direction) -> list[Segment]:
         """Remove and return the segments that a direction has buffered beyond a gap."""
@@ -166,6 +165,7 @@ class Reassembler:
         self._directions[reverse] = direction.peer
         self._directions[key] = direction
         self._connections[stream] = direction
+        self._idle_checks.add(stream, self._connections, len(self._connections))
         return direction
 
     def first_directions(self) -> list[Direction]:
@@ -199,7 +199,7 @@ class Reassembler:
             return self._segment(datagram)
         direction.peer.acked = ack
         direction.last_ns = time_ns or direction.last_ns
-        direction.frames = frames
+        direction.frames = frames[-1:]
         if not payload:
             return []
         direction.next += len(payload)
@@ -227,7 +227,7 @@ class Reassembler:
         if the segment beyond it was captured before ``successor_ns``, as the successor can't know of it.
         """
         events: list[Event] = []
-        for direction in list(self._waiting):
+        for direction in self._waiting.by_age():
             moment = Moment(direction.last_ns, direction.frames[-1])
             if direction.state == OPENING:
                 _open(direction)
@@ -283,7 +283,7 @@ class Reassembler:
         if direction is None:
             direction = self._connect(key, events)
         peer = direction.peer
-        direction.seen, direction.frames = True, frames
+        direction.seen, direction.frames = True, frames[-1:]
         direction.last_ns = time_ns or direction.last_ns
         if flags & ACK:
             peer.acked = ack
@@ -305,7 +305,7 @@ class Reassembler:
         self._settle(direction, moment, events)
         self._settle(peer, moment, events)
         while self._buffered > self._max_buffered_total:
-            oldest = next(iter(self._waiting))
+            oldest = self._waiting.oldest()
             if oldest.state == OPENING:
                 _open(oldest)
             if oldest.buffer:
@@ -423,11 +423,13 @@ class Reassembler:
         direction.accounted = cost
         waiting = cost > 0 or direction.state == OPENING
         if waiting and not direction.waiting:
-            self._waiting[direction] = None
             direction.waiting_frame = direction.frames[-1]
+            self._waiting.add(direction, direction.waiting_frame)
         elif direction.waiting and not waiting:
-            del self._waiting[direction]
+            self._waiting.remove(direction)
         direction.waiting = waiting
+        if waiting:
+            self._waiting.check_at(direction, self._due(direction))
 
     def _sweep(self, time_ns: int) -> list[Event]:
         """Apply all timeouts: of openings, gaps and idle connections."""
@@ -436,15 +438,26 @@ class Reassembler:
         events = self._expire_all_gaps()
         if time_ns >= self._idle_at:
             self._idle_at = time_ns + self._idle_ns // 8
-            for direction in self.first_directions():
-                if self._is_idle(direction, time_ns):
-                    self._forget(direction, "idle", events)
+            for stream in self._idle_checks.take_idle(time_ns, self._last_ns):
+                self._forget(self._connections[stream], "idle", events)
         return events
+
+    def _last_ns(self, stream: int) -> int | None:
+        direction = self._connections.get(stream)
+        return None if direction is None else max(direction.last_ns, direction.peer.last_ns)
 
     def _expire_all_gaps(self) -> list[Event]:
         """Apply the timeouts of all openings and gaps, each at the last frame of its direction."""
         events: list[Event] = []
-        for direction in list(self._waiting):
+        due: list[tuple[tuple[int, int], Direction]] = []
+        for direction in self._waiting.take_due(self._now):
+            at = self._due(direction)
+            if at > self._now:
+                self._waiting.check_at(direction, at)
+            else:
+                sides = (side for side in (direction, direction.peer) if side.waiting)
+                due.append((min(map(self._waiting.age, sides)), direction))
+        for _, direction in sorted(due, key=_age):
             self._expire_gaps(direction, events)
         return events
 
@@ -463,6 +476,10 @@ class Reassembler:
 
 
 def _due_time(item: tuple[int, Direction]) -> int:
+    return item[0]
+
+
+def _age(item: tuple[tuple[int, int], Direction]) -> tuple[int, int]:
     return item[0]
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from msmqwire.capture import expand
+from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli import filters, tables
 from msmqwire.cli.common import (
     EX_DATAERR,
@@ -26,6 +27,16 @@ from msmqwire.cli.common import (
 )
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
+
+RecordSizeMax = Annotated[
+    int,
+    typer.Option(
+        "--record-size-max",
+        min=1,
+        metavar="BYTES",
+        help="Larger frames of a capture are damage, and skipped.",
+    ),
+]
 
 
 def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer, err: TextIO) -> int:
@@ -118,7 +129,9 @@ def no_input(error: NoInput | OSError) -> typer.Exit:
 
 
 @contextmanager
-def opened(paths: list[str], ports: list[int], *, lint: bool = True) -> Iterator[Dissection]:
+def opened(
+    paths: list[str], ports: list[int], *, lint: bool = True, record_size_max: int = RECORD_SIZE_MAX
+) -> Iterator[Dissection]:
     """Dissect files, with a progress bar if output is redirected but standard error is a terminal."""
     for path in paths:
         if os.path.isdir(path):
@@ -127,7 +140,7 @@ def opened(paths: list[str], ports: list[int], *, lint: bool = True) -> Iterator
     sizes = [os.path.getsize(path) for path in expand(path for path in paths if path != "-")]
     shows_progress = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
     if not shows_progress:
-        yield dissect(sources, ports=ports, lint=lint)
+        yield dissect(sources, ports=ports, lint=lint, record_size_max=record_size_max)
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -135,7 +148,13 @@ def opened(paths: list[str], ports: list[int], *, lint: bool = True) -> Iterator
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=sum(sizes))
-        yield dissect(sources, ports=ports, lint=lint, progress=lambda count: progress.advance(task, count))
+        yield dissect(
+            sources,
+            ports=ports,
+            lint=lint,
+            progress=lambda count: progress.advance(task, count),
+            record_size_max=record_size_max,
+        )
 
 
 def command(
@@ -174,6 +193,7 @@ def command(
     body_limit: Annotated[
         int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
     ] = None,
+    record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
 ) -> None:
     """Dissect captures: every MSMQ packet in them, named, decoded and judged.
 
@@ -206,7 +226,10 @@ def command(
     printer = Printer(sys.stdout, as_json=as_json, dump=dump)
     try:
         with opened(
-            captures, port or [], lint=not no_lint and (sink is None or bool(findings))
+            captures,
+            port or [],
+            lint=not no_lint and (sink is None or bool(findings)),
+            record_size_max=record_size_max,
         ) as dissection:
             if sink is None:
                 status = run(dissection, [filters.meets(conditions), *item_filters], printer, sys.stderr)

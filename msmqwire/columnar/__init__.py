@@ -8,6 +8,7 @@ from typing import Any, Final, overload
 
 import pyarrow as pa
 
+from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
 from msmqwire.dissection import Dissection, Source, dissect
@@ -82,6 +83,7 @@ def read_capture(
     body_limit: int | None = None,
     flush: bool = True,
     warm_up: int = 0,
+    record_size_max: int = RECORD_SIZE_MAX,
 ) -> pa.Table: ...
 
 
@@ -96,6 +98,7 @@ def read_capture(
     body_limit: int | None = None,
     flush: bool = True,
     warm_up: int = 0,
+    record_size_max: int = RECORD_SIZE_MAX,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -109,6 +112,7 @@ def read_capture(
     body_limit: int | None = None,
     flush: bool = True,
     warm_up: int = 0,
+    record_size_max: int = RECORD_SIZE_MAX,
 ) -> Any:
     """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -120,7 +124,7 @@ def read_capture(
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
-        flush, warm_up: as for `msmqwire.dissect`.
+        flush, warm_up, record_size_max: as for `msmqwire.dissect`.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 
@@ -129,7 +133,9 @@ def read_capture(
         ValueError: no such column or operator.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
-    dissection = dissect(sources, ports=ports, lint=False, flush=flush, warm_up=warm_up)
+    dissection = dissect(
+        sources, ports=ports, lint=False, flush=flush, warm_up=warm_up, record_size_max=record_size_max
+    )
 
     def rows() -> Iterator[Any]:
         yield from record_batches(

@@ -22,7 +22,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
     pair_of,
     scan_datagrams,
 )
-from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
+from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, new_seed
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, TCP, UDP
 from msmqwire.columnar.compiled.stop_codes import StopCode
 
@@ -67,6 +67,7 @@ class DatagramReader(FileScanner):
         self._with_payloads, self._skipping = payloads, False
         self._decoder = IpDecoder()
         self._state = np.zeros(entry.STATE, np.int64)
+        self._state[entry.HASH_SEED] = new_seed()
         self._interfaces = no_interfaces()
         self._chunk, self.memory = CHUNK, np.empty(CHUNK, np.uint8)
         self._header = np.zeros(HEADER_FIELDS, np.int64)

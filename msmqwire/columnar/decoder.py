@@ -25,6 +25,7 @@ class Decoder(RowBuffer, FileScanner):
     def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
         super().__init__(maker, dissection.tracker)
         self._dissection = dissection
+        self._record_size_max, self._on_damage = dissection.record_size_max, dissection.errors.append
         maker.files = dissection.files
         self._interfaces = no_interfaces()
         self._frames_before = 0  # of the file

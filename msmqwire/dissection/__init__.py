@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, expand, open_records
+from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
@@ -28,6 +29,7 @@ def dissect(
     warm_up: int = 0,
     successor_ns: int = 0,
     progress: Callable[[int], None] | None = None,
+    record_size_max: int = RECORD_SIZE_MAX,
 ) -> Dissection:
     """Dissect captures: iterate over their MSMQ packets, in the order in which they were completed.
 
@@ -43,6 +45,8 @@ def dissect(
             reported.
         successor_ns: without `flush`, the time of the first frame that the reader of the next part has.
         progress: called with the number of bytes of the files read since the last call.
+        record_size_max: bytes of the largest frame that is read. Larger ones are damage: each is listed in
+            `errors`, and skipped if the next frame can be found after it.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -55,6 +59,7 @@ def dissect(
         warm_up=warm_up,
         successor_ns=successor_ns,
         progress=progress,
+        record_size_max=record_size_max,
     )
 
 
@@ -74,6 +79,7 @@ class Dissection(Iterator[Item]):
         flushes: whether the capture ends with the last source.
         warm_up: how many sources are only read to track connections.
         successor_ns: the time of the first frame that the reader of the next part has.
+        record_size_max: bytes of the largest frame that is read.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class Dissection(Iterator[Item]):
         warm_up: int = 0,
         successor_ns: int = 0,
         progress: Callable[[int], None] | None = None,
+        record_size_max: int = RECORD_SIZE_MAX,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
         source_list: Any = [sources] if single else sources
@@ -99,6 +106,7 @@ class Dissection(Iterator[Item]):
         self.flushes = flush
         self.warm_up = warm_up
         self.successor_ns = successor_ns
+        self.record_size_max = record_size_max
         self.decoder = IpDecoder()
         self.tracker = Tracker(ports=ports, lint=lint, locate=self._locate)
         # Frames are numbered across all files: these are the numbers before the first frame of each.
@@ -135,10 +143,11 @@ class Dissection(Iterator[Item]):
     def _source_items(self, source: Any) -> Iterator[Item]:
         with self.open_source(source) as stream:
             before = self.records
-            for record in open_records(stream):
+            records = open_records(stream, record_size_max=self.record_size_max, on_damage=self.errors.append)
+            for record in records:
                 if self.records == before:
                     self.begin_file(record.file)
-                self.records += 1
+                self.records = before + record.number
                 if before:
                     record = record._replace(number=before + record.number)  # noqa: PLW2901
                 for datagram in self.decoder.feed(record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.dissection.finder import PacketFinder, ScanResult
@@ -91,42 +91,42 @@ class Connection:
             self._client = _sender(flow)  # the initiator speaks first
         return _sender(flow) == self._client
 
-    def data(self, event: Data) -> list[ScanResult]:
-        """Feed the next bytes of a direction."""
+    def data(self, event: Data) -> Iterator[ScanResult]:
+        """Feed the next bytes of a direction; yield the results while it is scanned."""
         finder = self.finders.get(_sender(event.flow))
         if finder is not None:
-            return finder.feed(event.data, event.frame, event.time_ns)
+            yield from finder.feed(event.data, event.frame, event.time_ns)
+            return
         midstream = False
         if not self.is_msmq:
             if not self._recognise(event):
-                return []
+                return
             midstream = not self.pending.get(_sender(event.flow)) and not begins_packet(
                 event.data[:PREFIX_SIZE]
             )
-        results = self._open(event.flow, midstream=midstream)
-        finder = self.finders[_sender(event.flow)]
-        return results + finder.feed(event.data, event.frame, event.time_ns)
+        yield from self._open(event.flow, midstream=midstream)
+        yield from self.finders[_sender(event.flow)].feed(event.data, event.frame, event.time_ns)
 
-    def gap(self, event: Gap) -> list[ScanResult]:
-        """Report a gap in a direction."""
+    def gap(self, event: Gap) -> Iterator[ScanResult]:
+        """Report a gap in a direction; yield the results of the bytes before it."""
         if not self.is_msmq:
             self._ignore(self.pending.pop(_sender(event.flow), []))
-            return []
+            return
         self.lint.gap()
-        results = self._open(event.flow)
+        yield from self._open(event.flow)
         finder = self.finders[_sender(event.flow)]
-        return results + finder.gap(event.size, event.reason, event.frame, event.time_ns)
+        yield from finder.gap(event.size, event.reason, event.frame, event.time_ns)
 
-    def end(self, event: End) -> list[ScanResult]:
-        """End a direction."""
+    def end(self, event: End) -> Iterator[ScanResult]:
+        """End a direction; yield its last results."""
         sender = _sender(event.flow)
         self.ended.add(sender)
         if not self.is_msmq:
             self.pending.pop(sender, None)
         if sender not in self.finders and sender not in self.pending:
-            return []
-        results = self._open(event.flow)
-        return results + self.finders.pop(sender).end(cut=event.reason not in ("fin", "rst"))
+            return
+        yield from self._open(event.flow)
+        yield from self.finders.pop(sender).end(cut=event.reason not in ("fin", "rst"))
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
         """Skip the buffered bytes of both directions to free memory."""

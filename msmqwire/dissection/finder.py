@@ -9,10 +9,12 @@ there is any, a header at the start of a segment is accepted.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.dissection.failed_checks import FailedChecks
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import (
@@ -28,10 +30,10 @@ _SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
 _LARGE: Final = 0x1_0000
 """Bytes; larger packets are checked in place before they are copied."""
-_CREDIT_MAX: Final = 64 << 20
-"""Bytes that may be checked in vain at once while out of sync: false headers can overlap each other."""
-_CREDIT: Final = 16
-"""Bytes that may be checked in vain for each byte received, so that the cost stays linear."""
+_RESULTS: Final = 256
+"""Results that are made before they are handed out."""
+_FRAME_COST: Final = 104
+"""Bytes of memory that a frame of a run of skipped bytes takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,16 @@ class _SegmentRange(NamedTuple):
 
 
 class PacketFinder:
-    """Finds the packets of one direction, fed with its bytes and gaps in order."""
+    """Finds the packets of one direction, fed with its bytes and gaps in order.
+
+    Results are made while they are iterated over, and all are to be taken before anything else is asked for.
+    False headers can overlap each other, so that `FailedChecks` limits how often a byte is parsed in vain.
+    """
 
     __slots__ = (
         "_buffer",
-        "_credit",
         "_error",
+        "_failed",
         "_malformed",
         "_remaining",
         "_results",
@@ -103,7 +109,7 @@ class PacketFinder:
         self._malformed = False  # whether the packet at the start of the buffer is malformed,
         self._error: MalformedPacket | None = None  # and why, if known
         self._searched_to = 0  # no certain packet begins before this offset of the stream
-        self._credit = _CREDIT_MAX
+        self._failed = FailedChecks()
         self._skipped: _SkippedRun | None = None
         self._results: list[ScanResult] = []
 
@@ -113,7 +119,8 @@ class PacketFinder:
 
         The content never exceeds two packets of the largest size and the bytes of one feed.
         """
-        return len(self._buffer) + SEGMENT_COST * len(self._segments)
+        skipped = 0 if self._skipped is None else _FRAME_COST * len(self._skipped.frames)
+        return len(self._buffer) + SEGMENT_COST * len(self._segments) + skipped
 
     @property
     def in_sync(self) -> bool:
@@ -133,7 +140,6 @@ class PacketFinder:
 
     def resume(self, taken: int, segments: list[tuple[bytes, int, int]]) -> None:
         """Resume after another reader took `taken` bytes, of which these segments are still buffered."""
-        self._credit = min(self._credit + _CREDIT * taken, _CREDIT_MAX)
         self._start += taken - sum(len(data) for data, _, _ in segments)
         for data, frame, time_ns in segments:
             start = self._start + len(self._buffer)
@@ -143,22 +149,21 @@ class PacketFinder:
     @property
     def between_packets(self) -> bool:
         """Whether a new finder would find the same from here on: in sync, with nothing buffered."""
-        fresh = self._searched_to <= self._start and self._credit == _CREDIT_MAX
+        fresh = self._searched_to <= self._start and self._failed.end <= self._start
         return self.in_sync and not self._buffer and fresh
 
-    def feed(self, data: bytes, frame: int, time_ns: int) -> list[ScanResult]:
+    def feed(self, data: bytes, frame: int, time_ns: int) -> Iterator[ScanResult]:
         """Feed the next bytes of the direction, from one frame captured at ``time_ns``."""
         start = self._start + len(self._buffer)
         self._buffer += data
         self._segments.append(_SegmentRange(start, start + len(data), frame, time_ns))
-        self._credit = min(self._credit + _CREDIT * len(data), _CREDIT_MAX)
-        self._scan(final=False)
-        return self._take_results()
+        yield from self._scan(final=False)
+        yield from self._take_results()
 
-    def gap(self, size: int | None, reason: str, frame: int, time_ns: int) -> list[ScanResult]:
+    def gap(self, size: int | None, reason: str, frame: int, time_ns: int) -> Iterator[ScanResult]:
         """Report that ``size`` bytes are lost here; None if unknown how many."""
-        self._scan(final=True)
-        missing = self._flush_buffer(cut=True)
+        yield from self._scan(final=True)
+        missing = yield from self._flush_buffer(cut=True)
         if size is not None and 0 <= size <= missing:
             self._remaining = missing - size
         else:
@@ -167,28 +172,27 @@ class PacketFinder:
         if size:
             skipped = f"not in the capture: {reason}"
             self._results.append(ScanResult(b"", size, None, None, skipped, (frame,), time_ns))
-        return self._take_results()
+        yield from self._take_results()
 
     def discard(self) -> list[ScanResult]:
         """Skip the buffered bytes to free memory, with the rest of their packet."""
-        if not self._buffer:
-            return []
-        header = self._buffer[:PREFIX_SIZE]
-        if not self._sync_loss and len(header) == PREFIX_SIZE and begins_packet(header):
-            self._remaining = max(0, packet_length(header) - len(self._buffer))
-        if not self._remaining:
-            self._sync_loss = "after bytes that were let go"
-        self._malformed, self._error = False, None
-        self._skip(len(self._buffer), "let go, as too much is held of packets that are not whole")
+        if self._buffer:
+            header = self._buffer[:PREFIX_SIZE]
+            if not self._sync_loss and len(header) == PREFIX_SIZE and begins_packet(header):
+                self._remaining = max(0, packet_length(header) - len(self._buffer))
+            if not self._remaining:
+                self._sync_loss = "after bytes that were let go"
+            self._malformed, self._error = False, None
+            self._skip(len(self._buffer), "let go, as too much is held of packets that are not whole")
         self._flush_skipped()
         return self._take_results()
 
-    def end(self, *, cut: bool = False) -> list[ScanResult]:
+    def end(self, *, cut: bool = False) -> Iterator[ScanResult]:
         """End the direction; `cut` if only its capture ended."""
-        self._scan(final=True)
-        self._flush_buffer(cut=cut)
+        yield from self._scan(final=True)
+        yield from self._flush_buffer(cut=cut)
         self._flush_skipped()
-        return self._take_results()
+        yield from self._take_results()
 
     def _take_results(self) -> list[ScanResult]:
         results, self._results = self._results, []
@@ -196,8 +200,11 @@ class PacketFinder:
 
     # -- scanning ----------------------------------------------------------------------------
 
-    def _scan(self, *, final: bool) -> None:
+    def _scan(self, *, final: bool) -> Iterator[ScanResult]:
+        """Scan as far as the buffer goes; yield results once there are many."""
         while self._buffer:
+            if len(self._results) >= _RESULTS:
+                yield from self._take_results()
             if self._remaining:
                 count = min(self._remaining, len(self._buffer))
                 self._remaining -= count
@@ -222,7 +229,13 @@ class PacketFinder:
             return self._bad_header(exc, final=final)
         if length > len(buffer):
             return False
-        packet = None if self._malformed else self._parse_packet(length)
+        packet = None
+        if not self._malformed:
+            if not self._failed.admit(self._start, self._start + length):
+                self._sync_loss = "not checked: others were malformed whose sizes cover this one"
+                self._searched_to = max(self._searched_to, self._start + 1)
+                return True
+            packet = self._parse_packet(length)
         if packet is None:
             self._malformed = True
             return self._bad_packet(length, final=final)
@@ -231,11 +244,13 @@ class PacketFinder:
 
     def _parse_packet(self, length: int) -> Record | None:
         """Return the packet at the start of the buffer; None if it is malformed."""
-        if length > _LARGE and not self._well_formed(0, length):
+        if length > _LARGE and not well_formed(cast(bytes, self._buffer), 0, length):
+            self._failed.add(self._start, self._start + length)
             return None
         try:
             return parse(self._buffer[:length])
         except MalformedPacket as exc:
+            self._failed.add(self._start, self._start + length)
             self._error = exc
             return None
 
@@ -264,7 +279,7 @@ class PacketFinder:
         self._emit(length, None, error or _parse_error(bytes(self._buffer[:length])))
         return True
 
-    def _flush_buffer(self, *, cut: bool) -> int:
+    def _flush_buffer(self, *, cut: bool) -> Generator[ScanResult, None, int]:
         """Flush the buffer at a break of the stream; return how many bytes its last packet lacks, or -1."""
         while self._buffer:
             length = packet_length(self._buffer) if len(self._buffer) >= PREFIX_SIZE else 0
@@ -277,17 +292,19 @@ class PacketFinder:
                 self._emit(len(self._buffer), None, error, cut=cut)
                 return missing
             self._emit(at, None, _parse_error(bytes(self._buffer[:at])))
-            self._scan(final=True)
+            yield from self._scan(final=True)
         return self._remaining or -1
 
     def _is_packet_prefix(self) -> bool:
         """Whether the buffer is the beginning of a packet, well-formed up to where it is cut off."""
         size = len(self._buffer)
-        if size > self._credit:
+        if not self._failed.admit(self._start, self._start + size):
             return False
-        self._credit -= size
         self._error = _parse_error(bytes(self._buffer))
-        return self._error.offset == size
+        if self._error.offset == size:
+            return True
+        self._failed.add(self._start, self._start + size)
+        return False
 
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
         """Return the offset of the next packet, or that before which none begins, and which of the two."""
@@ -312,16 +329,13 @@ class PacketFinder:
         return at, False
 
     def _certain(self, at: int, end: int) -> bool:
-        """Whether this is a well-formed packet, checked only as far as the credit goes."""
-        if end - at > self._credit:
+        """Whether this is a well-formed packet; not if too many checks have failed that cover its start."""
+        if not self._failed.admit(self._start + at, self._start + end):
             return False
-        if self._well_formed(at, end):
+        if well_formed(cast(bytes, self._buffer), at, end):  # it accepts a bytearray, without a copy
             return True
-        self._credit -= end - at
+        self._failed.add(self._start + at, self._start + end)
         return False
-
-    def _well_formed(self, at: int, end: int) -> bool:
-        return well_formed(cast(bytes, self._buffer), at, end)  # accepts a bytearray, without a copy
 
     def _cut_segment(self, start: int) -> int:
         """Return the offset of the next segment that begins with a header of a cut-off packet; -1 if none."""

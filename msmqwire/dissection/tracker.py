@@ -148,12 +148,13 @@ class Tracker:
             results = connection.data(event)
         elif isinstance(event, End):
             results = connection.end(event)
-            self._ended(flow.stream, connection)
         else:
             results = connection.gap(event)
-        self.held += connection.held - held
         for result in results:
             yield self._item(flow, connection, result)
+        self.held += connection.held - held
+        if isinstance(event, End):
+            self._ended(flow.stream, connection)
         if self.held > HELD_MAX:
             yield from self._free_memory()
 

@@ -8,10 +8,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given
 
-from msmqwire.dissection.finder import PacketFinder, ScanResult
+from msmqwire.dissection.finder import ScanResult
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import parse, well_formed
 from tests.support import handmade as h
+from tests.support.finders import PacketFinder
 
 ACK = h.session_ack()
 PACKETS = [

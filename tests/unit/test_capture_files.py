@@ -265,7 +265,7 @@ def test_a_file_that_expands_far_takes_little_memory(pack):
 
 
 def test_a_size_that_is_not_there_is_not_allocated():
-    data = patched(pcap_bytes([], snaplen=RECORD_SIZE_MAX), 16, "<I", RECORD_SIZE_MAX)
+    data = pcap_bytes([], snaplen=RECORD_SIZE_MAX)
     data += struct.pack("<IIII", 0, 0, RECORD_SIZE_MAX, RECORD_SIZE_MAX)
     tracemalloc.start()
     records, error = read_until_error(data)

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from msmqwire.dissection.finder import _CREDIT_MAX, _SKIP_SHOWN, PacketFinder, ScanResult
+from msmqwire.dissection.finder import _SKIP_SHOWN, ScanResult
 from msmqwire.framing import begins_packet
 from tests.support import handmade as h
+from tests.support.finders import PacketFinder
 
 ACK = h.session_ack()
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"body" * 100))
@@ -251,16 +252,6 @@ def test_hostile_headers_cost_time_and_memory_in_proportion(name, midstream, gap
     assert sizes == len(data)
     assert most_held < 3 * LARGEST
     assert time.process_time() - started < 30
-
-
-def test_checks_in_vain_are_limited():
-    finder = PacketFinder(midstream=True)
-    size = 1_000_000
-    for number in range(_CREDIT_MAX // size + 20):
-        finder.feed(h.base_header(size), number, number)
-    finder.feed(bytes(2 * size), 1000, 1000)
-    assert finder._credit >= 0
-    assert finder.end() != []
 
 
 # --- packet beginnings ---------------------------------------------------------------------------------

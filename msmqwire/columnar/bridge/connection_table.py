@@ -57,8 +57,10 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
+    FIRST_GAP,
     FRAMES_BEFORE,
     FREE_NUMBERS,
+    HASH_SEED,
     HELD,
     IDLE_AT,
     NEW_CONNECTIONS,
@@ -127,16 +129,18 @@ class ConnectionTable:
         self._by_number: dict[int, Direction] = {}
         self._beyond_time = False  # a time has exceeded _TIME_MAX: the tracker has all connections
         self._unregistered: set[int] = set()
+        self._followed: set[int] = set()  # connections of which the scan may have a direction
         self._removed = 0
         if len(self.flow_arrays.keys) != _INITIAL_FLOWS:
             self.flow_arrays = _empty_flow_arrays()
-        table, _, flows, free_numbers, _ = self.flow_arrays
-        table[:] = -1
+        table, _, flows, free_numbers, _, next_gap = self.flow_arrays
+        table[:], next_gap[:] = -1, flow_table.NOT_LISTED
         flows[:], flows[:, ACKED] = 0, -1
         free_numbers[:] = np.arange(_INITIAL_FLOWS - 2, -1, -2)
         state[PENDING_SEGMENTS] = state[PENDING_BYTES] = state[OUT_OF_ORDER_COST_TOTAL] = 0
         state[NEW_CONNECTIONS] = 0
         state[FREE_NUMBERS], state[DEADLINE] = len(free_numbers), _NEVER
+        state[FIRST_GAP], state[HASH_SEED] = -1, flow_table.new_seed()
         tracker.reassembler.on_forget = self._forget
         self.import_clock()
 
@@ -166,9 +170,6 @@ class ConnectionTable:
             self.release_all()
         elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
             self.release_gaps()
-        if datagram.time_ns >= self._state[SWEEP_AT]:
-            for holder in reassembler.waiting_directions():
-                self._export_acked(holder)
         direction = reassembler.direction(key)
         if direction is not None:
             self._release(direction)
@@ -185,11 +186,8 @@ class ConnectionTable:
                     continue
                 self._release(side)
             yield from tracker.event(event)
-        for side in sides.values():
-            self._acquire(side)
-        for side in sides.values():
-            if side.peer.waiting:  # the tracker could not pass on the peer
-                self._release(side)
+        if direction is not None:
+            self._acquire_both(direction)
         self.import_clock()
 
     def _deliver(self, direction: Direction, event: Data, sink: RowSink) -> bool:
@@ -238,8 +236,7 @@ class ConnectionTable:
         """Acquire all connections of a tracker that has been used before."""
         for direction in self._tracker.reassembler.first_directions():
             self._add(direction)
-            self._acquire(direction)
-            self._acquire(direction.peer)
+            self._acquire_both(direction)
         self.import_clock()
 
     def _drop_silent(self) -> int:
@@ -261,20 +258,36 @@ class ConnectionTable:
     def release_all(self) -> None:
         """Release every direction."""
         self._register_all()
-        flows = self.flow_arrays.flows
-        for number in np.flatnonzero((flows[:, MODE] != TRACKED) | (flows[:, ACKED] >= 0)):
-            if (direction := self._by_number.get(int(number))) is not None:
-                self._release(direction)
+        followed, self._followed = self._followed, set()
+        for number in sorted(followed):
+            self._release(self._by_number[number])
+            self._release(self._by_number[number + 1])
 
     def release_gaps(self) -> None:
-        """Release every direction with segments beyond a gap."""
+        """Release every direction with segments beyond a gap, and its peer.
+
+        So the scan does not follow the peer of any direction that waits in the tracker, which has to know
+        what that acknowledges.
+        """
         self._export_clock()
-        for number in map(int, np.flatnonzero(self.flow_arrays.flows[:, OUT_OF_ORDER])):
+        for number in self._take_gaps():
             if number & -2 in self._unregistered:
                 self._register(number & -2)
             self._release(self._by_number[number])
+            self._release(self._by_number[number ^ 1])
         self._state[DEADLINE] = _NEVER
         self.import_clock()
+
+    def _take_gaps(self) -> list[int]:
+        """Empty the list of flows that may have a gap; return the numbers of those that have."""
+        flows, next_gap = self.flow_arrays.flows, self.flow_arrays.next_gap
+        numbers, number = list[int](), int(self._state[FIRST_GAP])
+        while number >= 0:
+            if flows[number, OUT_OF_ORDER]:
+                numbers.append(number)
+            next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
+        self._state[FIRST_GAP] = -1
+        return sorted(numbers)
 
     def _export_clock(self) -> None:
         """Update the clock and the counters of the tracker from the scan."""
@@ -354,13 +367,24 @@ class ConnectionTable:
             yield position, size, frame, time_ns, self.pending_bytes[start : start + size].tobytes()
             number = following
 
+    def _acquire_both(self, direction: Direction) -> None:
+        """Acquire a direction and its peer, neither if one has to wait in the tracker."""
+        sides = direction, direction.peer
+        for side in sides:
+            self._acquire(side)
+        for side in sides:
+            if side.peer.waiting:  # the tracker could not pass on the peer
+                self._release(side)
+
     def _acquire(self, direction: Direction) -> None:
         if self._beyond_time or self._is_acquired(direction):
             return
         snapshot = take_over(self._tracker, direction)
         if snapshot is None:
             return
-        flow = self.flow_arrays.flows[self._numbers[direction]]
+        number = self._numbers[direction]
+        self._followed.add(number & -2)
+        flow = self.flow_arrays.flows[number]
         flow[:] = 0
         flow[MODE] = MSMQ if snapshot.known else UNRECOGNISED
         flow[NEXT_SEQ], flow[STREAM] = snapshot.next, direction.stream
@@ -382,6 +406,7 @@ class ConnectionTable:
             flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
             self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
             self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
+            flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
 
     def _append(
         self,
@@ -413,7 +438,7 @@ class ConnectionTable:
         """Give numbers to a direction and its peer."""
         if not self._state[FREE_NUMBERS]:
             self._grow_numbers()
-        table, keys, flows, free_numbers, _ = self.flow_arrays
+        table, keys, flows, free_numbers, _, _ = self.flow_arrays
         self._state[FREE_NUMBERS] -= 1
         first = int(free_numbers[self._state[FREE_NUMBERS]])
         for side, number in ((direction, first), (direction.peer, first + 1)):
@@ -421,13 +446,14 @@ class ConnectionTable:
             flows[number, MODE], flows[number, ACKED] = TRACKED, -1
             self._numbers[side] = number
             self._by_number[number] = side
-            flow_table.insert(table, keys, number)
+            flow_table.insert(table, keys, number, self._state[HASH_SEED])
 
     def _register_connection_of(self, datagram: Datagram) -> None:
         """Register the connection of a segment, if the scan has seen it begin."""
         if self._unregistered and self._tracker.reassembler.direction(datagram[1:5]) is None:
             key = np.array(key_of(*datagram[1:5]), np.int64)
-            number = flow_table.find(self.flow_arrays.table, self.flow_arrays.keys, key) & -2
+            table, keys = self.flow_arrays[:2]
+            number = flow_table.find(table, keys, key, self._state[HASH_SEED]) & -2
             if number in self._unregistered:
                 self._register(number)
 
@@ -438,6 +464,7 @@ class ConnectionTable:
     def _register(self, number: int) -> None:
         """Inform the tracker of a connection that the scan has seen begin."""
         self._unregistered.discard(number)
+        self._followed.add(number)
         flows = self.flow_arrays.flows
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.flow_arrays.keys[number])
         source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
@@ -452,14 +479,15 @@ class ConnectionTable:
             self._by_number[side_number] = side
 
     def _grow_numbers(self) -> None:
-        table, keys, flows, free_numbers, new_connections = self.flow_arrays
+        table, keys, flows, free_numbers, new_connections, next_gap = self.flow_arrays
         used = len(keys)
+        next_gap = np.concatenate([next_gap, np.full_like(next_gap, flow_table.NOT_LISTED)])
         keys, flows, free_numbers = (
             np.concatenate([array, np.zeros_like(array)]) for array in (keys, flows, free_numbers)
         )
         free_numbers[: used // 2] = np.arange(len(keys) - 2, used - 2, -2, dtype=np.int64)
         self._state[FREE_NUMBERS] = used // 2
-        self.flow_arrays = FlowArrays(table, keys, flows, free_numbers, new_connections)
+        self.flow_arrays = FlowArrays(table, keys, flows, free_numbers, new_connections, next_gap)
         self._rebuild()
 
     def _all_numbers(self) -> Any:
@@ -472,7 +500,7 @@ class ConnectionTable:
     def _rebuild(self) -> None:
         """Rebuild the hash table, without the removed entries."""
         table = np.full(4 * len(self.flow_arrays.keys), -1, np.int32)
-        flow_table.rebuild(table, self.flow_arrays.keys, self._all_numbers())
+        flow_table.rebuild(table, self.flow_arrays.keys, self._all_numbers(), self._state[HASH_SEED])
         self.flow_arrays = self.flow_arrays._replace(table=table)
         self._removed = 0
 
@@ -481,11 +509,12 @@ class ConnectionTable:
         first = self._numbers.get(direction)
         if first is None:
             return
-        table, keys, flows, free_numbers, _ = self.flow_arrays
+        table, keys, flows, free_numbers, _, _ = self.flow_arrays
+        self._followed.discard(first & -2)
         for side in (direction, direction.peer):
             number = self._numbers.pop(side)
             del self._by_number[number]
-            flow_table.remove(table, keys, number)
+            flow_table.remove(table, keys, number, self._state[HASH_SEED])
             flows[number, MODE] = TRACKED
         free_numbers[self._state[FREE_NUMBERS]] = first & -2
         self._state[FREE_NUMBERS] += not self._beyond_time  # otherwise the scan must not see any begin
@@ -525,6 +554,7 @@ def _empty_flow_arrays() -> FlowArrays:
         np.empty((_INITIAL_FLOWS, flow_table.FLOW_FIELDS), np.int64),
         np.empty(_INITIAL_FLOWS // 2, np.int64),
         np.zeros(CONNECTIONS_MAX, np.int64),
+        np.full(_INITIAL_FLOWS, flow_table.NOT_LISTED, np.int64),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from msmqwire.capture import Record, pcap, pcapng
 from msmqwire.capture.files import open_buffer
-from msmqwire.capture.record import record_limit
+from msmqwire.capture.record import RECORD_SIZE_MAX, ReportDamage, record_limit
 from msmqwire.capture.source import Buffer
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.stop_codes import StopCode
@@ -31,6 +31,8 @@ class FileScanner(ABC):
     """
 
     memory: Any
+    _record_size_max: int = RECORD_SIZE_MAX
+    _on_damage: ReportDamage | None = None
     _state: Any
     _chunk: int
     _interfaces: Any
@@ -71,12 +73,12 @@ class FileScanner(ABC):
         state[entry.POS] = state[entry.END] = state[entry.FRAME_NO] = 0
         state[entry.IS_PCAPNG] = is_pcapng
         if is_pcapng:
-            blocks = pcapng.Blocks(buffer)
-            state[entry.SIZE_LIMIT] = pcapng.BLOCK_SIZE_MAX
+            blocks = pcapng.Blocks(buffer, self._record_size_max, self._on_damage)
+            state[entry.SIZE_LIMIT] = blocks.block_size_max
             self._describe_interfaces(blocks)
             yield from self._read_records(buffer, blocks)
             return
-        form = pcap.layout(buffer)
+        form = pcap.layout(buffer, self._record_size_max)
         state[entry.BIG_ENDIAN] = form.order == ">"
         state[entry.FRACTION_NS], state[entry.HEADER_SIZE] = form.unit, form.header_size
         state[entry.SIZE_LIMIT], state[entry.LINKTYPE] = form.limit, form.linktype
@@ -129,7 +131,7 @@ class FileScanner(ABC):
         state[entry.POS] = state[entry.END] = 0
         if isinstance(form, pcapng.Blocks):
             return None if buffer.ended() else self._parse_block(form, buffer)
-        record = next(pcap.records(buffer, form, int(state[entry.FRAME_NO])), None)
+        record = next(pcap.records(buffer, form, int(state[entry.FRAME_NO]), self._on_damage), None)
         if record is None:
             return None
         buffer.at += form.header_size + len(record.data)
@@ -196,6 +198,6 @@ class FileScanner(ABC):
                 self._interfaces[number] = _NO_INTERFACE
                 continue
             self._interfaces[number] = (
-                interface.linktype, record_limit(interface.snaplen), interface.multiplier, interface.divisor,
-                interface.offset_ns,
+                interface.linktype, record_limit(interface.snaplen, self._record_size_max),
+                interface.multiplier, interface.divisor, interface.offset_ns,
             )  # fmt: skip

@@ -52,7 +52,7 @@ class DatagramArrays(NamedTuple):
 @inlined
 def pair_of(state: Any, table: Any, keys: Any, header: Any) -> int:
     """Return the number of a pair of endpoints, a new one for a new pair; -1 if none is left."""
-    number: int = find(table, keys, header)
+    number: int = find(table, keys, header, state[entry.HASH_SEED])
     if number >= 0:
         return number
     number = state[entry.PAIRS]
@@ -60,7 +60,7 @@ def pair_of(state: Any, table: Any, keys: Any, header: Any) -> int:
         return -1
     for i in range(KEY_FIELDS):
         keys[number, i] = header[i]
-    insert(table, keys, number)
+    insert(table, keys, number, state[entry.HASH_SEED])
     state[entry.PAIRS] += 1
     return number
 

@@ -7,6 +7,7 @@ own.
 
 from __future__ import annotations
 
+import random
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
+from msmqwire.columnar.compiled.state import FIRST_GAP
 
 TRACKED: Final = 0
 MSMQ: Final = 1
@@ -58,6 +60,13 @@ KEY_FIELDS: Final = 6
 """The first fields of a header, which identify a flow."""
 
 _EMPTY, _REMOVED = -1, -2
+NOT_LISTED: Final = -2
+"""In `FlowArrays.next_gap`: the flow is not in the list."""
+
+
+def new_seed() -> int:
+    """Return a seed for the hashes of a table, so that no capture can be made to fill one slot of it."""
+    return random.getrandbits(62)
 
 
 assert tuple(range(KEY_FIELDS)) == (SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6)
@@ -65,8 +74,8 @@ assert HEADER_FIELDS > KEY_FIELDS
 
 
 @inlined
-def _slot(key: Any, mask: int) -> Any:
-    mixed = np.uint64(0x9E3779B97F4A7C15)
+def _slot(key: Any, mask: int, seed: int) -> Any:
+    mixed = np.uint64(seed)
     for i in range(5):
         mixed = (mixed ^ np.uint64(key[i])) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
@@ -74,10 +83,10 @@ def _slot(key: Any, mask: int) -> Any:
 
 
 @inlined
-def find(table: Any, keys: Any, header: Any) -> int:
+def find(table: Any, keys: Any, header: Any, seed: int) -> int:
     """Return the number of the flow with the key of a header; -1 if there is none."""
     mask = table.size - 1
-    slot = _slot(header, mask)
+    slot = _slot(header, mask, seed)
     while table[slot] != _EMPTY:
         number = table[slot]
         if number >= 0:
@@ -93,20 +102,20 @@ def find(table: Any, keys: Any, header: Any) -> int:
 
 
 @jit
-def insert(table: Any, keys: Any, number: int) -> None:
+def insert(table: Any, keys: Any, number: int, seed: int) -> None:
     """Enter the number of a flow under its key."""
     mask = table.size - 1
-    slot = _slot(keys[number], mask)
+    slot = _slot(keys[number], mask, seed)
     while table[slot] >= 0:
         slot = (slot + 1) & mask
     table[slot] = number
 
 
 @jit
-def remove(table: Any, keys: Any, number: int) -> None:
+def remove(table: Any, keys: Any, number: int, seed: int) -> None:
     """Remove the number of a flow."""
     mask = table.size - 1
-    slot = _slot(keys[number], mask)
+    slot = _slot(keys[number], mask, seed)
     while table[slot] != _EMPTY:
         if table[slot] == number:
             table[slot] = _REMOVED
@@ -115,11 +124,19 @@ def remove(table: Any, keys: Any, number: int) -> None:
 
 
 @jit
-def rebuild(table: Any, keys: Any, numbers: Any) -> None:
+def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
     """Rebuild the table from the numbers in use."""
     table[:] = _EMPTY
     for i in range(numbers.size):
-        insert(table, keys, numbers[i])
+        insert(table, keys, numbers[i], seed)
+
+
+@inlined
+def list_gap(state: Any, next_gap: Any, number: int) -> None:
+    """List a flow that has a gap, unless it is listed."""
+    if next_gap[number] == NOT_LISTED:
+        next_gap[number] = state[FIRST_GAP]
+        state[FIRST_GAP] = number
 
 
 @jit

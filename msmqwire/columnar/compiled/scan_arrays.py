@@ -44,6 +44,8 @@ class FlowArrays(NamedTuple):
         free_numbers: numbers of connections that are not in use, as many as the state says.
         new_connections: numbers of connections that the scan has seen begin, and of which the tracker has
             not been informed; as many as the state says.
+        next_gap: a list of the flows that may have segments beyond a gap: for each of them the next one, -1
+            for none, and `flow_table.NOT_LISTED` for the others.
     """
 
     table: Any
@@ -51,6 +53,7 @@ class FlowArrays(NamedTuple):
     flows: Any
     free_numbers: Any
     new_connections: Any
+    next_gap: Any
 
 
 class RowBlock(NamedTuple):

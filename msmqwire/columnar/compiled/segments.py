@@ -27,6 +27,7 @@ from msmqwire.columnar.compiled.flow_table import (
     UNSEEN,
     find,
     insert,
+    list_gap,
 )
 from msmqwire.columnar.compiled.jit import inlined, jit
 from msmqwire.columnar.compiled.network import (
@@ -50,6 +51,7 @@ from msmqwire.columnar.compiled.state import (
     FRAME_NO,
     FRAMES_BEFORE,
     FREE_NUMBERS,
+    HASH_SEED,
     IDLE_AT,
     NEW_CONNECTIONS,
     NOW,
@@ -87,7 +89,7 @@ def begin_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports
         key[DST_LOW if side == 0 else SRC_LOW] = header[DST_LOW]
         key[PORTS] = src_port << 16 | dst_port if side == 0 else dst_port << 16 | src_port
         key[IS_IPV6] = header[IS_IPV6]
-        insert(table, keys, number + side)
+        insert(table, keys, number + side, state[HASH_SEED])
     open_flow(state, flows[number], header, mode)
     state[STREAMS] += 1
     state[CONNECTIONS] += 1
@@ -152,7 +154,7 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) ->
     sweeps = time_ns >= state[SWEEP_AT]
     if sweeps and (state[WAITING] or time_ns >= state[IDLE_AT] or time_ns >= state[DEADLINE]):
         return GENERIC_RECORD
-    number = find(flow_arrays.table, flow_arrays.keys, header)
+    number = find(flow_arrays.table, flow_arrays.keys, header, state[HASH_SEED])
     if number < 0:
         return begin_connection(state, flow_arrays, header, tcp_ports)
     flow, peer = flow_arrays.flows[number], flow_arrays.flows[number ^ 1]
@@ -169,6 +171,8 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) ->
         stop_code = take_out_of_order(arrays, flow, peer, offset)
         if stop_code >= 0:
             return stop_code
+        if flow[OUT_OF_ORDER]:
+            list_gap(state, flow_arrays.next_gap, number)
     else:
         size = header[STOP] - header[START]
         if size:

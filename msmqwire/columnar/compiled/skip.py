@@ -27,9 +27,10 @@ def skip_records(
         state[entry.HEADER_SIZE], state[entry.SIZE_LIMIT] = form.header_size, form.limit
     elif 0 < len(form.interfaces) <= INTERFACES_MAX:
         state[entry.IS_PCAPNG], state[entry.BIG_ENDIAN] = True, form.order == ">"
-        state[entry.SIZE_LIMIT], state[entry.INTERFACES] = pcapng.BLOCK_SIZE_MAX, len(form.interfaces)
+        state[entry.SIZE_LIMIT], state[entry.INTERFACES] = form.block_size_max, len(form.interfaces)
         # Link types and times do not matter.
-        interfaces = [(0, record_limit(interface.snaplen), 1, 1, 0) for interface in form.interfaces]
+        limit = form.record_size_max
+        interfaces = [(0, record_limit(interface.snaplen, limit), 1, 1, 0) for interface in form.interfaces]
     else:
         return at, -1
     memory = np.frombuffer(data, np.uint8)

@@ -11,9 +11,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     WAITING, NEED, RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT,
     OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
     FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
-    FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS,
-) = range(42)  # fmt: skip
-STATE: Final = 42
+    FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
+) = range(44)  # fmt: skip
+STATE: Final = 44
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -27,7 +27,8 @@ HELD is the memory for incomplete packets, and OUT_OF_ORDER_COST_TOTAL that for 
 TRACKER_BUFFERED, which is with the tracker. WAITING says whether the tracker has flows with gaps, or with an
 undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the first gap may
 be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, STREAMS have been seen,
-the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number.
+the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP is the
+first of the flows listed in `FlowArrays.next_gap`, -1 for none. HASH_SEED is mixed into the hashes of flows.
 """
 
 SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 2
