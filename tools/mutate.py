@@ -49,7 +49,7 @@ PRODUCT = Project(
     ROOT,
     packages=("msmqwire", "spark_udfs"),
     excluded=("msmqwire/columnar/compiled",),
-    slow=("tests/service", "tests/spark_pipeline"),
+    slow=("tests/property", "tests/service", "tests/spark_pipeline"),
     environment=(("MSMQWIRE_PATIENCE", "10"),),  # what a mutant never does is not waited for
 )
 MUTANTS = 10
@@ -83,24 +83,24 @@ class Check:
         self._patience_s = patience_s
         self._chooser = Chooser(project.root, project.packages, project.excluded)
         self._baselines: dict[str, Baseline] = {}
-        """By file of tests."""
-
-    def watch(self, tests: Iterable[str]) -> None:
-        """Run the files of quick tests as they are."""
-        for file in sorted({_file(test) for test in tests if not self._project.is_slow(test)}):
-            self._baselines[file] = watch(self._project, [file])
-            preload(self._project, self._baselines[file].modules)
+        """By file of tests, of which the other tests tell what is a row's own."""
 
     def judge(self, row: str, tests: Sequence[str]) -> Verdict:
         """Try mutants until the tests of a row kill one."""
         verdict = Verdict(row)
         quick = [test for test in tests if not self._project.is_slow(test)]
         if quick:
-            self._try(verdict, quick, [self._baselines[file] for file in sorted({*map(_file, quick)})])
+            self._try(verdict, quick, [self._baseline(file) for file in sorted({*map(_file, quick)})])
         if verdict.killed is None and len(quick) < len(tests):
             slow = [test for test in tests if self._project.is_slow(test)]
             self._try(verdict, slow, [watch(self._project, slow, row)])
         return verdict
+
+    def _baseline(self, file: str) -> Baseline:
+        if file not in self._baselines:
+            self._baselines[file] = watch(self._project, [file])
+            preload(self._project, self._baselines[file].modules)
+        return self._baselines[file]
 
     def _try(self, verdict: Verdict, tests: list[str], baselines: Sequence[Baseline]) -> None:
         watched = [
@@ -230,8 +230,6 @@ def run(project: Project, options: argparse.Namespace) -> int:
     sample = random.Random(options.seed).sample(sorted(tests), min(options.rows, len(tests)))
     rows = list(dict.fromkeys([*options.row, *sample]))
     check = Check(project, options.seed, options.mutants, options.patience)
-    print(f"{time.monotonic() - started:5.0f} s {len(rows)} rows, whose tests are watched first", flush=True)
-    check.watch(test for row in rows for test in tests[row])
     verdicts = []
     for number, row in enumerate(rows, 1):
         verdict = check.judge(row, tests[row])

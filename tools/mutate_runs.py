@@ -34,6 +34,9 @@ _NONSENSE = (TypeError, AttributeError, NameError, ImportError, SyntaxError)
 """What a program that makes no sense raises, like a LookupError in the product itself; a test that only meets
 one has not noticed what a row is about."""
 
+_CALLS_WATCHED = 20
+"""Calls of a function in one test whose lines are noted; to follow thousands takes too long."""
+
 
 @dataclass(frozen=True)
 class Project:
@@ -284,6 +287,7 @@ class _Watcher:
         self._project = project
         self._known: dict[str, str | None] = {}
         self._tracers: dict[str, Any] = {}
+        self._calls: dict[int, int] = {}
         self._lines: dict[str, set[int]] = {}
         self._seconds = 0.0
         self._found: list[tuple[str, list[str], dict[str, list[int]], float, str]] = []
@@ -317,7 +321,7 @@ class _Watcher:
         return report
 
     def _traced(self) -> Generator[None, object, object]:
-        self._tracers = {}
+        self._tracers, self._calls = {}, {}
         threading.settrace(self._trace)
         sys.settrace(self._trace)
         try:
@@ -327,11 +331,14 @@ class _Watcher:
             threading.settrace(None)  # type: ignore[arg-type]
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
-        name = frame.f_code.co_filename
-        tracer = self._tracers.get(name, self)
+        code = frame.f_code
+        tracer = self._tracers.get(code.co_filename, self)
         if tracer is self:
-            tracer = self._tracers[name] = self._tracer(name)
-        return None if frame.f_code.co_name == "<module>" else tracer
+            tracer = self._tracers[code.co_filename] = self._tracer(code.co_filename)
+        if tracer is None or code.co_name == "<module>":
+            return None
+        calls = self._calls[id(code)] = self._calls.get(id(code), 0) + 1
+        return tracer if calls <= _CALLS_WATCHED else None
 
     def _tracer(self, name: str) -> Any:
         if name not in self._known:
