@@ -24,6 +24,8 @@ _COUNTS = (
     ("connected", "TCP connections opened."),
     ("connect_failed", "TCP connections that could not be opened."),
     ("datagrams_received", "Ping packets received."),
+    ("pings_answered", "Ping requests answered."),
+    ("partial_closed", "TCP connections ended as incomplete packets took too much memory."),
 )
 
 
