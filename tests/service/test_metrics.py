@@ -111,6 +111,17 @@ def test_connections_and_bytes_are_counted(figures: tuple[InThread, Figures]) ->
     until(lambda: metrics.value("msmqwire_connections") == 0, "the connection has ended")
 
 
+def test_what_others_make_it_keep_is_told(figures: tuple[InThread, Figures]) -> None:
+    server, metrics = figures
+    with attach(server.data) as local:
+        put(local, ORDERS, message(b"x" * 1000))
+        told = local.call("status")["memory"]
+    assert metrics.value("msmqwire_memory_limit_bytes") == told["limit"]
+    assert metrics.value("msmqwire_memory_bytes", 'kind="express"') == told["express"] > 1000
+    server.do(lambda running: running.driver.core.context.trouble("relay refused", "for a test"))
+    assert metrics.value("msmqwire_troubles_total", 'kind="relay refused"') == 1
+
+
 def test_there_is_nothing_else(figures: tuple[InThread, Figures]) -> None:
     _, metrics = figures
     for path in ("/", "/metrics/x", "/queues"):

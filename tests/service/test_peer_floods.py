@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
 from tests.support import handmade as h
@@ -198,7 +199,8 @@ def test_a_full_queue_manager_takes_no_more_and_says_nothing(tmp_path: Path) -> 
 def test_places_that_can_not_be_reached_do_not_grow_without_limit(tmp_path: Path, kind: str) -> None:
     """Each destination would be tried again and again."""
     limit = 40
-    with alpha(tmp_path / "alpha", unreachable_max=limit, session_retry_connect_ms=5_000) as server:
+    settings = {"unreachable_max": limit, "session_retry_connect_ms": 5_000, "relay": Relay.ALL}
+    with alpha(tmp_path / "alpha", **settings) as server:
         with Session.opened(at(server)) as peer:
             for number in range(1, 3 * limit + 1):
                 guid = uuid.UUID(int=number).bytes_le

@@ -270,7 +270,8 @@ def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Ite
         stream = rng.choice([name for name in names if name != hop]), hop, STRAY
         make_item = _send if rng.random() < 0.5 else _transaction
         item = make_item(rng, names, rng.randrange(BUSY_MS), stream)
-        items.append(replace(item, args={name: arg for name, arg in item.args.items() if name != "also"}))
+        args = {name: arg for name, arg in item.args.items() if name != "also"}
+        items.append(replace(item, args={**args, "count": 1}))
     return items
 
 

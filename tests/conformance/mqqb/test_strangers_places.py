@@ -11,9 +11,9 @@ import pytest
 from msmqwire.names import DirectName
 from msmqwire.qm.model.address import UNKNOWN_ORIGIN
 from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.model.effects import ErrorReport, Resolve
+from msmqwire.qm.model.effects import Connect, ErrorReport, Resolve
 from msmqwire.qm.model.elements import OutgoingQueue
-from msmqwire.qm.model.enumerations import Relay
+from msmqwire.qm.model.enumerations import ConnectionStatus, Relay
 from msmqwire.qm.rules.memory_pool import QUEUE_BYTES
 from tests.support import handmade as h
 from tests.support.engine_harness import THIRD_ID, EngineHarness
@@ -256,3 +256,23 @@ def test_who_asked_for_a_session_is_known() -> None:
         if session.transfers
     }
     assert requested == {"10.6.6.6": (False, "10.0.0.99"), "10.5.5.5": (True, "")}
+
+
+def test_who_comes_back_need_not_wait_for_what_is_sent_to_its_address() -> None:
+    harness = strict(session_retry_connect_ms=5_000, hosts=None)
+    harness.queue("missing")
+    peer = harness.accept_session(address="10.6.6.6", client=UUID(int=0x66))
+    asks(harness, peer, "10.6.6.6")
+    peer.disconnect()
+    for _ in range(8):
+        harness.resolve("10.6.6.6")
+        harness.engine.connect_failed(harness.last_effect(Connect).connection, ConnectionStatus.PING_FAILURE)
+        harness.run()
+        harness.advance(600_000)
+    attempts = len(harness.effects_of(Connect))
+    harness.resolve("10.6.6.6")
+    harness.engine.connect_failed(harness.last_effect(Connect).connection, ConnectionStatus.PING_FAILURE)
+    harness.accept_session(address="10.6.6.6", client=UUID(int=0x66))
+    harness.advance(5_000)
+    harness.resolve("10.6.6.6")
+    assert len(harness.effects_of(Connect)) == attempts + 2

@@ -96,6 +96,7 @@ class Connecting:
     def opened(self, session: Session) -> None:
         """Serve the transfers of a session that is open, and those that wait for its queue manager."""
         session.failures = 0
+        self._retry_soon(session.remote_address)
         for transfer in session.transfers:
             self.serve(session, transfer)
         belongs = self._sessions.belongs
@@ -107,6 +108,14 @@ class Connecting:
                 if other is not None:
                     other.transfers.remove(transfer)
                 self.attach(session, transfer)
+
+    def _retry_soon(self, address: str) -> None:
+        """A computer can be reached again: do not wait long for other places there."""
+        for other in list(self._sessions.sessions.values()):
+            waits = self._context.timers.active(Timer.SESSION_RETRY_CONNECT, other.number)
+            if other.failures > 1 and other.remote_address == address and waits:
+                other.failures = 0
+                self.retry_later(other)
 
     # -- establishing -----------------------------------------------------------------------------------
 

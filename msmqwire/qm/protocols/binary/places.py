@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from msmqwire.names import DirectName, FormatName
 from msmqwire.qm.model.address import origin_of
@@ -15,6 +16,9 @@ from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
 from msmqwire.qm.rules.queues import outgoing_bytes
+
+_FULL_MS: Final = 1_000
+"""How long no idle outgoing queues are looked for after none were found."""
 
 
 class Places:
@@ -43,6 +47,7 @@ class Places:
         self._lookup, self._memory = lookup, memory
         self._give_up, self._close = give_up, close
         self._evicting = False
+        self._full_until = 0
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message of an origin.
@@ -58,13 +63,15 @@ class Places:
         pool, size = self._memory, outgoing_bytes(name)
         if pool.fits(Kind.QUEUES, origin, size):
             return True
-        crowding = pool.crowding(Kind.QUEUES, origin, size)
-        for transfer in list(self._transfers.transfers.values()):
-            queue = transfer.queue
-            if queue.asked_by == crowding and queue.acknowledged_peer is None and transfer.is_idle:
-                self._transfers.forget(queue)
+        if self._context.now >= self._full_until:  # it takes long where there are many
+            crowding = pool.crowding(Kind.QUEUES, origin, size)
+            for transfer in list(self._transfers.transfers.values()):
+                queue = transfer.queue
+                if queue.asked_by == crowding and queue.acknowledged_peer is None and transfer.is_idle:
+                    self._transfers.forget(queue)
         if pool.fits(Kind.QUEUES, origin, size):
             return True
+        self._full_until = self._context.now + _FULL_MS
         self._context.trouble("memory", f"no more outgoing queues for messages of {origin}")
         return False
 
