@@ -33,6 +33,7 @@ def test_a_connection_that_comes_in_begins_a_session() -> None:
     assert peer.packets == []
 
 
+@pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-07")
 @pytest.mark.requirement(
     "MQQB-3.1.5.3-02", "MQQB-3.1.5.3.1-01", "MQQB-3.1.5.3.1-03", "MQQB-3.1.5.3.1-04", "MQQB-3.1.5.3.1-05",
     "MQQB-3.1.5.3.1-06", "MQQB-3.1.5.3.1-07", "MQQB-3.1.5.3.1-08", "MQQB-3.1.5.3.1-10", "MQQB-3.1.1.1.1.2-03",
@@ -77,7 +78,10 @@ def test_beyond_the_limit_who_has_not_pinged_is_refused(system: int, refused: bo
     peer = harness.accept_connection()
     peer.send(peer.establish(operating_system=system))
     fields = h.establish_connection_header(
-        client=PEER_ID.bytes_le, server=OWN_ID.bytes_le, time_stamp=77, operating_system=system & 0x100 | 0x210
+        client=PEER_ID.bytes_le,
+        server=OWN_ID.bytes_le,
+        time_stamp=77,
+        operating_system=system & 0x100 | 0x210,
     )
     assert peer.take() == [h.establish_connection(fields, internal=0x12 if refused else 2)]
     assert peer.closed is refused
