@@ -120,7 +120,7 @@ MEMBERS = [
 
 
 @pytest.mark.parametrize("kind, name, member, value", MEMBERS)
-@requirement("MQMQ-2.2.7-01")
+@requirement("MQMQ-2.2.7-01", "MQMQ-5-02")
 def test_members(kind: int, name: str, member: bytes, value: dict[str, Any]) -> None:
     """Each kind's member begins at 8, after three bytes of padding; the value builds the same bytes."""
     data = queue_format(kind, member)
