@@ -241,6 +241,16 @@ def test_a_computer_that_is_down_is_told(data: Path) -> None:
         assert status["last_connection"]["status"] == "SocketConnectFailure"
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-12", "MQMQ-2.2.18.1.6-07")
+def test_who_asked_is_told_that_a_message_was_purged_before_it_left(queues: Local) -> None:
+    asked = {"acknowledge": ["neg_arrival"], "admin_queue": rf"DIRECT=OS:alpha\{ORDERS}", "label": "told"}
+    sent = queues.call("send", to=AWAY, messages=recoverable(b"1", **asked) + recoverable(b"2"))["sent"]
+    assert queues.call("purge", queue=AWAY)["purged"] == 2
+    (report,) = queues.call("peek", queue=ORDERS, count=9)["messages"]
+    assert (report["class"], report["correlation"], report["label"]) == (0x8001, sent[0], "told")
+    assert queues.call("show", queue=AWAY)["messages"] == 0
+
+
 def test_express_messages_go_to_a_served_folder_alone(server: InThread) -> None:
     with attach(server.data) as local:
         put(local, ORDERS, message(b"x"))

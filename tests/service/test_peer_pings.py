@@ -132,7 +132,7 @@ def pinging(data: Path, listener: Listener, port: int) -> Iterator[InThread]:
 
 @pytest.mark.requirement(
     "MQQB-2.2.7-03", "MQQB-2.2.7-05", "MQQB-3.1.7.6-01", "MQQB-3.1.7.6-04", "MQQB-3.1.7.8-01",
-    "MQQB-3.1.7.8-02", "MQQB-3.1.5.2.2-02", "MQQB-2.2.3.1-10",
+    "MQQB-3.1.7.8-02", "MQQB-3.1.5.2.2-02", "MQQB-2.2.3.1-10", "MQQB-2.1.2-05",
 )  # fmt: skip
 def test_a_server_pings_before_it_connects(tmp_path: Path) -> None:
     with (
@@ -144,6 +144,7 @@ def test_a_server_pings_before_it_connects(tmp_path: Path) -> None:
         request, source = pings.recvfrom(64)
         cookie = struct.unpack_from("<L", request, 4)[0]
         assert request == ping(0, cookie, identity(server))
+        assert source[1] != server.ping_port, "its port is free, and the response goes there"
         for wrong in (ping(RF, cookie + 1), ping(RF, cookie, signature=1), ping(RF, cookie)[:20], b""):
             pings.sendto(wrong, source)
         pings.sendto(ping(0, cookie), source)

@@ -12,6 +12,8 @@ import pytest
 from tests.support.paths import ROOT
 from tools.conformance import (
     COLUMNS,
+    FOLDER,
+    WAITING,
     ConformanceError,
     Pages,
     Requirement,
@@ -125,7 +127,23 @@ def test_reasons_must_fit_tables_and_tests() -> None:
     assert problems(tables, tests, {"X-1": "why", "X-9": "why"}) == [
         "not-proved.tsv: no table has X-9",
         "not-proved.tsv: X-1 is proved, by t.py::test_a",
+        "X.tsv: X-2 has neither a test nor a reason in not-proved.tsv",
     ]
+
+
+def test_every_row_has_a_test_or_a_reason() -> None:
+    table = a_table("X-1", "X-2", "X-3")["X"]
+    tests, reasons = {"X-1": ["t.py::test_a"]}, {"X-2": "why"}
+    assert problems({"MQQB": table}, tests, reasons) == [
+        "MQQB.tsv: X-3 has neither a test nor a reason in not-proved.tsv"
+    ]
+    assert problems(dict.fromkeys(WAITING, table), tests, reasons) == []
+
+
+def test_the_pages_of_what_is_built_have_no_row_without_either() -> None:
+    without = {page.stem for page in FOLDER.glob("*.md") if "## Without a test" in page.read_text("utf-8")}
+    assert without <= set(WAITING)
+    assert set(WAITING) == {"MQRR", "QMS", "SRMP"} < set(read_tables())
 
 
 @pytest.mark.parametrize(

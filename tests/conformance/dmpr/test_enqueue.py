@@ -114,6 +114,7 @@ def test_lookup_identifiers(priority: int, by_the_letter: bool) -> None:
     assert identifiers == [(high[0], last + 1), (high[1], last + 2)]
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.1-06")
 @pytest.mark.requirement("DMPR-3.1.7.1.9-07", "DMPR-3.1.1.2-28", "DMPR-3.1.1.12-21")
 @given(priorities=st.lists(st.integers(0, 7), max_size=30))
 def test_messages_stand_by_priority_and_arrival(priorities: list[int]) -> None:

@@ -659,7 +659,7 @@ def test_a_default(attribute: str, default: Any) -> None:
         pytest.param("priority", range(8), marks=requirement("DMPR-3.1.1.12-21")),
         pytest.param("application_tag", [0, 1, 0xFFFFFFFF], marks=requirement("DMPR-3.1.1.12-34")),
         pytest.param("body", [b"", b"\0", bytes(range(256))], marks=requirement("DMPR-3.1.1.12-36")),
-        pytest.param("body_type", [0, 8, 0x7777], marks=requirement("DMPR-3.1.1.12-37")),
+        pytest.param("body_type", [0, 8, 0x7777], marks=requirement("DMPR-3.1.1.12-37", "MQMQ-2.2.12-17")),
         pytest.param("correlation_identifier", [b"\xff" * 20], marks=requirement("DMPR-3.1.1.12-38")),
         pytest.param(
             "acknowledgements_requested",

@@ -45,6 +45,7 @@ TABLES = ROOT / "docs" / "conformance"
 # -- codes and common types -----------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-1.7-01")
 @pytest.mark.requirement("DMPR-1.8-01")
 def test_a_code_of_our_own_would_have_the_customer_bit() -> None:
     defined = set()

@@ -187,6 +187,7 @@ def test_names_and_scope_of_a_new_queue(harness: EngineHarness) -> None:
     assert (queue.full_path, queue.directory_path) == ("", "")
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.5.1-02", "MQMQ-2.2.18.1.7.2-03")
 @pytest.mark.requirement("DMPR-3.1.7.1.3-09", "DMPR-3.1.1.2-08")
 def test_numbers_of_private_queues_are_unique(harness: EngineHarness) -> None:
     queues = [harness.queue(f"q{number}") for number in range(5)]

@@ -269,6 +269,7 @@ MEMBERS = [
 ]
 
 
+@pytest.mark.requirement("MQMQ-5-02")
 @requirement("MQMQ-2.2.13.1-01", "MQMQ-2.2.13.1-04", "MQMQ-2.2.13.1-27", "MQMQ-2.2.12.1-01")
 @pytest.mark.parametrize("vt, member, value, minimal", MEMBERS)
 def test_members(vt: int, member: bytes, value: dict[str, Any], minimal: dict[str, Any] | None) -> None:
@@ -281,6 +282,7 @@ def test_members(vt: int, member: bytes, value: dict[str, Any], minimal: dict[st
         assert PROPVARIANT.build({"vt": vt, "_varUnion": fields}) == data
 
 
+@pytest.mark.requirement("MQMQ-5-02")
 @requirement("MQMQ-2.2.13.1-26")
 def test_every_label_has_a_test() -> None:
     tested = {row.values[0] for row in MEMBERS} | {EMPTY, NULL}

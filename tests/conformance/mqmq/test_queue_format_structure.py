@@ -120,7 +120,7 @@ MEMBERS = [
 
 
 @pytest.mark.parametrize("kind, name, member, value", MEMBERS)
-@requirement("MQMQ-2.2.7-01")
+@requirement("MQMQ-2.2.7-01", "MQMQ-5-02")
 def test_members(kind: int, name: str, member: bytes, value: dict[str, Any]) -> None:
     """Each kind's member begins at 8, after three bytes of padding; the value builds the same bytes."""
     data = queue_format(kind, member)
@@ -147,6 +147,7 @@ def test_sizes(kind: int, size: int) -> None:
     assert_refused(QUEUE_FORMAT, data + b"\0", "QUEUE_FORMAT", size)
 
 
+@pytest.mark.requirement("MQMQ-5-02")
 @requirement("MQMQ-2.2.6-01", "MQMQ-2.2.7-12")
 def test_the_unknown_kind_has_no_member() -> None:
     """Only the discriminant, and at most its padding, follows the three fields."""
@@ -160,12 +161,14 @@ def test_the_unknown_kind_has_no_member() -> None:
     assert queue_format_of(None).to_bytes() == data
 
 
+@pytest.mark.requirement("MQMQ-5-03")
 @requirement("MQMQ-2.2.7-01")
 @pytest.mark.parametrize("kind", range(9, 256))
 def test_kinds_without_a_member_are_refused(kind: int) -> None:
     assert_refused(QUEUE_FORMAT, queue_format(kind, bytes(20)), "QUEUE_FORMAT.m_qft", 0)
 
 
+@pytest.mark.requirement("MQMQ-5-03")
 @requirement("MQMQ-2.2.7-01")
 @pytest.mark.parametrize("kind", range(9))
 def test_the_discriminant_is_m_qft(kind: int) -> None:

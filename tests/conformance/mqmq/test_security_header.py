@@ -95,6 +95,7 @@ def test_sizes(item: int, offset: int, width: int, size: int) -> None:
     assert SECURITY_HEADER.build({"Flags": 0, "SecurityData": {ITEMS[item]: value}}) == data
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.6-36")
 @requirement("MQMQ-2.2.20.6-19", "MQMQ-2.2.20.6-37", "MQMQ-2.2.20.6-38")
 @pytest.mark.parametrize("name", ["", "p", "Microsoft AES Cryptographic Provider"])
 def test_provider_info(name: str) -> None:

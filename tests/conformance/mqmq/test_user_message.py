@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
 
 import msmqwire
+from msmqwire.headers.propvariant import PROPVARIANT
 from msmqwire.packets import USER_MESSAGE
+from msmqwire.schema import Header
 from tests.support import handmade
 from tests.support.codec_checks import assert_refused, assert_same, flat, nested, proving, requirement
 from tests.support.paths import VECTORS
@@ -226,3 +230,27 @@ def test_captured_offsets(name: str, start: int) -> None:
     assert data[192:222] == handmade.wide(packet.MessagePropertiesHeader.Label)
     assert data[222:2222] == packet.MessagePropertiesHeader.MessageBody
     assert_refused(msmqwire.parse, printed, "MessagePropertiesHeader.MessageBody", 1650)
+
+
+def headers_in(node: object, found: set[str]) -> set[str]:
+    """The names of all structures that a packet is made of."""
+    if isinstance(node, Header):
+        if node.name in found:
+            return found
+        found.add(node.name)
+    if isinstance(node, Mapping):
+        node = tuple(node.values())
+    if isinstance(node, tuple | list):
+        inside = list(node)
+    else:
+        inside = [getattr(node, field.name) for field in fields(node)] if is_dataclass(node) else []
+    for part in inside:
+        headers_in(part, found)
+    return found
+
+
+@requirement("MQMQ-2.2.13-01")
+def test_a_property_variant_is_in_no_message() -> None:
+    names = headers_in(USER_MESSAGE, set())
+    assert {"UserMessage", "UserHeader", "DirectQueueFormatName", "SecurityData", "SessionHeader"} <= names
+    assert not names & headers_in(PROPVARIANT, set())

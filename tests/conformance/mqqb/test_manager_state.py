@@ -151,6 +151,7 @@ def test_an_entry_as_old_as_the_duration_stays() -> None:
 # -- MessageIdOrdinal --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.3-03")
 @pytest.mark.requirement("MQQB-3.1.1.3-16")
 def test_ordinals_grow_by_one_and_never_come_again() -> None:
     harness = EngineHarness()
@@ -203,6 +204,7 @@ def test_insecure_acknowledgements_are_not_sent_by_default() -> None:
 # -- what survives -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.2-04")
 @pytest.mark.requirement("MQQB-3.1.1.3.1-12", "MQQB-3.1.1.3.1-14")
 def test_the_outgoing_sequence_begins_at_one_grows_and_survives() -> None:
     harness = EngineHarness()

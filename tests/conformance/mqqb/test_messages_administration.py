@@ -252,6 +252,7 @@ def test_without_an_administration_queue_nothing_is_sent():
     assert peer.kinds() == []
 
 
+@pytest.mark.requirement("MQQB-5.1-04")
 @pytest.mark.requirement("MQQB-3.1.7.15-03", "MQQB-3.1.7.15-04")
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("message_class", sorted(INSECURE | OTHERS))

@@ -71,6 +71,7 @@ def test_the_exchange_of_figure_14():
     assert network.connections("alpha") == network.connections("beta") == []
 
 
+@pytest.mark.requirement("MQQB-2.2.4-12", "MQQB-2.2.5-11", "MQMQ-2.2.18.1.6-21")
 @pytest.mark.requirement("MQQB-3.1.1.5-10", "MQQB-3.1.1.6.2-01", "MQQB-3.1.1.6.2-02", "MQQB-3.1.7.17-08")
 def test_transactional_acknowledgements_go_from_end_to_end():
     network, alpha, middle, beta = routed()
@@ -99,6 +100,9 @@ def test_transactional_acknowledgements_go_from_end_to_end():
     assert middle.engine.incoming_sequences.infos == {}
     for harness in (alpha, middle):
         assert all(not transfer.table for transfer in harness.engine.transfers.values())
+    awaited = [transfer.awaiting_final_ack for transfer in alpha.engine.transfers.values()]
+    assert [len(messages) for messages in awaited if messages] == [5]
+    assert bodies(alpha.core.queue_manager.system_journal_queue) == []
     assert receive_all(network, beta, queue) == some
     network.advance(3_000)
     assert len(network.between("middle", "alpha", "FinalAck")) == 5

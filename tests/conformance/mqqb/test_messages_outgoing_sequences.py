@@ -43,6 +43,7 @@ def infos(*numbers: int) -> list[SequenceInfo]:
 # --- numbers ---
 
 
+@pytest.mark.requirement("MQMQ-2.2.5-02")
 @pytest.mark.requirement(
     "MQQB-3.1.1.5-01", "MQQB-3.1.1.5-03", "MQQB-3.1.7.1.3-01", "MQQB-3.1.7.1.3-02", "MQQB-3.1.1.5-05",
     "MQQB-3.1.1.3.1.1-07", "MQQB-3.1.1.3.1.2-04", "DMPR-3.1.1.12-69", "DMPR-3.1.1.12-70",
@@ -115,6 +116,7 @@ def test_a_sequence_goes_on_while_a_message_of_it_waits_for_its_session_acknowle
     assert {ordinal for _, ordinal, _, _ in harness.called[1].sequenced_bodies()} == {1}
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.2-04")
 @pytest.mark.requirement("MQQB-3.1.1.5-07")
 def test_a_sequence_after_a_restart_is_later_than_all_before():
     harness, peer, _ = started(b"a")

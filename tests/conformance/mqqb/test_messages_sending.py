@@ -251,6 +251,7 @@ def _send_after(waited: int, limits: dict[str, int], *, late: bool) -> None:
     assert (len(transfer.table), outgoing.state is MessageState.DONE) == ((0, True) if late else (1, False))
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.2-16", "MQMQ-2.2.19.2-17")
 @pytest.mark.requirement("MQQB-3.1.7.1.2-04", "MQQB-3.1.7.1.2-05", "DMPR-3.1.1.12-24", "DMPR-3.1.1.12-25")
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("journaled", [False, True])
@@ -300,6 +301,7 @@ def test_a_journal_that_is_full_does_not_get_it(which):
     assert manager.total_bytes == 0
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.2-20")
 @pytest.mark.requirement("DMPR-3.1.1.12-22", "DMPR-3.1.1.12-23", "DMPR-3.1.1.12-17", "DMPR-3.1.1.12-18")
 @pytest.mark.parametrize("journaled", [False, True])
 def test_a_delivered_message_is_journaled_and_the_journal_survives(journaled):
@@ -497,6 +499,7 @@ def test_who_a_message_is_from():
     assert packet.SourceQueueManager == OWN_ID.bytes_le == first.identifier.lineage.bytes_le
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.2-05")
 @pytest.mark.requirement("DMPR-3.1.1.12-49")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_the_time_to_be_received_counts_from_when_it_was_sent(recoverable):

@@ -167,6 +167,7 @@ def test_each_request_has_a_cookie_and_a_timer_of_its_own() -> None:
     assert [connect.address for connect in harness.effects_of(Connect)] == ["10.0.0.3"]
 
 
+@pytest.mark.requirement("MQQB-2.2.7-12")
 @pytest.mark.requirement("MQQB-3.1.7.8-02")
 @pytest.mark.parametrize("cookie", [0, 1, 3, 0x0100_0002, 0xFFFF_FFFF])
 def test_a_response_with_another_cookie_is_ignored(cookie: int) -> None:
@@ -263,6 +264,7 @@ def test_a_ping_is_forgotten_when_the_queue_manager_stops() -> None:
     assert harness.engine.sessions == {}
 
 
+@pytest.mark.requirement("MQQB-2.1-01", "MQQB-2.1.2-01")
 @pytest.mark.requirement("MQQB-3.1.1.7.1-01")
 @pytest.mark.parametrize("ping", [True, False])
 def test_figure_12(ping: bool) -> None:

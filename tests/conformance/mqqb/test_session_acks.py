@@ -38,6 +38,7 @@ def receiving(**settings: object) -> tuple[EngineHarness, HandwrittenPeer]:
 # -- 3.1.1.4: sequences ------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.4-02")
 @pytest.mark.requirement(
     "MQQB-3.1.1.4-02",
     "MQQB-3.1.1.4-03",
@@ -60,6 +61,7 @@ def test_messages_are_numbered_in_the_order_of_sending() -> None:
     assert all(packet.session_header is None for packet in peer.packets), "the number itself is never sent"
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.4-02")
 @pytest.mark.requirement("MQQB-3.1.1.4-01", "MQQB-3.1.3.2-01", "MQQB-3.1.1.3.1-05")
 def test_both_sequences_begin_anew_with_each_session() -> None:
     harness = EngineHarness()
@@ -80,6 +82,7 @@ def test_both_sequences_begin_anew_with_each_session() -> None:
     assert len(ids(harness)) == 3, "express numbers don't acknowledge recoverable messages"
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.4-02")
 @pytest.mark.requirement("MQQB-3.1.1.3.1-07", "MQQB-3.1.1.3.1-08", "MQQB-3.1.1.3.1-11", "MQQB-3.1.1.4-04")
 def test_what_is_received_is_counted_by_kind() -> None:
     _, peer = receiving()
