@@ -43,6 +43,7 @@ from msmqwire.headers.remote import (
     EXTENSION_HEADER,
     SOURCE_ADDRESS,
     SUBQUEUE_HEADER,
+    source_address,
 )
 from msmqwire.headers.security import SECURITY_HEADER
 from msmqwire.headers.security_descriptor import ACCESS_ACE_BODY, ACE, ACL, SECURITY_DESCRIPTOR, SID
@@ -107,4 +108,5 @@ __all__ = [
     "ULARGE_INTEGER",
     "USER_HEADER",
     "XACTUOW",
+    "source_address",
 ]

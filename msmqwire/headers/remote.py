@@ -1,7 +1,11 @@
 """The headers that follow a remotely read message: [MS-MQRR] 2.2.5.1 and 2.2.5.2 to 2.2.5.5."""
 
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final
+from uuid import UUID
 
+from msmqwire.constants import AddressType
+from msmqwire.errors import InvalidValue
 from msmqwire.schema import TO_NULL, Fill, Header, bit, flags, raw, reserved, text, uint
 
 SUBQUEUE_NAME_SIZE: Final = 64
@@ -133,3 +137,25 @@ SOURCE_ADDRESS: Final = Header(
     size=16,
     req=("MQRR-2.2.5.1-04",),
 )
+
+
+def source_address(address: IPv4Address | IPv6Address) -> UUID:
+    """Return the QueueManagerAddress of a remotely read message to a direct format name.
+
+    It holds the address that the message came from, `SOURCE_ADDRESS`, as much as fits: [MS-MQRR] 2.2.5.1.
+    Raises InvalidValue for the scope of an IPv6 address that is not a number.
+    """
+    kind = AddressType.IP_ADDRESS_TYPE if address.version == 4 else AddressType.IPV6_ADDRESS_TYPE
+    scope = (address.scope_id or "0") if isinstance(address, IPv6Address) else "0"
+    if not scope.isascii() or not scope.isdecimal():
+        raise InvalidValue(f"{scope!r:.100} is not a number", path="SourceAddress.AddressScope")
+    packed = address.packed
+    data = SOURCE_ADDRESS.build(
+        {
+            "AddressLength": len(packed),
+            "AddressType": kind,
+            "AddressScope": int(scope),
+            "Address": packed[:8].ljust(8, b"\0"),
+        }
+    )
+    return UUID(bytes_le=data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from msmqwire.headers import (
     SOURCE_ADDRESS,
     SRMP_ENVELOPE_HEADER,
     SUBQUEUE_HEADER,
+    source_address,
 )
 from msmqwire.packets import REMOTE_READ_MESSAGE, USER_MESSAGE
 from tests.support import handmade
@@ -238,6 +239,33 @@ def test_fields_with_another_meaning_keep_their_place() -> None:
 
 
 # --- UserHeader with an address in it ---
+
+
+@requirement("MQRR-2.2.5.1-07", "MQRR-2.2.5.1-08", "MQRR-2.2.5.1-09", "MQRR-2.2.5.1-10")
+@pytest.mark.parametrize(
+    ("address", "overlay"),
+    [
+        ("10.1.2.3", (4, 1, 0, bytes((10, 1, 2, 3, 0, 0, 0, 0)))),
+        ("2001:db8:1:2:3:4:5:6", (16, 6, 0, bytes.fromhex("20010db800010002"))),
+        ("fe80::1%7", (16, 6, 7, bytes.fromhex("fe80000000000000"))),
+        ("fe80::1%4294967295", (16, 6, 0xFFFFFFFF, bytes.fromhex("fe80000000000000"))),
+    ],
+)
+def test_an_address_is_built_with_its_true_length_type_and_scope(address: str, overlay: Any) -> None:
+    length, kind, scope, start = overlay
+    fields = {
+        "QueueManagerAddress": source_address(ip_address(address)),
+        "DestinationQueue": {"DirectFormatName": "OS:a\\b"},
+    }
+    data = REMOTE_READ_MESSAGE.build({"UserHeader": fields})
+    assert data[32:48] == handmade.source_address(length=length, kind=kind, scope=scope, address=start)
+
+
+@pytest.mark.parametrize("scope", ["eth0", "4294967296", "-1", "²"])
+def test_an_address_of_no_numbered_scope_is_refused(scope: str) -> None:
+    with pytest.raises(msmqwire.InvalidValue) as caught:
+        source_address(IPv6Address(f"fe80::1%{scope}"))
+    assert caught.value.path.endswith("AddressScope")
 
 
 @requirement("MQRR-2.2.5.1-04", "MQRR-2.2.5.1-06", "MQRR-2.2.5.1-11")
