@@ -8,12 +8,13 @@ requirement ids, assertions.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 
 REQUIREMENT = re.compile(r"[A-Z]{3,4}-[0-9A-Za-z.]+-[0-9]+")
 """The id of a requirement."""
@@ -71,6 +72,29 @@ class Mutant:
         else:
             getattr(parent, field)[position] = self.replacement
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+
+    def exchange(self) -> bool:
+        """Give the functions of the imported module the changed code; False if that can't be done."""
+        changed: dict[tuple[str, int], list[CodeType]] = {}
+        for code in _codes(self.code()):
+            changed.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
+        found = False
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType) and each.__code__.co_filename == str(self.path):
+                old = each.__code__
+                new = changed.get((old.co_qualname, old.co_firstlineno), [])
+                if len(new) != 1 or new[0].co_freevars != old.co_freevars:
+                    return False
+                each.__code__ = new[0]
+                found = True
+        return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
 
 
 @cache

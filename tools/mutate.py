@@ -36,11 +36,11 @@ from tools.mutate_runs import (  # noqa: E402
     Baseline,
     Project,
     RunError,
+    Trial,
     Watched,
     collect,
     keep_bytecode,
     preload,
-    try_mutant,
     watch,
 )
 from tools.mutate_targets import Chooser, Row  # noqa: E402
@@ -53,7 +53,7 @@ PRODUCT = Project(
     environment=(("MSMQWIRE_PATIENCE", "10"),),  # what a mutant never does is not waited for
 )
 MUTANTS = 10
-"""Mutants that are tried of the code about a row, and as many again elsewhere."""
+"""Mutants that are tried of the code about a row, and twice as many elsewhere."""
 
 
 @dataclass
@@ -64,7 +64,6 @@ class Verdict:
     killed: Mutant | None = None
     about: int = 0
     """How many mutants of code about the row its tests left alive."""
-    elsewhere: int = 0
     killed_about: bool = False
     tried: int = 0
     broken: int = 0
@@ -117,37 +116,41 @@ class Check:
             return
         watched.sort(key=lambda each: each[1].seconds)
         tests = [test for test, _ in watched]
-        others = {
-            test: each
-            for baseline in baselines
-            for (_, test), each in baseline.tests.items()
-            if test not in set(tests)
-        }
-        row = Row(
-            verdict.row, tests, _union(each for _, each in watched), [_union([w]) for w in others.values()]
-        )
+        others: dict[str, list[Watched]] = {}
+        for baseline in baselines:
+            for (_, test), each in baseline.tests.items():
+                if test not in tests:
+                    others.setdefault(test, []).append(each)
+        row = Row(verdict.row, tests, _union(each for _, each in watched), [*map(_union, others.values())])
         targets = self._chooser.targets(row, str(self._seed))
         limit_s = self._patience_s + 5 * sum(each.seconds for _, each in watched)
         verdict.why_not = ""
-        for mutants, is_about in ((targets.about, True), (targets.elsewhere, False)):
-            alive = 0
-            for mutant in mutants[: 2 * self._bound]:
-                if alive == self._bound:
-                    break
-                verdict.tried += 1
-                end = try_mutant(self._project, mutant, verdict.row, tests, limit_s)
-                if end == KILLED:
-                    verdict.killed, verdict.killed_about = mutant, is_about
+        with Trial(self._project, verdict.row, tests, limit_s) as trial:
+            for mutants, is_about in ((targets.about, True), (targets.elsewhere, False)):
+                self._try_some(verdict, trial, mutants, is_about, self._bound * (1 if is_about else 2))
+                if verdict.killed:
                     return
-                if end == ALIVE:
-                    alive += 1
-                    verdict.alive.append(mutant)
-                    verdict.about += is_about
-                    verdict.elsewhere += not is_about
-                else:
-                    verdict.broken += 1
         if not verdict.alive:
             verdict.why_not = "nothing of the code that its tests cover can be changed"
+
+    def _try_some(
+        self, verdict: Verdict, trial: Trial, mutants: Sequence[Mutant], is_about: bool, bound: int
+    ) -> None:
+        alive = 0
+        for mutant in mutants[: 2 * bound]:
+            if alive == bound:
+                return
+            verdict.tried += 1
+            end = trial.judge(mutant)
+            if end == KILLED:
+                verdict.killed, verdict.killed_about = mutant, is_about
+                return
+            if end == ALIVE:
+                alive += 1
+                verdict.alive.append(mutant)
+                verdict.about += is_about
+            else:
+                verdict.broken += 1
 
 
 def _file(test: str) -> str:
@@ -200,6 +203,7 @@ def report(project: Project, verdicts: Sequence[Verdict], tests: dict[str, list[
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, metavar="N", default=0, help="a random sample of so many rows")
+    parser.add_argument("--skip", type=int, metavar="N", default=0, help="leave out the first rows of it")
     parser.add_argument("--seed", type=int, metavar="S", default=0, help="of the sample and of the mutants")
     parser.add_argument("--row", nargs="+", metavar="ID", default=[], help="these rows")
     parser.add_argument("--mutants", type=int, metavar="M", default=MUTANTS, help="the bound for a row")
@@ -227,8 +231,8 @@ def run(project: Project, options: argparse.Namespace) -> int:
     tests = collect(project)
     if unknown := sorted({*options.row} - tests.keys()):
         raise RunError(f"no test names {', '.join(unknown)}")
-    sample = random.Random(options.seed).sample(sorted(tests), min(options.rows, len(tests)))
-    rows = list(dict.fromkeys([*options.row, *sample]))
+    sample = random.Random(options.seed).sample(sorted(tests), len(tests))
+    rows = list(dict.fromkeys([*options.row, *sample[options.skip : options.skip + options.rows]]))
     check = Check(project, options.seed, options.mutants, options.patience)
     verdicts = []
     for number, row in enumerate(rows, 1):

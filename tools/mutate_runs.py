@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import json
 import os
+import pickle
 import select
 import signal
 import sys
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -36,6 +37,15 @@ one has not noticed what a row is about."""
 
 _CALLS_WATCHED = 20
 """Calls of a function in one test whose lines are noted; to follow thousands takes too long."""
+_ALL_CALLS_WATCHED = 200_000
+"""Calls of any function in one test after which it is no longer watched."""
+
+
+_COLLECTION_S = 600.0
+_ENDED = "ended"
+_NOT_IN_PLACE = "not in place"
+"""The answer of a child that can't exchange a function's code."""
+_OPTIONS = ("-q", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ class RunError(Exception):
 def collect(project: Project) -> dict[str, list[str]]:
     """Return the test functions by the requirement that they name."""
     marks = _Marks(None)
-    answer = _in_child(project, ["--collect-only"], [marks], None, 600, marks.answer)
+    answer = _in_child(project, ["--collect-only"], [marks], None, _COLLECTION_S, marks.answer)
     if answer is None or answer["status"]:
         raise RunError("pytest can't collect the tests")
     rows: dict[str, list[str]] = answer["rows"]
@@ -126,20 +136,48 @@ def watch(project: Project, tests: Sequence[str], row: str | None = None) -> Bas
     return baseline
 
 
-def try_mutant(project: Project, mutant: Mutant, row: str, tests: Sequence[str], limit_s: float) -> str:
-    """Run the tests of a row against a mutant and return KILLED, ALIVE or BROKEN.
+class Trial:
+    """Runs the tests of a row against mutants.
 
-    It is killed by a failure, by the end of the process and by running longer than `limit_s`; broken if it
-    can't be imported, or raises what any nonsense raises.
+    A change of what runs at import gets a child that imports everything anew; a change in a function gets a
+    child of a process that has collected the tests already, where the function's code is exchanged.
     """
-    judge = _Judge(project)
-    answer = _in_child(project, ["-x", *tests], [_Marks({row}), judge], mutant, limit_s, judge.answer)
-    if answer is None:
-        return KILLED
-    if answer["status"] == pytest.ExitCode.OK:
-        return ALIVE
-    failed = answer["status"] == pytest.ExitCode.TESTS_FAILED and answer["failed"]
-    return KILLED if failed and not answer["nonsense"] else BROKEN
+
+    def __init__(self, project: Project, row: str, tests: Sequence[str], limit_s: float) -> None:
+        self._project, self._row, self._tests, self._limit_s = project, row, tests, limit_s
+        self._collected: _Collected | None = None
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._collected:
+            self._collected.close()
+
+    def judge(self, mutant: Mutant) -> str:
+        """Return KILLED, ALIVE or BROKEN.
+
+        A mutant is killed by a failure, by the end of the process and by running longer than the limit; it is
+        broken if it can't be imported, or raises what any nonsense raises.
+        """
+        answer = self._ask(mutant)
+        if answer is None:
+            return KILLED
+        if answer["status"] == pytest.ExitCode.OK:
+            return ALIVE
+        failed = answer["status"] == pytest.ExitCode.TESTS_FAILED and answer["failed"]
+        return KILLED if failed and not answer["nonsense"] else BROKEN
+
+    def _ask(self, mutant: Mutant) -> Any:
+        if mutant.called:
+            if self._collected is None:
+                self._collected = _Collected(self._project, self._row, self._tests, self._limit_s)
+            answer = self._collected.ask(mutant)
+            if answer != _NOT_IN_PLACE:
+                return answer
+        judge = _Judge(self._project)
+        plugins = [_Marks({self._row}), judge]
+        return _in_child(self._project, ["-x", *self._tests], plugins, mutant, self._limit_s, judge.answer)
 
 
 def keep_bytecode(folder: Path) -> None:
@@ -173,53 +211,144 @@ def _in_child(
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        status = 1
-        try:
-            os.setsid()
-            os.close(reader)
-            os.chdir(project.root)
-            nothing = os.open(os.devnull, os.O_RDWR)
-            for descriptor in (0, 1, 2):
-                os.dup2(nothing, descriptor)
-            if mutant:
-                os.environ.update(project.environment)
-                sys.meta_path.insert(
-                    0, _MutantFinder(project.module(mutant.path), mutant.path, mutant.code())
-                )
-            options = [
-                "-q",
-                "--tb=no",
-                "-p",
-                "no:cacheprovider",
-                "-W",
-                "ignore::pytest.PytestAssertRewriteWarning",
-            ]
-            end = pytest.main([*options, *arguments], plugins=plugins)
-            with os.fdopen(writer, "w") as file:
-                json.dump({"status": int(end), **answer()}, file)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    try:
-        text = _read(reader, time.monotonic() + limit_s)
-    finally:
         os.close(reader)
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)  # with what the tests may have left running
+        _run(project, arguments, plugins, mutant, writer, answer)
+    os.close(writer)
+    lines = _Lines(reader)
+    try:
+        return lines.next(time.monotonic() + limit_s)
+    finally:
+        lines.close()
+        _end(child)
         os.waitpid(child, 0)
-    return json.loads(text) if text else None
 
 
-def _read(reader: int, end: float) -> bytes:
-    """Read all that a child says; nothing if it says it too late."""
-    parts = []
-    while select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
-        part = os.read(reader, 1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-    return b""
+def _run(
+    project: Project,
+    arguments: Sequence[str],
+    plugins: list[Any],
+    mutant: Mutant | None,
+    writer: int,
+    answer: Callable[[], dict[str, Any]],
+) -> NoReturn:
+    """Run pytest in this child, write the answer and end."""
+    status = 1
+    try:
+        os.setsid()
+        os.chdir(project.root)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        if mutant:
+            os.environ.update(project.environment)
+            name = project.module(mutant.path)
+            sys.meta_path.insert(0, _MutantFinder(name, mutant.path, mutant.code()))
+        end = pytest.main([*_OPTIONS, *arguments], plugins=plugins)
+        _write(writer, {"status": int(end), **answer()})
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _write(writer: int, answer: object) -> None:
+    data = json.dumps(answer).encode() + b"\n"
+    while data:
+        data = data[os.write(writer, data) :]
+
+
+class _Lines:
+    """What children say, a line of JSON at a time."""
+
+    def __init__(self, reader: int) -> None:
+        self._reader = reader
+        self._rest = b""
+
+    def next(self, end: float) -> Any:
+        """Return the next value; None if it is said too late, or never."""
+        while b"\n" not in self._rest:
+            if not select.select([self._reader], [], [], max(0.0, end - time.monotonic()))[0]:
+                return None
+            part = os.read(self._reader, 1 << 20)
+            if not part:
+                return None
+            self._rest += part
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
+
+    def close(self) -> None:
+        os.close(self._reader)
+
+
+def _end(child: int) -> None:
+    """End a child with all that its tests may have left running."""
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+
+
+class _Collected:
+    """A child that has collected tests; it forks for each mutant that it is asked about."""
+
+    def __init__(self, project: Project, row: str, tests: Sequence[str], limit_s: float) -> None:
+        self._limit_s = limit_s
+        asked, self._asking = os.pipe()
+        reader, answering = os.pipe()
+        self._answers = _Lines(reader)
+        self._child = os.fork()
+        if self._child == 0:
+            os.close(self._asking)
+            os.close(reader)
+            os.environ.update(project.environment)
+            judge = _Judge(project)
+            plugins = [_Marks({row}), judge, _ForkServer(asked, answering)]
+            _run(project, ["-x", *tests], plugins, None, answering, judge.answer)
+        os.close(asked)
+        os.close(answering)
+
+    def ask(self, mutant: Mutant) -> Any:
+        """Return the answer of a run against a mutant, None without one, or _NOT_IN_PLACE."""
+        with os.fdopen(os.dup(self._asking), "wb") as file:
+            pickle.dump(mutant, file)
+        runner = self._answers.next(time.monotonic() + _COLLECTION_S)
+        if runner is None:
+            raise RunError("the tests of a row can't be collected again")
+        end, answer = time.monotonic() + self._limit_s, None
+        while (line := self._answers.next(end)) != _ENDED:
+            if line is None:
+                _end(runner)
+                end, answer = time.monotonic() + _COLLECTION_S, None
+            else:
+                answer = line
+        _end(runner)
+        return answer
+
+    def close(self) -> None:
+        _end(self._child)
+        os.waitpid(self._child, 0)
+        os.close(self._asking)
+        self._answers.close()
+
+
+class _ForkServer:
+    """In place of running the tests, forks a process that runs them for each mutant that arrives."""
+
+    def __init__(self, asked: int, answering: int) -> None:
+        self._asked, self._answering = asked, answering
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool | None:
+        with os.fdopen(self._asked, "rb") as file:
+            while True:
+                mutant = pickle.load(file)
+                child = os.fork()
+                if child == 0:
+                    os.setsid()
+                    _write(self._answering, os.getpid())
+                    if not mutant.exchange():
+                        _write(self._answering, _NOT_IN_PLACE)
+                        os._exit(0)
+                    return None  # pytest goes on, and so does what called it
+                os.waitpid(child, 0)
+                _write(self._answering, _ENDED)
 
 
 class _MutantFinder:
@@ -288,6 +417,7 @@ class _Watcher:
         self._known: dict[str, str | None] = {}
         self._tracers: dict[str, Any] = {}
         self._calls: dict[int, int] = {}
+        self._calls_left = 0
         self._lines: dict[str, set[int]] = {}
         self._seconds = 0.0
         self._found: list[tuple[str, list[str], dict[str, list[int]], float, str]] = []
@@ -321,7 +451,7 @@ class _Watcher:
         return report
 
     def _traced(self) -> Generator[None, object, object]:
-        self._tracers, self._calls = {}, {}
+        self._tracers, self._calls, self._calls_left = {}, {}, _ALL_CALLS_WATCHED
         threading.settrace(self._trace)
         sys.settrace(self._trace)
         try:
@@ -331,6 +461,10 @@ class _Watcher:
             threading.settrace(None)  # type: ignore[arg-type]
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        self._calls_left -= 1
+        if self._calls_left < 0:
+            sys.settrace(None)
+            return None
         code = frame.f_code
         tracer = self._tracers.get(code.co_filename, self)
         if tracer is self:

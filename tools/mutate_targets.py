@@ -4,7 +4,7 @@ In functions a line is covered if a test ran it. What runs at import (constants,
 if the test, or a function that it ran, refers to it by name, directly or through other such statements.
 
 Code is about a row if it cites its id, and then if it cites its section. Of the rest, what few other tests
-cover comes first.
+cover comes first, in turn with anything that the tests run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,14 +81,15 @@ class Chooser:
             gain = max((1 / frequency[word] for word in shared), default=0)
             lines.setdefault((mutant.path, mutant.line), []).append((cost - gain, mutant))
         by_id, by_section, rest = [], [], []
-        for mutant in _ordered(lines.values(), random.Random(f"{seed} {row.id}")):
+        chance = random.Random(f"{seed} {row.id}")
+        for mutant in _ordered(lines.values(), chance):
             if self._cites(mutant, row.id):
                 by_id.append(mutant)
             elif self._cites(mutant, row.id.split("-")[1]):
                 by_section.append(mutant)
             else:
                 rest.append(mutant)
-        return Targets([*by_id, *by_section], rest)
+        return Targets([*by_id, *by_section], _alternating(rest, chance))
 
     def _covered(self, row: Row) -> list[tuple[Mutant, float]]:
         """Return the mutants of covered code with their costs: less for what is more about the row."""
@@ -192,6 +193,14 @@ def _ordered(lines: Iterable[list[tuple[float, Mutant]]], chance: random.Random)
         ]
     found.sort(key=lambda each: each[:3])
     return [mutant for *_, mutant in found]
+
+
+def _alternating(mutants: list[Mutant], chance: random.Random) -> list[Mutant]:
+    """In turn the best one and any one of a function: much that a test is about is run by others too."""
+    any_ones = [mutant for mutant in mutants if mutant.called]
+    chance.shuffle(any_ones)
+    pairs = zip_longest(mutants, any_ones)
+    return list(dict.fromkeys(mutant for pair in pairs for mutant in pair if mutant))
 
 
 # -- syntax ---------------------------------------------------------------------------------------------
