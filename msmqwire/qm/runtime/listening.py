@@ -61,6 +61,8 @@ class Listeners:
                 sock.close()
             raise
         self._tasks = {asyncio.get_running_loop().create_task(self._accept(sock)) for sock in sockets}
+        for task in self._tasks:
+            task.add_done_callback(_report)
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:
@@ -85,6 +87,14 @@ class Listeners:
                 except OSError as exc:
                     accepted.close()
                     log.info("a connection was gone at once", extra={"error": str(exc)})
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Tell the loop of an exception that nobody has foreseen: nothing is accepted any more."""
+    exc = None if task.cancelled() else task.exception()
+    if exc is not None:
+        context = {"message": "connections are no longer accepted", "exception": exc, "task": task}
+        task.get_loop().call_exception_handler(context)
 
 
 async def _addresses(address: str, port: int) -> list[AddressInfo]:
