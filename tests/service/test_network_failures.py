@@ -168,6 +168,7 @@ def test_an_unforeseen_end_of_accepting_is_told() -> None:
                 while not told:
                     await asyncio.sleep(0.01)
         listeners.close()
+        await listeners.wait_closed()
         return told
 
-    assert "connections are no longer accepted" in asyncio.run(run())
+    assert "a connection can't be accepted" in asyncio.run(run())
