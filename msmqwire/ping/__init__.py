@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from msmqwire.schema import Packet, bit, flags, guid, uint
+from msmqwire.schema import Packet, bit, field_offset, flags, guid, uint
 
 PING_SIGNATURE: Final = 0x5548
 PING_PORT: Final = 3527
@@ -34,3 +34,11 @@ PING: Final = Packet(
     size=PING_SIZE,
     req=("MQQB-2.2.7-01",),
 )
+
+_SIGNATURE_BYTES: Final = PING_SIGNATURE.to_bytes(2, "little")
+_SIGNATURE_OFFSET: Final = field_offset(PING, "Signature")
+
+
+def is_ping(data: bytes) -> bool:
+    """Return whether bytes have the size and the signature of a Ping Packet."""
+    return len(data) == PING_SIZE and data.startswith(_SIGNATURE_BYTES, _SIGNATURE_OFFSET)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.limits import Limits
+from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.memory import MemoryStore
-from tests.support.running import command, listed, message, options, served, until
+from tests.support.running import PATIENCE_S, command, listed, message, options, served, until
 
 FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
 
@@ -146,3 +148,27 @@ def test_wrong_names_are_refused_before_all_else(data: Path, option: str, value:
     error = command("serve", "--data", data, option, value, "--log", "error").error(2)
     assert error["error"] == reason
     assert not data.exists()
+
+
+@pytest.mark.uvloop
+def test_an_unforeseen_end_of_accepting_is_told() -> None:
+    """Nobody awaits the task, so that it would be silent."""
+
+    async def run() -> list[str]:
+        told: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+
+        def broken() -> asyncio.Protocol:
+            raise ZeroDivisionError
+
+        listeners = Listeners(broken)
+        port = await listeners.listen("127.0.0.1", 0)
+        with socket.create_connection(("127.0.0.1", port)):
+            async with asyncio.timeout(PATIENCE_S):
+                while not told:
+                    await asyncio.sleep(0.01)
+        listeners.close()
+        await listeners.wait_closed()
+        return told
+
+    assert "a connection can't be accepted" in asyncio.run(run())

@@ -182,3 +182,13 @@ def test_a_response_is_no_longer_than_its_request(tmp_path: Path) -> None:
         other.sendto(h.ping(cookie=3), (alpha.address, alpha.ping_port))
         response = other.recv(2000)
         assert (len(response), response[4]) == (24, 3)
+
+
+def test_what_is_no_ping_packet_uses_up_nothing() -> None:
+    gate = PingGate(Limits(pings=2, pings_per_network=2))
+    for data in (b"", bytes(24), h.ping()[:23], h.ping() + b"\0", bytes(60_000), h.ping(signature=1)):
+        for _ in range(5):
+            assert gate.admits(data, "192.0.2.1", 4000, 1.0), "the engine does not answer it"
+    assert gate.remembered == 0
+    assert [gate.admits(h.ping(cookie=n), "192.0.2.1", 4000, 1.0) for n in range(3)] == [True, True, False]
+    assert not gate.admits(h.ping(cookie=9), "198.51.100.1", 0, 5.0), "nobody sends from port 0"

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Address, ip_address
@@ -20,6 +20,8 @@ from msmqwire.qm.runtime.logs import log
 PAUSE_S: Final = 0.5
 """Seconds after which an accept that the system has refused is tried again."""
 _BACKLOG: Final = 512
+_OPENING_MAX: Final = 16
+"""Connections that are accepted at once, before they count among those of their owner."""
 _OF_THE_PEER: Final = frozenset(
     getattr(errno, name)
     for name in (
@@ -42,7 +44,9 @@ class Listeners:
 
     def __init__(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
         self._factory = factory
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._opening: set[asyncio.Task[None]] = set()
+        self._ending: list[asyncio.Task[None]] = []
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
@@ -60,14 +64,20 @@ class Listeners:
             for sock in sockets:
                 sock.close()
             raise
-        self._tasks = {asyncio.get_running_loop().create_task(self._accept(sock)) for sock in sockets}
+        self._tasks = [_begin(self._accept(sock)) for sock in sockets]
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:
         """Accept no more connections."""
-        for task in self._tasks:
+        self._ending += (*self._tasks, *self._opening)
+        for task in self._ending:
             task.cancel()
-        self._tasks = set()
+        self._tasks = []
+
+    async def wait_closed(self) -> None:
+        """Wait until the sockets are closed."""
+        ending, self._ending = self._ending, []
+        await asyncio.gather(*ending, return_exceptions=True)
 
     async def _accept(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -80,11 +90,32 @@ class Listeners:
                         log.error("no connection can be accepted; tried again", extra={"error": str(exc)})
                         await asyncio.sleep(PAUSE_S)
                     continue
-                try:
-                    await loop.connect_accepted_socket(self._factory, accepted)
-                except OSError as exc:
-                    accepted.close()
-                    log.info("a connection was gone at once", extra={"error": str(exc)})
+                opening = _begin(self._open(accepted))
+                self._opening.add(opening)
+                opening.add_done_callback(self._opening.discard)
+                if len(self._opening) >= _OPENING_MAX:
+                    await asyncio.wait(self._opening, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _open(self, accepted: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(self._factory, accepted)
+        except OSError as exc:
+            accepted.close()
+            log.info("a connection was gone at once", extra={"error": str(exc)})
+
+
+def _begin(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    """Start a task that nobody awaits: an exception that nobody has foreseen is told to the loop."""
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(_report)
+    return task
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    exc = None if task.cancelled() else task.exception()
+    if exc is not None:
+        context = {"message": "a connection can't be accepted", "exception": exc, "task": task}
+        task.get_loop().call_exception_handler(context)
 
 
 async def _addresses(address: str, port: int) -> list[AddressInfo]:

@@ -12,7 +12,7 @@ from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Final, Protocol
 
-from msmqwire.ping import PING_SIZE
+from msmqwire.ping import is_ping
 from msmqwire.qm.runtime.addresses import canonical, local_address, network_of
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
@@ -50,9 +50,14 @@ class PingGate:
         return len(self._seen)
 
     def admits(self, data: bytes, address: str, port: int, now: float) -> bool:
-        """Return whether a datagram from a canonical address may be answered; `now` in seconds."""
-        if len(data) > PING_SIZE or not port:
+        """Return whether a datagram from a canonical address may be answered; `now` in seconds.
+
+        What is no ping packet is not counted: the engine does not answer it.
+        """
+        if not port:
             return False
+        if not is_ping(data):
+            return True
         seen, datagram = self._seen, (address, port, data)
         while seen and now - next(iter(seen.values())) >= REPEAT_S:
             seen.popitem(last=False)

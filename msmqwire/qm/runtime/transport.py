@@ -91,6 +91,7 @@ class TcpNetwork:
         ends = [*tasks, *(connection.gone for connection in self._established)]
         if ends:
             await asyncio.wait(ends, timeout=self.limits.close_s + 1)
+        await self._listeners.wait_closed()
         await asyncio.sleep(0)  # transports close their sockets in the next turn
 
     # -- incoming -----------------------------------------------------------------------------------------
