@@ -35,6 +35,7 @@ QUEUE_MANAGER: Final = b"QueueManager"
 # application dead-letter queue
 _MESSAGE: Final = Struct("<IQIQQBB")
 _PEEK_WHEN_LOCKED: Final = 1
+_TIME_MAX: Final = 0xFFFFFFFF
 
 
 class MessageRow(NamedTuple):
@@ -106,8 +107,10 @@ _new_position: Final = StoredPosition._make
 
 
 def read_message(row: bytes) -> MessageRow:
-    """Read a row of `Table.MESSAGE`."""
+    """Read a row of `Table.MESSAGE`. Raises ValueError and struct.error."""
     queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)
+    if arrival > _TIME_MAX:
+        raise ValueError(f"it has arrived at {arrival}")
     return MessageRow(
         queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),
         row[_MESSAGE.size :].decode(),
