@@ -141,8 +141,12 @@ def forked(work: Callable[[int], None]) -> tuple[int, str]:
 
 def killed(data: Path, at: int, pipe: int) -> None:
     killer = Killer(data, at)
-    asyncio.run(live(data, lambda text: os.write(pipe, f"{text}\n".encode()) and None))
-    os.write(pipe, f"{killer.writes}".encode())
+
+    def told(text: str) -> None:
+        os.write(pipe, f"{text}\n".encode())
+
+    asyncio.run(live(data, told))
+    told(str(killer.writes))
 
 
 def judged(data: Path, told: set[str], pipe: int) -> None:
@@ -156,9 +160,7 @@ def main(folder: Path, first: int, step: int) -> dict[str, object]:
         data = folder / "alpha"
         shutil.rmtree(data, ignore_errors=True)
         status, told = forked(partial(killed, data, at))
-        after, text = forked(
-            lambda pipe: os.write(pipe, wrong(data, set(told.splitlines())).encode()) and None
-        )  # noqa: B023
+        after, text = forked(partial(judged, data, set(told.splitlines())))
         if after or text:
             problems[at] = text or f"status {after}"
         kills += status == -signal.SIGKILL
