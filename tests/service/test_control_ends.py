@@ -108,6 +108,25 @@ def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
         assert [lines.read()["id"] for _ in range(count)] == list(range(count))
 
 
+def test_who_never_reads_is_given_up_and_what_it_has_received_goes_back(
+    server: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_UNREAD_S", 0.2)
+    with attach(server.data) as local:
+        for number in range(30):
+            put(local, ORDERS, message(bytes([number]) * 200_000))
+    with Lines(server.data) as lines:
+        lines.write(*({"id": n, "op": "receive", "queue": ORDERS, "count": 5} for n in range(6)))
+        until(lambda: server.do(lambda _: clients(server)) == 0, "the client is given up")
+        assert server.do(lambda _: unread(server)) == 0
+    assert [body[0] for body in peeked(server.data, ORDERS)] == list(range(30))
+
+
+def clients(server: InThread) -> int:
+    """The number of clients of the control channel."""
+    return server.server._control.clients  # type: ignore[union-attr]
+
+
 def unread(server: InThread) -> int:
     """The number of bytes of unread answers."""
     users = server.server._control._clients  # type: ignore[union-attr]

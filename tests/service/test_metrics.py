@@ -7,10 +7,13 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from msmqwire.cli.serve import parse_endpoint
+from msmqwire.qm.runtime import metrics_http
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.metrics import Metrics
 from tests.support.control_lines import Lines
@@ -29,7 +32,6 @@ from tests.support.running import (
 
 pytestmark = pytest.mark.uvloop
 
-pytest.importorskip("aiohttp")
 pytest.importorskip("prometheus_client")
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 
@@ -38,6 +40,7 @@ class Figures:
     """The samples that a server reports, by name and labels."""
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self.url = f"http://{ADDRESS}:{port}"
 
     def text(self) -> str:
@@ -66,7 +69,7 @@ def figures(data: Path) -> Iterator[tuple[InThread, Figures]]:
 
         def port(running) -> int:
             metrics: Metrics = running._metrics
-            return int(metrics._runner.addresses[0][1])
+            return metrics.port
 
         yield server, Figures(server.do(port))
 
@@ -133,9 +136,87 @@ def test_there_is_nothing_else(figures: tuple[InThread, Figures]) -> None:
     assert caught.value.code == 405
 
 
+def test_it_is_at_the_loopback_unless_an_address_is_given() -> None:
+    assert parse_endpoint(":9101", 9101) == ("127.0.0.1", 9101)
+    assert parse_endpoint("9101", 0)[0] != "0.0.0.0"
+
+
+def raw(metrics: Figures, request: bytes) -> bytes:
+    """Send bytes; return all of the answer."""
+    with socket.create_connection((ADDRESS, metrics.port), 60) as client:
+        client.sendall(request)
+        answer = b""
+        try:
+            while data := client.recv(1 << 16):
+                answer += data
+        except ConnectionResetError:  # it did not read all of the request
+            pass
+        return answer
+
+
+@pytest.mark.parametrize(
+    "request_, status",
+    [
+        (b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 5000 + b"\r\n", b"431"),
+        (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"431"),
+        (b"\0\xff\r\n\r\n", b"400"),
+        (b"GET /metrics\r\n\r\n", b"400"),
+        (b"GET  HTTP/1.1\r\n\r\n", b"404"),
+        (b"HEAD /metrics?x HTTP/1.0\r\n\r\n", b"200"),
+    ],
+)
+def test_what_is_too_long_or_no_request_is_answered_briefly(
+    figures: tuple[InThread, Figures], request_: bytes, status: bytes
+) -> None:
+    _, metrics = figures
+    answer = raw(metrics, request_)
+    assert answer.partition(b"\r\n")[0].split()[1:2] in ([status], [] if status == b"431" else [status])
+    assert len(answer) < 300
+    assert metrics.all()
+
+
+def test_who_says_nothing_or_does_not_read_is_given_up(
+    figures: tuple[InThread, Figures], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, metrics = figures
+    monkeypatch.setattr(metrics_http, "REQUEST_S", 0.1)
+    with socket.create_connection((ADDRESS, metrics.port), 60) as silent:
+        silent.sendall(b"GET /metr")
+        assert silent.recv(1) == b""
+    monkeypatch.setattr(server.server._metrics._server, "_page", lambda: bytes(50 << 20))
+    with socket.create_connection((ADDRESS, metrics.port), 60) as unread:
+        unread.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        until(lambda: not server.server._metrics._server._clients, "it is given up")
+
+
+def test_there_are_few_at_once(figures: tuple[InThread, Figures], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, metrics = figures
+    monkeypatch.setattr(metrics_http, "CONNECTIONS_MAX", 3)
+    clients = [socket.create_connection((ADDRESS, metrics.port), 60) for _ in range(4)]
+    try:
+        with suppress(ConnectionResetError):
+            assert clients[3].recv(1) == b""
+        clients[0].sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert clients[0].recv(15) == b"HTTP/1.1 200 OK"
+    finally:
+        for client in clients:
+            client.close()
+    until(metrics.all, "there is room again")
+
+
+def test_a_stop_does_not_wait_for_who_does_not_read(data: Path) -> None:
+    with served(options(data, metrics=(ADDRESS, 0))) as server:
+        port = server.do(lambda running: running._metrics.port)
+        server.server._metrics._server._page = lambda: bytes(50 << 20)  # type: ignore[union-attr]
+        client = socket.create_connection((ADDRESS, port), 60)
+        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        until(lambda: server.server._metrics._server._clients, "it is served")  # type: ignore[union-attr]
+    client.close()
+
+
 def test_it_ends_with_the_server(data: Path) -> None:
     with served(options(data, metrics=(ADDRESS, 0))) as server:
-        port = server.do(lambda running: running._metrics._runner.addresses[0][1])
+        port = server.do(lambda running: running._metrics.port)
         assert Figures(port).all()
     with pytest.raises(urllib.error.URLError):
         Figures(port).text()

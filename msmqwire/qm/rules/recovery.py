@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
+from struct import error as StructError
 from typing import Final, Protocol
 from uuid import UUID
 
 from msmqwire.constants import MessageClass
+from msmqwire.errors import StoreDamaged
 from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import (
@@ -114,13 +116,17 @@ class Recovery:
         return {number for operations in stored for _, number, _, _ in operations}
 
     def load(self, position: MessagePosition) -> Message:
-        """Read the message of a position from the store."""
+        """Read the message of a position from the store. Raises StoreDamaged if it can't be read."""
         packet = self._stored.row(Table.PACKET, position.number)
         row = self._stored.row(Table.MESSAGE, position.number)
-        assert packet is not None, "a message is stored with its packet"
-        assert row is not None, "a message is stored with its position"
-        stored = stored_rows.read_message(row)
-        message = serialization.from_stored(packet, self._context.queue_manager.identifier)
+        if packet is None or row is None:
+            raise StoreDamaged(f"message {position.number} is gone", file="the store")
+        try:
+            stored = stored_rows.read_message(row)
+            message = serialization.from_stored(packet, self._context.queue_manager.identifier)
+        except (ValueError, StructError) as exc:  # MalformedPacket and InvalidName are ValueErrors
+            reason = f"message {position.number} can't be read: {exc}"
+            raise StoreDamaged(reason, file="the store") from exc
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
         message.allow_peek_when_locked = stored.allow_peek_when_locked
         message.application_deadletter_queue, message.origin = stored.deadletter, stored.origin

@@ -37,6 +37,7 @@ SETTINGS: Final = b"Settings"
 # application dead-letter queue and, of a message that came over the network, a null and its origin
 _MESSAGE: Final = Struct("<IQIQQBB")
 _PEEK_WHEN_LOCKED: Final = 1
+_TIME_MAX: Final = 0xFFFFFFFF
 
 
 class MessageRow(NamedTuple):
@@ -111,8 +112,10 @@ _new_position: Final = StoredPosition._make
 
 
 def read_message(row: bytes) -> MessageRow:
-    """Read a row of `Table.MESSAGE`."""
+    """Read a row of `Table.MESSAGE`. Raises ValueError and struct.error."""
     queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)
+    if arrival > _TIME_MAX:
+        raise ValueError(f"it has arrived at {arrival}")
     deadletter, _, origin = row[_MESSAGE.size :].decode().partition("\0")
     return MessageRow(
         queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),

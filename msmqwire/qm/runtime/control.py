@@ -28,6 +28,8 @@ VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
+_UNREAD_S: Final = 60.0
+"""Seconds that a client may leave answers unread."""
 _SOCKET_PATH_MAX: Final = 100
 _LOOPBACK: Final = "127.0.0.1"
 _PREFIX: Final = "msmqwire-"
@@ -158,6 +160,7 @@ class _Client(asyncio.Protocol):
         self._writable.set()
         self._finishing: asyncio.Task[None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
@@ -189,8 +192,9 @@ class _Client(asyncio.Protocol):
     def end(self) -> None:
         """End the connection at once; messages received and not ended return to their queues."""
         self._buffer.clear()
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._unread):
+            if timer is not None:
+                timer.cancel()
         for task in self._tasks:
             task.cancel()
         if self._session is not None:
@@ -229,8 +233,20 @@ class _Client(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable.clear()
+        if self._unread is None:
+            self._unread = asyncio.get_running_loop().call_later(_UNREAD_S, self._give_up)
+
+    def _give_up(self) -> None:
+        """End a client that has not read its answers for long, so that what it has received goes back."""
+        log.warning("a client of the control channel does not read its answers: its connection is ended")
+        if self._transport is not None:
+            self._transport.abort()
+        self.end()
 
     def resume_writing(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
         self._writable.set()
         self._start_requests()
 

@@ -34,6 +34,7 @@ from msmqwire.qm.model.effects import (
 from msmqwire.qm.runtime.clock import WallClock
 from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
 
 T = TypeVar("T")
@@ -125,7 +126,8 @@ class EngineDriver:
         collects = gc.isenabled()
         gc.disable()  # it would scan millions of positions again and again, none of which is garbage
         try:
-            self.core.start()
+            with restoring(self._store):
+                self.core.start()
         finally:
             if collects:
                 gc.enable()

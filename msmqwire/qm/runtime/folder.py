@@ -21,6 +21,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -154,10 +155,14 @@ def check_name(name: str) -> str:
 
 
 def stored_name(store: Store) -> str:
-    """Return the computer name of the queue manager that a store belongs to; empty for a new store."""
+    """Return the computer name of the queue manager that a store belongs to; empty for a new store.
+
+    Raises StoreDamaged.
+    """
     manager = QueueManager(NULL_GUID)
-    recovery.restore_attributes(manager, store)
-    return manager.computer_name
+    with restoring(store):
+        recovery.restore_attributes(manager, store)
+        return check_name(manager.computer_name) if manager.computer_name else ""
 
 
 def open_core(
@@ -171,17 +176,21 @@ def open_core(
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
-    """Create the core of a store without starting it; a new queue manager gets `QUOTA` by default."""
+    """Create the core of a store without starting it; a new queue manager gets `QUOTA` by default.
+
+    Raises StoreDamaged.
+    """
     if quota is None and not stored_name(store):
         quota = QUOTA
-    return Core(
-        store,
-        new_guid=uuid4,
-        computer_name=name,
-        settings=settings,
-        keep=keep,
-        addresses=(*_LOCAL, *addresses),
-        known_hosts=known_hosts,
-        identifier=identifier,
-        quota=quota,
-    )
+    with restoring(store):
+        return Core(
+            store,
+            new_guid=uuid4,
+            computer_name=name,
+            settings=settings,
+            keep=keep,
+            addresses=(*_LOCAL, *addresses),
+            known_hosts=known_hosts,
+            identifier=identifier,
+            quota=quota,
+        )

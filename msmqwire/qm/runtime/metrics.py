@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.metrics_http import PageServer
 from msmqwire.qm.runtime.queues import kind, short_name
 from msmqwire.qm.runtime.transport import TcpNetwork
 
@@ -32,41 +33,29 @@ _COUNTS = (
 class Metrics:
     """Answers ``GET /metrics`` with values collected at that moment.
 
-    Needs aiohttp and prometheus_client, the extra ``[qm]``; raises ModuleNotFoundError without them.
+    Needs prometheus_client, of the extra ``[qm]``; raises ModuleNotFoundError without it.
+
+    Attributes:
+        port: the port that it listens on; 0 before `start`.
     """
 
     def __init__(self, driver: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
-        from prometheus_client import CollectorRegistry
+        from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
         self._driver, self._network, self._control = driver, network, control
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        self._runner: Any = None
+        registry = CollectorRegistry()
+        registry.register(self)
+        self._server = PageServer("/metrics", CONTENT_TYPE_LATEST, lambda: generate_latest(registry))
+        self.port = 0
 
     async def start(self, address: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
-        from aiohttp import web
-
-        application = web.Application()
-        application.router.add_get("/metrics", self._answer)
-        self._runner = web.AppRunner(application, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, address, port).start()
-        return int(self._runner.addresses[0][1])
+        self.port = await self._server.start(address, port)
+        return self.port
 
     async def stop(self) -> None:
         """Stop listening."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
-
-    async def _answer(self, request: Any) -> Any:
-        from aiohttp import web
-        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
-        return web.Response(
-            body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
-        )
+        await self._server.stop()
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics; prometheus_client calls this."""

@@ -27,6 +27,7 @@ from msmqwire.errors import (
 )
 from msmqwire.qm.model.changes import Changes, Key, Table
 from msmqwire.qm.store.layout import APPLICATION_ID, LAYOUT, Layout
+from msmqwire.qm.store.log_check import lost_transactions
 
 if TYPE_CHECKING:
     from typing import Self
@@ -44,6 +45,8 @@ LOCK_WAIT_S: Final = 0.2
 BUSY_WAIT_S: Final = 1.0
 """For another program that reads the file."""
 FETCH_SIZE: Final = 64
+
+ADVICE: Final = "put back a copy, or save what is left with `.recover` of the sqlite3 shell"
 
 _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_SIZE: Final = 100
@@ -99,6 +102,7 @@ class SqliteStore:
                 if not self._path.exists():
                     self._create()
                 self._check_header()
+                self._check_log()
                 self._writer = stack.enter_context(closing(self._connect()))
                 self._prepare(self._writer)
                 self._reader = stack.enter_context(closing(self._connect()))
@@ -106,6 +110,8 @@ class SqliteStore:
                 stack.pop_all()
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
+        except UnicodeDecodeError as exc:  # the module sqlite3 can't even pass on what SQLite says
+            raise self._damaged("its tables are overwritten") from exc
         except OSError as exc:
             raise self._refused(exc.strerror or str(exc)) from exc
 
@@ -308,6 +314,11 @@ class SqliteStore:
             reason = "this is the database of another program; name another file"
             raise StoreForeign(reason, file=str(self._path))
 
+    def _check_log(self) -> None:
+        """Refuse a log that lacks what was durable: SQLite would cut it short, and later overwrite it."""
+        if lost := lost_transactions(self._sibling("-wal"), PAGE_SIZE):
+            raise self._damaged(f"a part of the log (-wal) is overwritten, before {lost} commits or more")
+
     def _connect(self) -> sqlite3.Connection:
         path = self._path.as_posix()
         uri = f"file://{'' if path.startswith('/') else '/'}{quote(path)}?mode=rw"  # never creates the file
@@ -382,8 +393,7 @@ class SqliteStore:
         return exc
 
     def _damaged(self, reason: str) -> StoreDamaged:
-        advice = "put back a copy, or save what is left with `.recover` of the sqlite3 shell"
-        return StoreDamaged(f"{reason}; {advice}", file=str(self._path))
+        return StoreDamaged(f"{reason}; {ADVICE}", file=str(self._path))
 
     def _refused(self, reason: str) -> StoreRefused:
         return StoreRefused(reason, file=str(self._path))

@@ -1,0 +1,24 @@
+"""Rows of a store that are not what a queue manager has written: damage that SQLite can't see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msmqwire.errors import LocatedError, MsmqError, StoreDamaged
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.store import Store
+from msmqwire.qm.store.sqlite import ADVICE, SqliteStore
+
+
+@contextmanager
+def restoring(store: Store) -> Iterator[None]:
+    """Raise StoreDamaged if the rows of a store can't be read as what they should be, whatever goes wrong."""
+    try:
+        yield
+    except Exception as exc:
+        if isinstance(exc, MsmqError) and not isinstance(exc, LocatedError):
+            raise
+        log.debug("the store can't be restored", exc_info=True)
+        file = str(store.path) if isinstance(store, SqliteStore) else "the store"
+        raise StoreDamaged(f"its rows can't be read: {exc!r}; {ADVICE}", file=file) from exc
