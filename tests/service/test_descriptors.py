@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +19,18 @@ from msmqwire.qm.runtime.descriptors import DescriptorBudget
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.logs import KINDS_MAX, OncePerSecond
 from tests.support.raw_peer import Message, Session
-from tests.support.running import LEDGER, ORDERS, Process, bodies, message, process, put, until
+from tests.support.running import (
+    LEDGER,
+    ORDERS,
+    PATIENCE_S,
+    Process,
+    bodies,
+    environment,
+    message,
+    process,
+    put,
+    until,
+)
 
 resource = pytest.importorskip("resource")
 DESCRIPTORS = 64
@@ -124,6 +137,21 @@ def processor_seconds(pid: int) -> float:
     """The time that a process has computed."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_limit_is_raised_as_far_as_it_may() -> None:
+    code = "from msmqwire.qm.runtime.descriptors import *; raise_limit(); print(limit())"
+    arguments = [
+        "sh",
+        "-c",
+        'ulimit -Sn 100 && ulimit -Hn 200 && exec "$@"',
+        "sh",
+        sys.executable,
+        "-c",
+        code,
+    ]
+    run = subprocess.run(arguments, capture_output=True, env=environment(), check=True, timeout=PATIENCE_S)
+    assert run.stdout == b"200\n"
 
 
 @pytest.mark.parametrize("available", [1, 8, 64, 256, 1024, 65_536])

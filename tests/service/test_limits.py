@@ -6,6 +6,7 @@ import socket
 import struct
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.support.running import (
     ORDERS,
     PATIENCE_S,
     InThread,
+    called,
     listed,
     options,
     peeked,
@@ -180,3 +182,22 @@ def test_the_limits_of_the_command_line_are_those_of_the_settings() -> None:
         session_initialization_ms=250,
     )
     assert with_limits(SETTINGS) == SETTINGS
+
+
+def test_the_options_of_the_command_line_are_the_limits(data: Path) -> None:
+    options = (
+        "--max-connections", "10", "--max-connections-per-peer", "5", "--max-partial", "3",
+        "--max-pings", "40", "--max-pings-per-network", "4", "--max-resolutions", "6",
+    )  # fmt: skip
+    expected = {
+        (): Limits(),
+        options: Limits(10, 5, partial_bytes=3 << 20, pings=40, pings_per_network=4, resolutions=6),
+    }
+    for given, limits in expected.items():
+        with (
+            mock.patch("msmqwire.cli.serve._run") as run,
+            mock.patch("msmqwire.qm.runtime.logs.begin"),
+            mock.patch("msmqwire.qm.runtime.descriptors.raise_limit"),
+        ):
+            assert called("serve", "--data", data, *given).status == 0
+        assert run.call_args.args[0].limits == limits

@@ -136,6 +136,9 @@ def _prepare(sock: socket.socket, at: tuple[Any, ...]) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    sock.bind(at)
-    sock.listen(_BACKLOG)
+    try:
+        sock.bind(at)
+        sock.listen(_BACKLOG)
+    except OSError as exc:
+        raise OSError(exc.errno, f"{at[0]} port {at[1]}: {exc.strerror or exc}") from None
     sock.setblocking(False)
