@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from msmqwire.qm.model.enumerations import Relay
 from tests.support import handmade as h
 from tests.support.peer_server import LEDGER, ORDERS, alpha, at, identity, in_queue, outgoing, serves
 from tests.support.raw_peer import (
@@ -32,7 +33,8 @@ NOWHERE = r"OS:alpha\private$\nowhere"
 @pytest.fixture(scope="module", params=[True, False], ids=["insecure", "secure"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
     """A server that sends insecure negative acknowledgements, and one that does not: SendInsecureNacks."""
-    with alpha(tmp_path_factory.mktemp("alpha"), send_insecure_nacks=request.param) as server:
+    settings = {"send_insecure_nacks": request.param, "relay": Relay.ALL}
+    with alpha(tmp_path_factory.mktemp("alpha"), **settings) as server:
         yield server
 
 

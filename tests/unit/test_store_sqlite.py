@@ -373,3 +373,12 @@ def test_a_failed_migration_leaves_the_old_version(
         SqliteStore(path, layout=Layout(LATER.tables, (*LATER.migrations, last)))
     with SqliteStore(path) as store:
         assert everything(store) == after(30)
+
+
+def test_a_store_of_the_first_version_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with SqliteStore(path, layout=Layout(LAYOUT.tables)) as store:
+        assert store.version == 1
+        store.commit(step(1))
+    with SqliteStore(path) as store:
+        assert (store.version, everything(store)) == (2, after(1))

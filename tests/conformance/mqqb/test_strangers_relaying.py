@@ -120,7 +120,6 @@ def test_what_a_stranger_has_asked_for_is_not_known_by_that() -> None:
     assert messages_for_others(strict) == 1
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.2-15")
 def test_who_is_refused_gets_what_the_specification_has() -> None:
     harness = EngineHarness(send_insecure_nacks=True)
     peer = harness.accept_session()

@@ -238,14 +238,14 @@ class Connecting:
 
     def _count_failure(self, session: Session, status: ConnectionStatus) -> None:
         """Count a failed attempt; report a place that messages of others asked for when it first fails."""
+        if not self._context.queue_manager.connection_active:
+            return  # nothing has failed
         session.failures += 1
         origin = session.requested_by
         if origin and session.failures == 1:
             place = session.remote_host_name or session.remote_address or session.peer
-            text = (
-                f"{place!s:.200}, which messages of {origin} ask for: {status.value}; tried ever less often"
-            )
-            self._context.trouble("unreachable", text)
+            why = f"which messages of {origin} ask for: {status.value}; tried ever less often"
+            self._context.trouble("unreachable", f"{place!s:.200}, {why}")
 
     def _retry_delay(self, session: Session) -> int:
         """Return the time until the next attempt: [MS-MQQB] 3.1.2.3.

@@ -147,13 +147,15 @@ class OrderAcknowledgements:
 
     def _may_send(self, queue: OutgoingQueue, origin: str, message: Message) -> bool:
         """Return whether an acknowledgement may go to a queue, on account of a message of an origin."""
-        transfer = self._transfers.transfer_of(queue)
-        if origin and transfer.session is None and not self._places.may_reach(transfer.peer, origin):
-            return False
-        assert queue.destination is not None, "an outgoing queue has a destination"
-        if not origin or self._places.goes_back(transfer, origin):
+        if not origin:
             return True
-        return self._third_places.spend(queue.destination, origin, message)
+        transfer = self._transfers.transfer_of(queue)
+        assert queue.destination is not None, "an outgoing queue has a destination"
+        if not self._places.goes_back(transfer, origin) and not self._third_places.spend(
+            queue.destination, origin, message
+        ):
+            return False
+        return transfer.session is not None or self._places.may_reach(transfer.peer, origin)
 
     def _order_queue(self, sender: UUID, name: FormatName, origin: str) -> OutgoingQueue | None:
         """Return the outgoing queue for acknowledgements to a sender, even if its address is one of ours.

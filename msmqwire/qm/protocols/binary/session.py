@@ -64,7 +64,7 @@ class Session:
         self.transfers: list[Transfer] = []
         self.hops: list[NextHop] = []
         self.hop = 0
-        self._remote_address = self.origin = self.remote_host_name = ""
+        self.remote_address = self.remote_host_name = ""
         self.remote_guid: UUID = NULL_GUID
         self.may_ping = self.pinged = self.asked_locally = False
         self.asked: dict[int, list[NextHop]] = {}
@@ -109,7 +109,7 @@ class Session:
 
     @remote_address.setter
     def remote_address(self, address: str) -> None:
-        self._remote_address, self.origin = address, origin_of(address) if address else ""
+        self._remote_address, self.origin = address, origin_of(address)
 
     @property
     def requested_by(self) -> str:
