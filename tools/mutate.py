@@ -22,7 +22,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,9 @@ PRODUCT = Project(
 MUTANTS = 10
 """Mutants that are tried of the code about a row, and twice as many elsewhere."""
 
+OTHERS = 12
+"""Other tests of a file, about as many, that tell what is common to its tests."""
+
 
 @dataclass
 class Verdict:
@@ -75,33 +78,52 @@ class Verdict:
 class Check:
     """Judges rows one after the other."""
 
-    def __init__(self, project: Project, seed: int, bound: int, patience_s: float) -> None:
+    def __init__(
+        self,
+        project: Project,
+        tests: Mapping[str, list[str]],
+        rows: Iterable[str],
+        options: argparse.Namespace,
+    ) -> None:
         self._project = project
-        self._seed = seed
-        self._bound = bound
-        self._patience_s = patience_s
+        self._tests = tests
+        self._seed: int = options.seed
+        self._bound: int = options.mutants
+        self._patience_s: float = options.patience
         self._chooser = Chooser(project.root, project.packages, project.excluded)
+        self._files: dict[str, set[str]] = {}
+        """The marked tests by file."""
+        for test in {test for of_row in tests.values() for test in of_row}:
+            self._files.setdefault(_file(test), set()).add(test)
+        self._asked = {test for row in rows for test in tests[row]}
         self._baselines: dict[str, Baseline] = {}
-        """By file of tests, of which the other tests tell what is a row's own."""
+        """By test."""
 
-    def judge(self, row: str, tests: Sequence[str]) -> Verdict:
+    def _baseline(self, test: str) -> Baseline:
+        """Run the tests of a file that are asked about, and some others, to tell what is common to them."""
+        if test not in self._baselines:
+            asked = {each for each in self._asked if _file(each) == _file(test)}
+            baseline = watch(self._project, sorted(asked | self._others(_file(test))))
+            preload(self._project, baseline.modules)
+            self._baselines |= dict.fromkeys(asked, baseline)
+        return self._baselines[test]
+
+    def _others(self, file: str) -> set[str]:
+        tests = sorted(self._files[file])
+        return {*tests[:: max(1, len(tests) // OTHERS)]}
+
+    def judge(self, row: str) -> Verdict:
         """Try mutants until the tests of a row kill one."""
         verdict = Verdict(row)
-        quick = [test for test in tests if not self._project.is_slow(test)]
+        quick = [test for test in self._tests[row] if not self._project.is_slow(test)]
         if quick:
-            self._try(verdict, quick, [self._baseline(file) for file in sorted({*map(_file, quick)})])
-        if verdict.killed is None and len(quick) < len(tests):
-            slow = [test for test in tests if self._project.is_slow(test)]
-            self._try(verdict, slow, [watch(self._project, slow, row)])
+            self._try(verdict, quick, {self._baseline(test) for test in quick})
+        if verdict.killed is None and len(quick) < len(self._tests[row]):
+            slow = [test for test in self._tests[row] if self._project.is_slow(test)]
+            self._try(verdict, slow, {watch(self._project, slow, row)})
         return verdict
 
-    def _baseline(self, file: str) -> Baseline:
-        if file not in self._baselines:
-            self._baselines[file] = watch(self._project, [file])
-            preload(self._project, self._baselines[file].modules)
-        return self._baselines[file]
-
-    def _try(self, verdict: Verdict, tests: list[str], baselines: Sequence[Baseline]) -> None:
+    def _try(self, verdict: Verdict, tests: list[str], baselines: Collection[Baseline]) -> None:
         watched = [
             (test, baseline.tests[verdict.row, test])
             for test in tests
@@ -114,12 +136,11 @@ class Check:
                 "its tests fail as they are" if "failed" in outcomes else "its tests are skipped here"
             )
             return
-        watched.sort(key=lambda each: each[1].seconds)
         tests = [test for test, _ in watched]
         others: dict[str, list[Watched]] = {}
         for baseline in baselines:
             for (_, test), each in baseline.tests.items():
-                if test not in tests:
+                if test not in tests and test in self._others(_file(test)):
                     others.setdefault(test, []).append(each)
         row = Row(verdict.row, tests, _union(each for _, each in watched), [*map(_union, others.values())])
         targets = self._chooser.targets(row, str(self._seed))
@@ -169,7 +190,7 @@ def _line(project: Project, mutant: Mutant) -> str:
     return f"{mutant.path.relative_to(project.root).as_posix()}:{mutant.line}: {mutant.text}"
 
 
-def report(project: Project, verdicts: Sequence[Verdict], tests: dict[str, list[str]]) -> int:
+def report(project: Project, verdicts: Sequence[Verdict], tests: Mapping[str, list[str]]) -> int:
     """Print the rows whose marks are in doubt and the totals; return the exit status."""
     none = [each for each in verdicts if each.killed is None and not each.why_not]
     beside = [each for each in verdicts if each.killed and not each.killed_about and each.about]
@@ -233,10 +254,10 @@ def run(project: Project, options: argparse.Namespace) -> int:
         raise RunError(f"no test names {', '.join(unknown)}")
     sample = random.Random(options.seed).sample(sorted(tests), len(tests))
     rows = list(dict.fromkeys([*options.row, *sample[options.skip : options.skip + options.rows]]))
-    check = Check(project, options.seed, options.mutants, options.patience)
+    check = Check(project, tests, rows, options)
     verdicts = []
     for number, row in enumerate(rows, 1):
-        verdict = check.judge(row, tests[row])
+        verdict = check.judge(row)
         verdicts.append(verdict)
         end = _line(project, verdict.killed) if verdict.killed else verdict.why_not or "NONE KILLED"
         print(

@@ -90,7 +90,7 @@ class Watched:
     outcomes: set[str] = field(default_factory=set)
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Baseline:
     """A run of unchanged code: what each test ran, by requirement and test function."""
 
