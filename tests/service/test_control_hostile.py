@@ -228,6 +228,8 @@ def test_a_wrong_property_of_a_message_is_named_and_nothing_is_sent(
         ("type", None),
         ("multicast", "234.1.1.1"),
         ("multicast", 7),
+        ("multicast", "234.1.1.256:8001"),
+        ("multicast", "234.1.1.1:65536"),
         ("transactional", True),
         ("identifier", "629d266e-11e0-40fb-b8c0-a27078dc2fb7"),
         ("nothing", 1),

@@ -202,9 +202,13 @@ def _priority(value: object, path: str) -> int:
 
 
 def _multicast(value: object, path: str) -> str | None:
-    if value is not None and not (isinstance(value, str) and _MULTICAST.fullmatch(value)):
-        raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
-    return value
+    if value is None:
+        return None
+    if isinstance(value, str) and _MULTICAST.fullmatch(value):
+        octets, _, port = value.rpartition(":")
+        if all(int(octet) <= 0xFF for octet in octets.split(".")) and int(port) <= 0xFFFF:
+            return value
+    raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
 
 
 _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
