@@ -266,6 +266,9 @@ def test_an_address_that_is_not_of_this_computer_is_refused(data: Path) -> None:
         ("--max-connections", "0"),
         ("--max-packet", "1"),
         ("--idle", "0"),
+        ("--idle", "nan"),
+        ("--half-open", "inf"),
+        ("--min-free", "-1"),
         ("--quota", "0"),
     ],
 )
