@@ -35,6 +35,8 @@ _RETRY_S: Final = 0.05
 _RESEND_TIMES: Final = 4
 _DWORD_MAX: Final = 0xFFFFFFFF
 _DWORD_DIGITS: Final = len(str(_DWORD_MAX))
+_SECONDS_MAX: Final = 0xFFFFFFFF // 1000
+"""What the timers of the specifications hold in milliseconds."""
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -253,6 +255,9 @@ def command(
     """Run a queue manager: it takes messages from other computers and sends them there."""
     if log not in _LEVELS:
         raise typer.BadParameter(f"{log!r} is none of {', '.join(_LEVELS)}")
+    for option, seconds in (("--idle", idle), ("--half-open", half_open)):
+        if seconds is not None and not seconds <= _SECONDS_MAX:  # neither inf nor nan
+            raise typer.BadParameter(f"{option} {seconds} is more than {_SECONDS_MAX} seconds")
     at = parse_endpoint(listen, TCP_PORT)
     options = ServerOptions(
         data,

@@ -236,6 +236,8 @@ def test_a_wrong_property_of_a_message_is_named_and_nothing_is_sent(
             pytest.param(name, r"private$\other", marks=pytest.mark.requirement("MQMQ-2.3.1.3-02"))
             for name in ("pathname", "path", "name")
         ),
+        ("multicast", "234.1.1.256:8001"),
+        ("multicast", "234.1.1.1:65536"),
         ("transactional", True),
         ("identifier", "629d266e-11e0-40fb-b8c0-a27078dc2fb7"),
         ("nothing", 1),

@@ -28,7 +28,9 @@ from tests.support.running import (
     LEDGER,
     ORDERS,
     PATIENCE_S,
+    called,
     environment,
+    listed,
     message,
     peeked,
     put,
@@ -418,6 +420,18 @@ def test_a_server_does_not_start_after_2106(tmp_path: Path) -> None:
     assert (run.returncode, run.stdout) == (65, "")
     (error,) = map(json.loads, run.stderr.splitlines())
     assert error["path"] == "clock"
+
+
+def test_a_command_that_fails_half_way_changes_nothing(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody serves the folder."""
+    with attach(data, create=True) as local:
+        local.call("create", queue=ORDERS)
+    with monkeypatch.context() as patch:
+        patch.setattr(queues, "purge", fail)
+        run_ = called("queue", "purge", ORDERS, "--data", data)
+    assert run_.status == 70
+    assert "nobody expected this" in json.loads(run_.err.splitlines()[-1])["error"]
+    assert ORDERS in listed(data)
 
 
 # -- the client -----------------------------------------------------------------------------------------

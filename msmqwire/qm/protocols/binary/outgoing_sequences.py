@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.changes import Table
@@ -17,6 +18,7 @@ from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageS
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 
 _TRANSACTIONAL = MESSAGES["Transactional"]
+_NUMBER_MAX: Final = 0xFFFFFFFF  # of ordinals and of TxSequenceNumber
 
 
 class OutgoingSequences:
@@ -63,12 +65,18 @@ class OutgoingSequences:
             return
         if not self._time_stamp:
             self._time_stamp = self._context.utc & 0xFFFFFFFF
+        if self._ordinal >= _NUMBER_MAX:  # the next identifier has to be greater
+            self._time_stamp, self._ordinal = self._time_stamp + 1, 0
         self._ordinal += 1
         transfer.sequence_id, transfer.next_number = TxSequenceId(self._time_stamp, self._ordinal), 1
         transfer.last_ack = SequenceInfo()
         self._by_id[transfer.sequence_id] = transfer
         last = (self._time_stamp << 32 | self._ordinal).to_bytes(8, "little")
         self._context.changes.put(Table.META, transfer_rows.TX_SEQUENCE_ORDINAL, last)
+
+    def is_used_up(self, transfer: Transfer) -> bool:
+        """Return whether a sequence has no number left: it must be acknowledged before another one begins."""
+        return transfer.next_number >= _NUMBER_MAX
 
     def number(self, outgoing: OutgoingMessagePosition) -> None:
         """Assign the next number in the sequence of its transfer: MQQB-3.1.7.1.3-01 and -02."""
@@ -94,11 +102,14 @@ class OutgoingSequences:
         if transfer.numbered or not transfer.sequence_id.ordinal:
             return
         self._by_id.pop(transfer.sequence_id, None)
+        was_used_up = self.is_used_up(transfer)
         transfer.sequence_id, transfer.next_number = TxSequenceId(), 1
         transfer.unacked_sequence.clear()
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
         self.report(transfer)
+        if was_used_up and transfer.session is not None:
+            self._send_waiting(transfer.session)
 
     def await_order_ack(self, transfer: Transfer) -> None:
         """Start the Transactional Ack Wait Timer: [MS-MQQB] 3.1.2.6."""

@@ -151,6 +151,8 @@ class Sending:
         if _out_of_time(message, self._context.utc) and not self._is_in_doubt(outgoing, message):
             self._undelivered(outgoing, message)
             return
+        if self._sequences.is_used_up(transfer) and self._needs_number(outgoing, message):
+            return
         self._identity.identify(message)
         self._address(transfer, message)
         if not self._protect(outgoing, message):
@@ -213,6 +215,10 @@ class Sending:
             self._sequences.await_order_ack(transfer)
         if message.tracing_requested:
             self._system_messages.trace(message, next_hop=session.remote_address)
+
+    def _needs_number(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
+        own = message.source_machine_identifier == self._context.queue_manager.identifier
+        return own and kind_of(message) == "Transactional" and not outgoing.tx_sequence_number
 
     def _number(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """Set the position of a message in its transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
