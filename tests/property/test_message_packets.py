@@ -97,11 +97,11 @@ ALWAYS = {
     "soap_header": TEXT,
     "soap_body": TEXT,
 }
-# Never in a packet: what only this queue manager knows, and the parts of SRMP.
+# Never in a packet: what only this queue manager knows, and the parts of SRMP; or written by others only.
 NOT_IN_PACKETS = {
     "allow_peek_when_locked", "application_deadletter_queue", "arrival_time", "authentication_level",
-    "lookup_identifier", "packet", "soap_compound_message", "soap_envelope", "transaction_identifier",
-    "transaction_status_queue",
+    "encrypted_without_level", "lookup_identifier", "packet", "soap_compound_message", "soap_envelope",
+    "transaction_identifier", "transaction_status_queue",
 }  # fmt: skip
 
 
