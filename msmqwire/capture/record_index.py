@@ -162,9 +162,9 @@ def _pcap_records(
 def _packet_blocks(
     window: Window, buffer: Buffer, next_offset: NextOffset, skip: Skip
 ) -> Iterator[RecordPosition]:
-    head: bytes | None = window.head
+    head = _Head(window.head)
     blocks, target = pcapng.Blocks(buffer), 0
-    last: RecordPosition | None = None
+    last: tuple[int, int, _Head, int] | None = None  # start, end, and how many bytes of which head
     damage: CaptureError | None = None
     with open(window.path, "rb", buffering=0) as file:
         try:
@@ -172,7 +172,7 @@ def _packet_blocks(
                 base = window.file_offset(buffer.start)
                 at, skipped = skip(blocks, buffer.data, buffer.at, len(buffer.data), target - base)
                 if skipped >= 0:
-                    last, buffer.at = RecordPosition(base + skipped, base + at, head), at
+                    last, buffer.at = (base + skipped, base + at, head, head.size), at
                     continue
                 buffer.fill(4)
                 is_section = buffer.data[buffer.at : buffer.at + 4] == pcapng.MAGIC
@@ -180,22 +180,44 @@ def _packet_blocks(
                 record = blocks.read_block()
                 end = window.file_offset(buffer.start + buffer.at)
                 if record is not None:
-                    last = RecordPosition(start, end, head)
+                    last = start, end, head, head.size
                     if start >= target:
-                        yield last
+                        yield RecordPosition(start, end, head.first(head.size))
                         last, target = None, next_offset(start)
                 elif start >= window.start and (is_section or len(blocks.interfaces) > interfaces):
-                    head = _append_block(b"" if is_section else head, file, start, end)
+                    head = _Head() if is_section else head
+                    head.append(file, start, end)
         except CaptureError as error:
             damage = error
     if last is not None:
-        yield last
+        start, end, head, size = last
+        yield RecordPosition(start, end, head.first(size))
     if damage is not None:
         raise damage
 
 
-def _append_block(head: bytes | None, file: FileIO, start: int, end: int) -> bytes | None:
-    if head is None or len(head) + end - start > HEAD_MAX:
-        return None
-    file.seek(start)
-    return head + file.read(end - start)
+class _Head:
+    """The head of a section, which grows with each interface and is copied only if a position is reported.
+
+    Attributes:
+        size: how many bytes it has; more than `HEAD_MAX` if it is too long.
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._data, self._copy = bytearray(data), data
+        self.size = len(data)
+
+    def append(self, file: FileIO, start: int, end: int) -> None:
+        """Append a block of the file, unless the head is or becomes too long."""
+        self.size += end - start
+        if self.size <= HEAD_MAX:
+            file.seek(start)
+            self._data += file.read(end - start)
+
+    def first(self, size: int) -> bytes | None:
+        """Return the first bytes, None for too many; the same object while nothing is appended."""
+        if size > HEAD_MAX:
+            return None
+        if len(self._copy) != size:
+            self._copy = bytes(self._data[:size])
+        return self._copy

@@ -228,7 +228,7 @@ class Index:
             return Window(self.path, b"", 0, end)
         entry = self._entries[max(bisect_right(self._entries, start, key=lambda entry: entry.start) - 1, 0)]
         try:
-            for position in record_positions(replace(entry, end=end)):
+            for position in record_positions(replace(entry, end=end), lambda _: start):
                 if position.start < start:
                     continue
                 if position.head is None:

@@ -12,7 +12,7 @@ from msmqwire.capture import Datagram, IpDecoder, Record
 from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.arrow.buffers import BufferPool
 from msmqwire.columnar.arrow.rows import INT64_MAX
-from msmqwire.columnar.bridge.connection_table import address_of, key_of
+from msmqwire.columnar.bridge.flow_keys import address_of, key_of
 from msmqwire.columnar.bridge.frames import FileScanner, no_interfaces
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.datagram_scan import (

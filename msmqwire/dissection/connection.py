@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.dissection.finder import PacketFinder, ScanResult
@@ -91,12 +91,14 @@ class Connection:
             self._client = _sender(flow)  # the initiator speaks first
         return _sender(flow) == self._client
 
-    def data(self, event: Data) -> Iterator[ScanResult]:
-        """Feed the next bytes of a direction; yield the results while it is scanned."""
+    def data(self, event: Data) -> Iterable[ScanResult]:
+        """Feed the next bytes of a direction; its results are made while they are iterated over."""
         finder = self.finders.get(_sender(event.flow))
         if finder is not None:
-            yield from finder.feed(event.data, event.frame, event.time_ns)
-            return
+            return finder.feed(event.data, event.frame, event.time_ns)
+        return self._first_data(event)
+
+    def _first_data(self, event: Data) -> Iterator[ScanResult]:
         midstream = False
         if not self.is_msmq:
             if not self._recognise(event):

@@ -9,8 +9,9 @@ there is any, a header at the start of a segment is accepted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, NamedTuple, cast
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
@@ -152,17 +153,18 @@ class PacketFinder:
         fresh = self._searched_to <= self._start and self._failed.end <= self._start
         return self.in_sync and not self._buffer and fresh
 
-    def feed(self, data: bytes, frame: int, time_ns: int) -> Iterator[ScanResult]:
+    def feed(self, data: bytes, frame: int, time_ns: int) -> Iterable[ScanResult]:
         """Feed the next bytes of the direction, from one frame captured at ``time_ns``."""
         start = self._start + len(self._buffer)
         self._buffer += data
         self._segments.append(_SegmentRange(start, start + len(data), frame, time_ns))
-        yield from self._scan(final=False)
-        yield from self._take_results()
+        more = self._scan(final=False)
+        results = self._take_results()
+        return chain(results, self._scan_all(final=False)) if more else results
 
     def gap(self, size: int | None, reason: str, frame: int, time_ns: int) -> Iterator[ScanResult]:
         """Report that ``size`` bytes are lost here; None if unknown how many."""
-        yield from self._scan(final=True)
+        yield from self._scan_all(final=True)
         missing = yield from self._flush_buffer(cut=True)
         if size is not None and 0 <= size <= missing:
             self._remaining = missing - size
@@ -189,7 +191,7 @@ class PacketFinder:
 
     def end(self, *, cut: bool = False) -> Iterator[ScanResult]:
         """End the direction; `cut` if only its capture ended."""
-        yield from self._scan(final=True)
+        yield from self._scan_all(final=True)
         yield from self._flush_buffer(cut=cut)
         self._flush_skipped()
         yield from self._take_results()
@@ -200,11 +202,18 @@ class PacketFinder:
 
     # -- scanning ----------------------------------------------------------------------------
 
-    def _scan(self, *, final: bool) -> Iterator[ScanResult]:
-        """Scan as far as the buffer goes; yield results once there are many."""
+    def _scan_all(self, *, final: bool) -> Iterator[ScanResult]:
+        """Scan as far as the buffer goes; yield the results whenever there are many, and the last of them."""
+        more = True
+        while more:
+            more = self._scan(final=final)
+            yield from self._take_results()
+
+    def _scan(self, *, final: bool) -> bool:
+        """Scan as far as the buffer goes, or until there are many results; return whether that is so."""
         while self._buffer:
             if len(self._results) >= _RESULTS:
-                yield from self._take_results()
+                return True
             if self._remaining:
                 count = min(self._remaining, len(self._buffer))
                 self._remaining -= count
@@ -213,10 +222,11 @@ class PacketFinder:
                 end, certain = self._search(0, final=final)
                 self._skip(end, self._sync_loss)
                 if not certain:
-                    return
+                    return False
                 self._sync_loss = ""
             elif not self._scan_packet(final=final):
-                return
+                return False
+        return False
 
     def _scan_packet(self, *, final: bool) -> bool:
         """Scan the packet at the start of the buffer; return False if more bytes are needed."""
@@ -292,7 +302,7 @@ class PacketFinder:
                 self._emit(len(self._buffer), None, error, cut=cut)
                 return missing
             self._emit(at, None, _parse_error(bytes(self._buffer[:at])))
-            yield from self._scan(final=True)
+            yield from self._scan_all(final=True)
         return self._remaining or -1
 
     def _is_packet_prefix(self) -> bool:

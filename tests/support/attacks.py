@@ -6,6 +6,7 @@ without the library.
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_address
@@ -243,3 +244,55 @@ CAPTURES: Final[dict[str, Callable[[int], bytes]]] = {
         tiny_segments_overlapped, tiny_fragments, repeated_fragments, evictions, many_packets_held,
     )
 }  # fmt: skip
+
+
+# --- packed files ------------------------------------------------------------------------------------------
+
+
+def gzip_members(count: int) -> bytes:
+    """A gzip member for each record, which is empty."""
+    capture = pcap([b""] * count)
+    first, record = _gzip(capture[:40]), _gzip(capture[40:56])
+    return first + record * (count - 1)
+
+
+def gzip_members_of_a_byte(count: int) -> bytes:
+    """A gzip member for each byte of a frame."""
+    head = struct.pack("<IIII", 0, 0, count, count)
+    return _gzip(pcap([], snaplen=1 << 24) + head) + _gzip(b"x") * count
+
+
+def gzip_members_without_content(count: int) -> bytes:
+    """A capture without frames, followed by gzip members without content."""
+    return _gzip(pcap([])) + _gzip(b"") * count
+
+
+def zstd_blocks_without_content(count: int) -> bytes:
+    """A zstd frame with the header of a capture, then with empty blocks."""
+    head = pcap([])
+    frame = b"\x28\xb5\x2f\xfd\0\x58" + (len(head) << 3).to_bytes(3, "little") + head
+    return frame + bytes(3) * count + b"\1\0\0"
+
+
+def huge_records(count: int) -> bytes:
+    """Frames of 64 MiB of zeros, packed by zstd into a few bytes each 128 KiB."""
+    head = pcap([], snaplen=0)
+    record, size = struct.pack("<IIII", 0, 0, 1 << 26, 1 << 26), 1 << 17
+    zeros = (size << 3 | 2).to_bytes(3, "little") + b"\0"
+    parts = [b"\x28\xb5\x2f\xfd\0\x58", (len(head) << 3).to_bytes(3, "little"), head]
+    for _ in range(count):
+        parts += [(len(record) << 3).to_bytes(3, "little"), record, zeros * ((1 << 26) // size)]
+    return b"".join(parts) + b"\1\0\0"
+
+
+FILES: Final[dict[str, Callable[[int], bytes]]] = {
+    make.__name__: make
+    for make in (
+        gzip_members, gzip_members_of_a_byte, gzip_members_without_content, zstd_blocks_without_content,
+        huge_records,
+    )
+}  # fmt: skip
+
+
+def _gzip(data: bytes) -> bytes:
+    return gzip.compress(data, 1, mtime=0)

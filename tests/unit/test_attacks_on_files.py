@@ -6,11 +6,12 @@ import gzip
 import io
 import json
 import struct
+import sys
 import tracemalloc
 import warnings
 import zlib
 from collections.abc import Iterable
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 
 import pytest
 import zstandard
@@ -18,6 +19,8 @@ import zstandard
 import msmqwire
 from msmqwire.capture import open_records, source
 from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.capture.record_index import one_per_step, record_positions
+from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
@@ -214,3 +217,26 @@ def test_the_limit_on_the_command_line(command, tmp_path):
     run = called(command, path, "--record-size-max", str(LIMIT))
     assert run.status == 65
     assert json.loads(run.err)["offset"] == offset
+
+
+def test_the_head_of_a_section_with_many_interfaces_is_copied_only_where_it_is_reported(tmp_path):
+    """20,000 interfaces take 400 kB, and took the square of that to append one by one."""
+    data = PcapNg().section().data + PcapNg().interface().data * 20_000 + _enhanced(ACK_FRAME) * 3
+    path = tmp_path / "interfaces.pcapng"
+    path.write_bytes(data)
+    copied = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal copied
+        if event == "return" and frame.f_code.co_name in ("first", "_append_block"):
+            copied += len(argument) if isinstance(argument, bytes) else 0
+
+    sys.setprofile(count)
+    try:
+        positions = list(record_positions(Window(str(path), b"", 0, len(data)), one_per_step(1)))
+    finally:
+        sys.setprofile(None)
+    assert [len(position.head or b"") for position in positions] == [
+        len(data) - 3 * len(_enhanced(ACK_FRAME))
+    ] * 3
+    assert copied <= 4 * len(data)

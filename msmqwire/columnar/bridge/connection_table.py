@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
+from msmqwire.columnar.bridge.flow_keys import address_of, key_of
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
@@ -50,6 +50,7 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.grouped_scan import ends_silently
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
+from msmqwire.columnar.compiled.segments import SEGMENT_MAX
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
@@ -92,7 +93,6 @@ _BUFFERED_MARGIN: Final = 1 << 16
 _TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
 _NEVER: Final = (1 << 63) - 1
-_LOW: Final = (1 << 64) - 1
 
 
 class RowSink(Protocol):
@@ -193,6 +193,8 @@ class ConnectionTable:
     def _deliver(self, direction: Direction, event: Data, sink: RowSink) -> bool:
         """Deliver bytes to the sink; return False if the tracker must take them."""
         state, size = self._state, len(event.data)
+        if size > SEGMENT_MAX:
+            return False
         self._acquire(direction)
         start = int(state[ARENA])
         if (
@@ -556,17 +558,3 @@ def _empty_flow_arrays() -> FlowArrays:
         np.zeros(CONNECTIONS_MAX, np.int64),
         np.full(_INITIAL_FLOWS, flow_table.NOT_LISTED, np.int64),
     )
-
-
-def key_of(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
-    """Return the key of a flow: the first fields of a header, see `msmqwire.columnar.compiled.network`."""
-    source, target = ip_address(src), ip_address(dst)
-    halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
-    signed = np.array(halves, np.uint64).view(np.int64)
-    return (*map(int, signed), src_port << 16 | dst_port, int(source.version == 6))
-
-
-def address_of(high: int, low: int, ipv6: int) -> str:
-    """Return the text of an address of a key."""
-    number = (high & _LOW) << 64 | low & _LOW
-    return str(IPv6Address(number) if ipv6 else IPv4Address(number))

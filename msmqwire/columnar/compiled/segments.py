@@ -65,6 +65,10 @@ from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 
+SEGMENT_MAX: Final = 1 << 20
+"""Bytes of payload of the largest segment that the scan takes: it needs room for the rows of all its packets.
+Segmentation offload makes segments of up to 512 KiB."""
+
 
 @jit
 def begin_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
@@ -164,6 +168,8 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) ->
         return take_syn_ack(state, flow, peer, header)
     if flow[MODE] == ENDED or header[FLAGS] & _CONTROL != ACK_FLAG:
         return end_flow(state, flow, peer, header)
+    if header[STOP] - header[START] > SEGMENT_MAX:
+        return GENERIC_RECORD
     offset = ((header[SEQ] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     if offset or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER]:
         if peer[MODE] == TRACKED:

@@ -1,0 +1,111 @@
+"""Benchmark of the worst inputs known: the time and the memory that they take for each byte.
+
+    python benchmarks/attacks.py [SCALE] [NAME...]
+
+Makes each of the captures of `tests/support/attacks.py` in three sizes, each twice the one before, and reads
+it with `dissect` (without linting) and with `read_capture`, one process each. Prints the nanoseconds of
+processor time for a byte of the (packed) file, which do not grow if the cost is linear, and the MiB of memory
+besides those of the process before. SCALE, 1 by default, multiplies the sizes. Linux only: it reads /proc.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import msmqwire  # noqa: E402
+from tests.support import attacks  # noqa: E402
+
+COUNTS: Final = {"huge_records": 2, "signatures": 65_536, "tiny_segments_overlapped": 10_000}
+"""The smallest sizes where they are not those below: bytes of a stream, or how many parts a file has."""
+STREAM: Final = 262_144
+CAPTURE: Final = 2_500
+FILE: Final = 100_000
+
+
+def inputs() -> dict[str, tuple[Callable[[int], bytes], int]]:
+    """All inputs by name, with their smallest size."""
+    makers: dict[str, tuple[Callable[[int], bytes], int]] = {}
+    for name, stream in attacks.STREAMS.items():
+        makers[name] = lambda size, stream=stream: attacks.pcap(attacks.one_stream(stream(size))), STREAM
+    makers |= {name: (make, CAPTURE) for name, make in attacks.CAPTURES.items()}
+    makers |= {name: (make, FILE) for name, make in attacks.FILES.items()}
+    return {name: (make, COUNTS.get(name, size)) for name, (make, size) in makers.items()}
+
+
+def resident(what: str) -> int:
+    """Return a line of the status of this process, in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith(what))
+
+
+def read(path: Path, reader: str) -> None:
+    """Read a capture."""
+    if reader == "dissect":
+        for _ in msmqwire.dissect(path, lint=False):
+            pass
+        return
+    for _ in msmqwire.read_capture(path, batch_rows=8192):
+        pass
+
+
+def measure(path: Path, reader: str, results: Any) -> None:
+    """Read a capture; pass on the seconds of processor time and the MiB that it takes."""
+    warnings.simplefilter("ignore")
+    before, start = resident("VmRSS"), time.process_time()
+    read(path, reader)
+    results.put((time.process_time() - start, max(0, resident("VmHWM") - before)))
+
+
+def measured(path: Path, reader: str) -> tuple[float, int]:
+    """Measure in a process of its own, that begins as this one is: with all that is imported and compiled."""
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    process = context.Process(target=measure, args=(path, reader, results))
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(f"{path.name} {reader}: status {process.exitcode}")
+    seconds, memory = results.get()
+    return seconds, memory
+
+
+def main() -> None:
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    chosen = sys.argv[2:]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "small.pcap"
+        path.write_bytes(attacks.pcap(attacks.one_stream(attacks.shortened(4000))))
+        read(path, "columns")
+    print(f"{'':<29} {'':<7} {'bytes of the file':>30}   {'ns a byte':>24}   {'MiB':>14}")
+    for name, (make, size) in inputs().items():
+        if chosen and name not in chosen:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for factor in (1, 2, 4):
+                paths.append(Path(folder) / f"{factor}.pcap")
+                paths[-1].write_bytes(make(max(1, int(size * scale)) * factor))
+            sizes = [path.stat().st_size for path in paths]
+            for reader in ("dissect", "columns"):
+                runs = [measured(path, reader) for path in paths]
+                told = " ".join(f"{size:>9}" for size in sizes) if reader == "dissect" else ""
+                costs = " ".join(
+                    f"{run[1] / size * 1e9:>7.0f}" for run, size in zip(runs, sizes, strict=True)
+                )
+                memory = " ".join(f"{run[1]:>4}" for run in runs)
+                shown = name if reader == "dissect" else ""
+                print(f"{shown:<29} {reader:<7} {told:>30}   {costs:>24}   {memory:>14}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
