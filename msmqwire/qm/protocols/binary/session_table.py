@@ -52,15 +52,17 @@ class SessionTable:
     def leading_to(self, peer: Peer) -> Session | None:
         """Return the session that leads to a queue manager or host, an open one if possible."""
         candidate = None
+        bound = peer[0] == "bound"
+        guid = peer[1][1] if isinstance(peer[1], tuple) else peer[1]
         for session in self.sessions.values():
             to_peer = session.peer == peer
-            if session.is_open and (to_peer or session.remote_guid == peer[1]):
-                return session
-            if session.is_open and self.belongs(peer, session):
-                candidate = session
-                if session.remote_guid == peer[1][1]:  # type: ignore[index]
+            if session.is_open:
+                belongs = bound and self.belongs(peer, session)
+                if to_peer or (session.remote_guid == guid and belongs is bound):
                     return session
-            elif to_peer and (candidate is None or not candidate.is_open):
+                if belongs:
+                    candidate = session
+            elif to_peer and candidate is None:
                 candidate = session
         return candidate
 
