@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Final
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
@@ -33,6 +34,9 @@ from msmqwire.qm.rules.routing import Routes, Routing
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
+
+_THIS_COMPUTER: Final = "127.0.0.1", "::1"
+"""Where programs of this computer come from that send over TCP."""
 
 
 class Core:
@@ -106,7 +110,7 @@ class Core:
         self.dispatch = Dispatch(context)
         self.identity = MessageIdentity(context)
         lookup = self.queues.lookup
-        self.messages.pool.known.update(map(origin_of, known_hosts))
+        self.messages.pool.known.update(map(origin_of, (*_THIS_COMPUTER, *known_hosts)))
         self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
         self.third_places = ThirdPlaces(context, self._leads_back)
         self.system_messages = SystemMessages(

@@ -106,7 +106,7 @@ class Settings:
     third_place_bytes: int = 1 << 20
     third_place_messages_total: int = 6_000
     third_place_bytes_total: int = 8 << 20
-    memory: int = 512 << 20
+    memory: int = 1 << 30
     send_insecure_nacks: bool = False
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False

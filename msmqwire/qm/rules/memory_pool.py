@@ -22,7 +22,7 @@ _SIXTEENTHS: Final = {
     Kind.EXPRESS: 8, Kind.SENDERS: 3, Kind.ROUTES: 2, Kind.HISTORY: 1, Kind.QUEUES: 2,
 }  # fmt: skip
 _ORIGINS: Final = 4
-"""One origin may have a fourth of what is there for a kind, so that one stranger leaves the others theirs."""
+"""A stranger may have a fourth of what is there for a kind, and leaves the others theirs."""
 _RESERVE: Final = 4
 """The last fourth is for this computer and for known origins; half of it also for others that have little."""
 _LITTLE: Final = 64
@@ -47,7 +47,8 @@ class MemoryPool:
     Attributes:
         limit: bytes for all kinds together.
         used: bytes by kind.
-        known: the origins of places that the administrator or an application of this computer has named.
+        known: the origins of places that the administrator or an application of this computer has named; they
+            have no limit of their own either.
     """
 
     def __init__(self, limit: int) -> None:
@@ -67,20 +68,18 @@ class MemoryPool:
     def fits(self, kind: Kind, origin: str, size: int) -> bool:
         """Return whether `size` bytes more may be kept for an origin."""
         share, used = self.share(kind), self.used[kind] + size
-        if not origin:
+        if not origin or origin in self.known:
             return used <= share
         own = self.used_by(kind, origin) + size
         reserve = share // _RESERVE
-        if origin in self.known:
-            reserve = 0
-        elif own <= share // _LITTLE:
+        if own <= share // _LITTLE:
             reserve //= 2
         return own <= share // _ORIGINS and used <= share - reserve
 
     def crowding(self, kind: Kind, origin: str, size: int) -> str:
         """Return the origin that has to make room, if `size` bytes more do not fit for `origin`."""
         own = self.used_by(kind, origin) + size
-        if own > self.share(kind) // _ORIGINS:
+        if origin not in self.known and own > self.share(kind) // _ORIGINS:
             return origin
         by_origin = self._by_origin[kind]
         return max(by_origin, key=by_origin.__getitem__, default=origin)

@@ -86,6 +86,14 @@ def test_many_strangers_leave_something(strangers: int, known: str) -> None:
     harness.send(bytes(1_000), to=r"DIRECT=OS:here\private$\orders")
 
 
+@pytest.mark.parametrize("address", ["10.7.7.7", "127.0.0.1", "::1"])
+def test_known_computers_and_this_one_have_the_whole_share(address: str) -> None:
+    harness = small(known_hosts=["10.7.7.7"])
+    express(harness.accept_session(address=address), 10_000, bytes(1_000))
+    share = pool(harness).share(Kind.EXPRESS)
+    assert share - 4_000 < pool(harness).used[Kind.EXPRESS] <= share
+
+
 def test_room_comes_back_with_every_message_that_leaves() -> None:
     harness = small()
     queue = harness.find_queue()
