@@ -243,9 +243,8 @@ class Connecting:
         session.failures += 1
         origin = session.requested_by
         if origin and session.failures == 1:
-            place = session.remote_host_name or session.remote_address or session.peer
             why = f"which messages of {origin} ask for: {status.value}; tried ever less often"
-            self._context.trouble("unreachable", f"{place!s:.200}, {why}")
+            self._context.trouble("unreachable", f"{session.place}, {why}")
 
     def _retry_delay(self, session: Session) -> int:
         """Return the time until the next attempt: [MS-MQQB] 3.1.2.3.

@@ -105,7 +105,7 @@ class Places:
         if self._evicting:
             return False
         self._evicting = True
-        text = f"{session.peer} is given up, which {session.requested_by} asked for, for one of {origin}"
+        text = f"{session.place} is given up, which {session.requested_by} asked for, for one of {origin}"
         self._context.trouble("unreachable", text)
         for transfer in list(session.transfers):
             if transfer.queue.state not in HELD:

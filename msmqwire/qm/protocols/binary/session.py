@@ -19,6 +19,7 @@ COUNTS: Final = 0x10000
 _HALF: Final = COUNTS >> 1
 ACK_FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
+_PLACE_MAX: Final = 200
 NO_TIMEOUT: Final = 0xFFFFFFFF
 
 
@@ -117,6 +118,13 @@ class Session:
         if self.requested_locally or not self.transfers:
             return ""
         return self.transfers[0].queue.asked_by or UNKNOWN_ORIGIN
+
+    @property
+    def place(self) -> str:
+        """Where it leads, for people: a host, or the destination that needs it; cut if it is long."""
+        if self.remote_host_name or not self.transfers:
+            return (self.remote_host_name or self.remote_address)[:_PLACE_MAX]
+        return str(self.transfers[0].queue.destination)[:_PLACE_MAX]
 
     @property
     def is_open(self) -> bool:
