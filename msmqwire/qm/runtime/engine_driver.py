@@ -108,7 +108,7 @@ class EngineDriver:
         self._waiting: list[asyncio.Future[None]] = []
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}
         self._calls = 0  # since the last commit
-        self._scheduled = self._closed = False
+        self._scheduled = self._closed = self._throttles = False
         self._failure: MsmqError | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._look: asyncio.TimerHandle | None = None
@@ -213,7 +213,7 @@ class EngineDriver:
     @property
     def accepts(self) -> bool:
         """Whether new messages are accepted, as far as the disk goes."""
-        return not self.core.queue_manager.throttled
+        return not self._throttles
 
     async def durable(self) -> None:
         """Wait until the changes of all calls so far are durable.
@@ -312,21 +312,22 @@ class EngineDriver:
         if not self.refused:
             self.refused = True
             log.error("the disk refuses a commit; tried again until it takes it", extra={"error": str(exc)})
-        self._refusal = exc
+        self._refusal, self._throttles = exc, True
         self.core.queues.begin_flow_control()
         released = self.room is not None and self.room.release()
         self._loop.call_later(0 if released else RETRY_S, self._flush)
 
     def _look_at_room(self, *, tidy: bool = False) -> None:
         """Begin or end flow control: nothing new is accepted while the disk is full, or almost full."""
-        room, queues = self.room, self.core.queues
+        room = self.room
         if room is not None and not self.refused:
             room.look(tidy=tidy)
-        throttle = self.refused or (room is not None and room.low)
-        if throttle and not self.core.queue_manager.throttled:
-            queues.begin_flow_control()
-        elif not throttle and self.core.queue_manager.throttled:
-            self.call(queues.end_flow_control)
+        throttles = self.refused or (room is not None and room.low)
+        if throttles and not self._throttles:
+            self.core.queues.begin_flow_control()
+        elif self._throttles and not throttles:
+            self.call(self.core.queues.end_flow_control)
+        self._throttles = throttles
 
     def _watch_room(self) -> None:
         """Look at the room from time to time: others write to the disk as well."""
