@@ -4,7 +4,7 @@ In functions a line is covered if a test ran it. What runs at import (constants,
 if the test, or a function that it ran, refers to it by name, directly or through other such statements.
 
 Code is about a row if it cites its id, and then if it cites its section. Of the rest, what few other tests
-cover comes first, in turn with anything that the tests run.
+cover comes first, in turn with anything that not all of them run.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Chooser:
                 by_section.append(mutant)
             else:
                 rest.append(mutant)
-        return Targets([*by_id, *by_section], _alternating(rest, chance))
+        own = {mutant for mutant, cost in found if mutant.called and cost < 1}
+        return Targets([*by_id, *by_section], _alternating(rest, own, chance))
 
     def _covered(self, row: Row) -> list[tuple[Mutant, float]]:
         """Return the mutants of covered code with their costs: less for what is more about the row."""
@@ -195,9 +196,9 @@ def _ordered(lines: Iterable[list[tuple[float, Mutant]]], chance: random.Random)
     return [mutant for *_, mutant in found]
 
 
-def _alternating(mutants: list[Mutant], chance: random.Random) -> list[Mutant]:
-    """In turn the best one and any one of a function: much that a test is about is run by others too."""
-    any_ones = [mutant for mutant in mutants if mutant.called]
+def _alternating(mutants: list[Mutant], own: set[Mutant], chance: random.Random) -> list[Mutant]:
+    """In turn the best one and any one of a function; not of what all tests run, as the start of an engine."""
+    any_ones = [mutant for mutant in mutants if mutant in own]
     chance.shuffle(any_ones)
     pairs = zip_longest(mutants, any_ones)
     return list(dict.fromkeys(mutant for pair in pairs for mutant in pair if mutant))
