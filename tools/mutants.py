@@ -207,7 +207,7 @@ def _instead_of_statement(node: ast.stmt) -> Iterator[tuple[int, str, ast.AST]]:
             | ast.Break()
         ):
             yield REMOVAL, f"{shown} -> nothing", ast.Pass()
-        case ast.Assign(targets=[ast.Attribute() | ast.Subscript(), *_]):
+        case ast.Assign(targets=targets) if all(map(_is_place, targets)):
             yield REMOVAL, f"{shown} -> nothing", ast.Pass()
 
 
@@ -246,6 +246,13 @@ def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[i
                 if keyword.arg not in (None, "req") and not isinstance(keyword.value, ast.Constant):
                     call = ast.Call(func, arguments, [*keywords[:number], *keywords[number + 1 :]])
                     yield BLUNT, f"{_shown(keyword)} -> nothing", ast.copy_location(call, keyword)
+
+
+def _is_place(target: ast.expr) -> bool:
+    """Whether an assignment to a target can be left out without a name being unknown."""
+    if isinstance(target, ast.Tuple):
+        return all(map(_is_place, target.elts))
+    return isinstance(target, ast.Attribute | ast.Subscript)
 
 
 def _is_condition(parent: ast.AST, field: str) -> bool:

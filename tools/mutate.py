@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -256,14 +257,15 @@ def run(project: Project, options: argparse.Namespace) -> int:
     rows = list(dict.fromkeys([*options.row, *sample[options.skip : options.skip + options.rows]]))
     check = Check(project, tests, rows, options)
     verdicts = []
-    for number, row in enumerate(rows, 1):
-        verdict = check.judge(row)
-        verdicts.append(verdict)
-        end = _line(project, verdict.killed) if verdict.killed else verdict.why_not or "NONE KILLED"
-        print(
-            f"{time.monotonic() - started:5.0f} s {number:4} {row}: {verdict.tried} tried: {end}",
-            flush=True,
-        )
+    with suppress(KeyboardInterrupt):  # a report of what has been judged
+        for number, row in enumerate(rows, 1):
+            verdict = check.judge(row)
+            verdicts.append(verdict)
+            end = _line(project, verdict.killed) if verdict.killed else verdict.why_not or "NONE KILLED"
+            print(
+                f"{time.monotonic() - started:5.0f} s {number:4} {row}: {verdict.tried} tried: {end}",
+                flush=True,
+            )
     return report(project, verdicts, tests)
 
 

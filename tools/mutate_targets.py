@@ -197,7 +197,7 @@ def _ordered(lines: Iterable[list[tuple[float, Mutant]]], chance: random.Random)
 
 
 def _alternating(mutants: list[Mutant], own: set[Mutant], chance: random.Random) -> list[Mutant]:
-    """In turn the best one and any one of a function; not of what all tests run, as the start of an engine."""
+    """In turn the best one and any one of a function, but not of what all tests run, as an engine's start."""
     any_ones = [mutant for mutant in mutants if mutant in own]
     chance.shuffle(any_ones)
     pairs = zip_longest(mutants, any_ones)

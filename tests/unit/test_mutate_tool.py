@@ -163,6 +163,8 @@ def changes(tmp_path: Path, text: str) -> list[str]:
         ("x = {f: g, **h}", ["f: ... -> nothing", "h: ... -> nothing"]),
         ("f(a, b=c)", ["f(a, b=c) -> nothing", "b=c -> nothing"]),
         ("a.b = c", ["a.b = c -> nothing"]),
+        ("a.b, a[c] = d", ["a.b, a[c] = d -> nothing"]),
+        ("a, b.c = d", []),
         ("if a:\n    raise E(1)", ["a -> not ...", "raise E(1) -> nothing"]),
         ("if a == b:\n    pass", ["== -> !="]),
         ("def f():\n    return a", ["return a -> return None"]),

@@ -17,7 +17,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
-from msmqwire.qm.rules.read_results import PENDING, STATUS_NOT_FOUND
+from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
 from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness
 from tests.support.queue_contents import bodies, body_of, completed_reads, states
 
@@ -334,7 +334,8 @@ def test_no_read_waits_at_a_queue_that_is_gone(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
     harness.core.queues.delete(queue)
-    assert harness.core.messages.dequeue(open_queue, timeout=1_000).status != PENDING
+    read = harness.core.messages.dequeue(open_queue, timeout=1_000)
+    assert (read.status, read.request) == (HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE, 0)
     assert open_queue.waiting == {}
 
 
