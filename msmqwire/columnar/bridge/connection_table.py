@@ -13,6 +13,7 @@ from msmqwire.capture.direction import Direction
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar.bridge.flow_keys import address_of, key_of
+from msmqwire.columnar.bridge.pending_segments import PendingSegments
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
@@ -42,7 +43,6 @@ from msmqwire.columnar.compiled.flow_table import (
     PACKET_LAST,
     PACKET_NS,
     PACKET_SEGMENTS,
-    SEG_NEXT,
     STREAM,
     TRACKED,
     UNRECOGNISED,
@@ -67,9 +67,6 @@ from msmqwire.columnar.compiled.state import (
     NEW_CONNECTIONS,
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
-    PENDING_BYTES,
-    PENDING_SEGMENTS,
-    SPARE_SEGMENTS,
     STREAMS,
     SWEEP_AT,
     TRACKER_BUFFERED,
@@ -110,15 +107,13 @@ class ConnectionTable:
 
     Attributes:
         flow_arrays: the flows of the scan.
-        pending_segments: the buffered segments.
-        pending_bytes: their bytes.
+        pending: the segments that they have buffered.
     """
 
     def __init__(self, tracker: Tracker, state: Any) -> None:
         self._state = state
         self.flow_arrays = _empty_flow_arrays()
-        self.pending_segments = np.zeros((1 << 12, flow_table.SEG_FIELDS), np.int64)
-        self.pending_bytes = np.empty(1 << 22, np.uint8)
+        self.pending = PendingSegments(state)
         self.restart(tracker)
 
     def restart(self, tracker: Tracker) -> None:
@@ -137,8 +132,8 @@ class ConnectionTable:
         table[:], next_gap[:] = -1, flow_table.NOT_LISTED
         flows[:], flows[:, ACKED] = 0, -1
         free_numbers[:] = np.arange(_INITIAL_FLOWS - 2, -1, -2)
-        state[PENDING_SEGMENTS] = state[PENDING_BYTES] = state[OUT_OF_ORDER_COST_TOTAL] = 0
-        state[NEW_CONNECTIONS] = 0
+        self.pending.clear()
+        state[OUT_OF_ORDER_COST_TOTAL] = state[NEW_CONNECTIONS] = 0
         state[FREE_NUMBERS], state[DEADLINE] = len(free_numbers), _NEVER
         state[FIRST_GAP], state[HASH_SEED] = -1, flow_table.new_seed()
         tracker.reassembler.on_forget = self._forget
@@ -332,9 +327,9 @@ class ConnectionTable:
         )  # fmt: skip
         snapshot.taken = int(flow[DELIVERED])
         snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        for _, _, frame, time_ns, data in self._segments(flow[PACKET_FIRST], flow[PACKET_SEGMENTS]):
+        for _, _, frame, time_ns, data in self.pending.read(flow[PACKET_FIRST], flow[PACKET_SEGMENTS]):
             snapshot.segments.append((data, frame, time_ns))
-        for position, size, frame, time_ns, data in self._segments(
+        for position, size, frame, time_ns, data in self.pending.read(
             flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER]
         ):
             snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
@@ -362,13 +357,6 @@ class ConnectionTable:
             return bool(flow[MODE] == MSMQ)
         return not flow[IGNORED]
 
-    def _segments(self, number: int, count: int) -> Iterator[tuple[int, int, int, int, bytes]]:
-        """Yield position, size, frame, time and bytes of the segments of a list."""
-        for _ in range(int(count)):
-            start, size, frame, time_ns, following, position = map(int, self.pending_segments[number])
-            yield position, size, frame, time_ns, self.pending_bytes[start : start + size].tobytes()
-            number = following
-
     def _acquire_both(self, direction: Direction) -> None:
         """Acquire a direction and its peer, neither if one has to wait in the tracker."""
         sides = direction, direction.peer
@@ -394,12 +382,14 @@ class ConnectionTable:
         flow[LAST_NS], flow[FRAME] = snapshot.last_ns, snapshot.frame
         flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = snapshot.ignored
         for data, frame, time_ns in snapshot.segments:
-            self._append(flow, (PACKET_FIRST, PACKET_LAST, PACKET_SEGMENTS), data, frame, time_ns, 0)
+            self.reserve(len(data))
+            self.pending.append(flow, (PACKET_FIRST, PACKET_LAST, PACKET_SEGMENTS), data, frame, time_ns, 0)
             flow[PACKET_BYTES] += len(data)
             if frame > flow[PACKET_FRAME]:
                 flow[PACKET_FRAME], flow[PACKET_NS] = frame, time_ns
         for start, _, data, time_ns, frame in snapshot.out_of_order:
-            self._append(
+            self.reserve(len(data))
+            self.pending.append(
                 flow, (OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER), data, frame, time_ns, start
             )
             flow[OUT_OF_ORDER_COST] += len(data) + SEGMENT_COST
@@ -409,30 +399,6 @@ class ConnectionTable:
             self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
             self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
             flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
-
-    def _append(
-        self,
-        flow: Any,
-        list_fields: tuple[int, int, int],
-        data: bytes,
-        frame: int,
-        time_ns: int,
-        position: int,
-    ) -> None:
-        """Append a segment to a list of a flow, given by the fields of its first, its last and its length."""
-        first, last, count = list_fields
-        self.reserve(len(data))
-        number, start = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
-        self.pending_segments[number] = start, len(data), frame, time_ns, -1, position
-        self.pending_bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
-        if flow[count]:
-            self.pending_segments[flow[last], SEG_NEXT] = number
-        else:
-            flow[first] = number
-        flow[last] = number
-        flow[count] += 1
-        self._state[PENDING_SEGMENTS] += 1
-        self._state[PENDING_BYTES] += len(data)
 
     # -- numbers ------------------------------------------------------------------------------------
 
@@ -527,26 +493,8 @@ class ConnectionTable:
     # -- room ---------------------------------------------------------------------------------------
 
     def reserve(self, size: int) -> None:
-        """Make space for a segment of this size: compact the buffered segments, or enlarge the arrays."""
-        state = self._state
-        if state[PENDING_SEGMENTS] + 2 * SPARE_SEGMENTS <= len(self.pending_segments) and state[
-            PENDING_BYTES
-        ] + size <= len(self.pending_bytes):
-            return
-        flows = self.flow_arrays.flows
-        numbers = np.flatnonzero(
-            (flows[:, MODE] != TRACKED) & (flows[:, PACKET_SEGMENTS] + flows[:, OUT_OF_ORDER] > 0)
-        )
-        holding = flows[numbers]
-        count = int(holding[:, PACKET_SEGMENTS].sum() + holding[:, OUT_OF_ORDER].sum())
-        total = int(holding[:, PACKET_BYTES].sum() + holding[:, OUT_OF_ORDER_COST].sum())
-        rows = max(len(self.pending_segments), 2 * count + 4 * SPARE_SEGMENTS)
-        segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
-        bytes_ = np.empty(max(len(self.pending_bytes), 2 * (total + size)), np.uint8)
-        state[PENDING_SEGMENTS], state[PENDING_BYTES] = flow_table.compact(
-            flows, numbers, self.pending_segments, self.pending_bytes, segments, bytes_
-        )
-        self.pending_segments, self.pending_bytes = segments, bytes_
+        """Make space for a buffered segment of this size."""
+        self.pending.reserve(size, self.flow_arrays.flows)
 
 
 def _empty_flow_arrays() -> FlowArrays:

@@ -58,7 +58,7 @@ class RowBuffer:
         """Return the arrays for the scan, as they are until one of them is enlarged."""
         connections = self._connections
         return ScanArrays(
-            self._state, self.memory, self._header, connections.pending_segments, connections.pending_bytes,
+            self._state, self.memory, self._header, connections.pending.segments, connections.pending.bytes,
             self.rows, self.field_offsets, self._rollback,
         )  # fmt: skip
 

@@ -1,0 +1,93 @@
+"""The segments that the flows of the scan have buffered: of incomplete packets, and out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from msmqwire.columnar.compiled import flow_table
+from msmqwire.columnar.compiled.flow_table import (
+    MODE,
+    OUT_OF_ORDER,
+    OUT_OF_ORDER_COST,
+    PACKET_BYTES,
+    PACKET_SEGMENTS,
+    SEG_NEXT,
+    TRACKED,
+)
+from msmqwire.columnar.compiled.state import PENDING_BYTES, PENDING_SEGMENTS, SPARE_SEGMENTS
+
+
+class PendingSegments:
+    """Lists of segments in two arrays, which grow, and are compacted when there is no space at their end.
+
+    Attributes:
+        segments: the segments, each with the number of the next one of its list; see
+            `msmqwire.columnar.compiled.flow_table`.
+        bytes: their bytes.
+    """
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self.segments = np.zeros((1 << 12, flow_table.SEG_FIELDS), np.int64)
+        self.bytes = np.empty(1 << 22, np.uint8)
+
+    def clear(self) -> None:
+        """Forget all segments."""
+        self._state[PENDING_SEGMENTS] = self._state[PENDING_BYTES] = 0
+
+    def read(self, number: int, count: int) -> Iterator[tuple[int, int, int, int, bytes]]:
+        """Yield position, size, frame, time and bytes of `count` segments of a list from a number on."""
+        for _ in range(int(count)):
+            start, size, frame, time_ns, following, position = map(int, self.segments[number])
+            yield position, size, frame, time_ns, self.bytes[start : start + size].tobytes()
+            number = following
+
+    def append(
+        self,
+        flow: Any,
+        list_fields: tuple[int, int, int],
+        data: bytes,
+        frame: int,
+        time_ns: int,
+        position: int,
+    ) -> None:
+        """Append a segment to a list of a flow, given by the fields of its first, its last and its length.
+
+        There must be space: see `reserve`.
+        """
+        first, last, count = list_fields
+        number, start = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
+        self.segments[number] = start, len(data), frame, time_ns, -1, position
+        self.bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        if flow[count]:
+            self.segments[flow[last], SEG_NEXT] = number
+        else:
+            flow[first] = number
+        flow[last] = number
+        flow[count] += 1
+        self._state[PENDING_SEGMENTS] += 1
+        self._state[PENDING_BYTES] += len(data)
+
+    def reserve(self, size: int, flows: Any) -> None:
+        """Make space for a segment of this size: compact those of all flows, or enlarge the arrays."""
+        state = self._state
+        if state[PENDING_SEGMENTS] + 2 * SPARE_SEGMENTS <= len(self.segments) and state[
+            PENDING_BYTES
+        ] + size <= len(self.bytes):
+            return
+        numbers = np.flatnonzero(
+            (flows[:, MODE] != TRACKED) & (flows[:, PACKET_SEGMENTS] + flows[:, OUT_OF_ORDER] > 0)
+        )
+        holding = flows[numbers]
+        count = int(holding[:, PACKET_SEGMENTS].sum() + holding[:, OUT_OF_ORDER].sum())
+        total = int(holding[:, PACKET_BYTES].sum() + holding[:, OUT_OF_ORDER_COST].sum())
+        rows = max(len(self.segments), 2 * count + 4 * SPARE_SEGMENTS)
+        segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
+        bytes_ = np.empty(max(len(self.bytes), 2 * (total + size)), np.uint8)
+        state[PENDING_SEGMENTS], state[PENDING_BYTES] = flow_table.compact(
+            flows, numbers, self.segments, self.bytes, segments, bytes_
+        )
+        self.segments, self.bytes = segments, bytes_
