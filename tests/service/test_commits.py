@@ -33,7 +33,7 @@ class RecordingNetwork:
     def __init__(self, events: list[object]) -> None:
         self.events = events
 
-    def resolve(self, request: int, host: str) -> None:
+    def resolve(self, request: int, host: str, *, local: bool) -> None:
         raise NotImplementedError
 
     def connect(self, connection: int, address: str, host: str) -> None:

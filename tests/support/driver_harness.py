@@ -54,7 +54,7 @@ class RecordingNetwork:
     def __init__(self, events: list[str]) -> None:
         self._events = events
 
-    def resolve(self, request: int, host: str) -> None:
+    def resolve(self, request: int, host: str, *, local: bool) -> None:
         self._events.append(f"resolve {host}")
 
     def connect(self, connection: int, address: str, host: str) -> None:

@@ -186,11 +186,11 @@ def _everything_saved(original: Any) -> Any:
 
 
 def _advanced_before_enqueue(original: Any) -> Any:
-    def take(self: Receiving, session: Any, message: Any, *, local: bool) -> bool:
+    def take(self: Receiving, session: Any, message: Any, *, local: bool, refusal: int | None = None) -> bool:
         if message.transactional and local:
             info = self._incoming.incoming(message)
             self._incoming.accepted(info, message)
-        return bool(original(self, session, message, local=local))
+        return bool(original(self, session, message, local=local, refusal=refusal))
 
     return take
 
@@ -349,7 +349,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             _false,
             frozenset({Invariant.NOT_BOTH, Invariant.HELD, Invariant.ACKNOWLEDGED, Invariant.JOURNALED_ONCE}),
         ),
-        "what has no limit expires": Mistake(sending, "expired", _true, _LOST | {Invariant.NOT_BOTH}),
+        "what has no limit expires": Mistake(sending, "_out_of_time", _true, _LOST | {Invariant.NOT_BOTH}),
         "journaled twice": Mistake(
             DeliveryOutcome, "delivered", _journaled_twice, frozenset({Invariant.JOURNALED_ONCE})
         ),
