@@ -36,12 +36,14 @@ class MessagePosition:
         silent: whether its outcome is of no interest to its sender; known once its message was in memory.
         listed: whether it is in its list.
         charged_to: the origin that its message in memory is charged to; None for a recoverable message.
+        charged_bytes: bytes that it is charged with.
         pins: the number of cursors at it: while there are any, it stays linked when it is removed.
     """
 
     __slots__ = (
         "_load",
         "_message",
+        "charged_bytes",
         "charged_to",
         "counted",
         "expired",
@@ -70,6 +72,7 @@ class MessagePosition:
         self.counted = self.expired = self.listed = self.recoverable = False
         self.stored = self.transaction = self.silent = False
         self.charged_to: str | None = None
+        self.charged_bytes = 0
         self._message: Message | None = None
         self._load: Callable[[MessagePosition], Message] | None = None
 

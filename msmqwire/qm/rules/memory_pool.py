@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from msmqwire.qm.model.message import Message
+
 
 class Kind(Enum):
     """What is kept in memory on account of others."""
@@ -37,6 +39,8 @@ IDENTIFIER_BYTES: Final = 256
 """Bytes of an entry of MessageIDHistoryTable, as measured."""
 CHARACTER_BYTES: Final = 12
 """Bytes of a character of a name, which is there several times: at most four each."""
+ELEMENT_BYTES: Final = 512
+"""Bytes of a name in a multiple-element format name, beside its characters."""
 
 
 class MemoryPool:
@@ -99,3 +103,9 @@ class MemoryPool:
             by_origin[origin] = left
         else:
             del by_origin[origin]
+
+
+def express_bytes(message: Message) -> int:
+    """Return the bytes of memory of an express message beside those of its packet."""
+    names = (*message.destinations, *message.administrations, *message.responses)
+    return EXPRESS_BYTES + sum(ELEMENT_BYTES + CHARACTER_BYTES * len(name.canonical) for name in names)

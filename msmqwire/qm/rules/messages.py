@@ -30,7 +30,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
-from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind, MemoryPool
+from msmqwire.qm.rules.memory_pool import Kind, MemoryPool, express_bytes
 from msmqwire.qm.rules.message_memory import MessageMemory
 from msmqwire.qm.rules.read_results import FAILED, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
@@ -90,11 +90,9 @@ class Messages:
             # Before the insertion: raises for what no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
-        full = (
-            manager.throttled
-            or manager.total_bytes + size > manager.queue_manager_quota
-            or not (message.recoverable or self.pool.fits(Kind.EXPRESS, message.origin, size + EXPRESS_BYTES))
-        )
+        full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
+        if not (full or message.recoverable):
+            full = not self.pool.fits(Kind.EXPRESS, message.origin, size + express_bytes(message))
         if full and not ignore_quota:
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
@@ -242,7 +240,8 @@ class Messages:
             self._context.queue_manager.total_bytes += position.size
             if not position.recoverable:
                 position.charged_to = position.message.origin
-                self.pool.take(Kind.EXPRESS, position.charged_to, position.size + EXPRESS_BYTES)
+                position.charged_bytes = position.size + express_bytes(position.message)
+                self.pool.take(Kind.EXPRESS, position.charged_to, position.charged_bytes)
 
     def _uncount(self, position: MessagePosition) -> None:
         if position.counted:
@@ -250,7 +249,7 @@ class Messages:
             position.queue.total_bytes -= position.size
             self._context.queue_manager.total_bytes -= position.size
             if position.charged_to is not None:
-                self.pool.give_back(Kind.EXPRESS, position.charged_to, position.size + EXPRESS_BYTES)
+                self.pool.give_back(Kind.EXPRESS, position.charged_to, position.charged_bytes)
                 position.charged_to = None
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:

@@ -14,7 +14,7 @@ from msmqwire.qm.model.enumerations import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
-from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
+from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules.packet_patch import masks, without_session_header
 from msmqwire.qm.rules.queue_fields import read_list, read_queue
 from msmqwire.schema import Record
@@ -65,7 +65,7 @@ def deserialize(
     message.privacy_level = properties.PrivacyLevel
     message.hash_algorithm = properties.HashAlgorithm
     message.encryption_algorithm = properties.EncryptionAlgorithm
-    message.label = _text(properties.Label)
+    message.label = _label(_text(properties.Label))
     message.extension, message.body = properties.ExtensionData, properties.MessageBody
 
     if packet.TransactionHeader is not None:
@@ -183,6 +183,14 @@ def _read_multi_queue(header: Record, message: Message) -> None:
     message.administrations = read_list(header.Administration, "Administration")
     message.responses = read_list(header.Response, "Response")
     message.multiple_destination_signature = header.Signature.Signature
+
+
+def _label(text: str) -> str:
+    """Return a label that can be sent again: one that fills its field without a null is cut."""
+    if len(text) <= LABEL_MAX // 2:
+        return text
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units[: 2 * LABEL_MAX].decode("utf-16-le", "surrogatepass") if len(units) > 2 * LABEL_MAX else text
 
 
 def _text(value: str | bytes | None) -> str:

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from msmqwire.constants import MQ_OK, MessageClass
+from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName, PublicName
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, QueueAccessType, QueueType
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
@@ -144,5 +145,18 @@ class SystemMessages:
             return
         message.destination, message.origin = name, origin
         self._identity.stamp(message)
-        self._messages.enqueue_to_open_queue(descriptor, message, ignore_quota=True)
+        try:
+            self._enqueue(descriptor, message)
+        except InvalidValue as exc:
+            self._context.trouble("system message", f"a message to {name!s:.200} can't be built: {exc}")
         self._queues.close(descriptor)
+
+    def _enqueue(self, descriptor: OpenQueueDescriptor, message: Message) -> None:
+        """Enqueue a message, without its body if it is too large with it: that of a packet just fits one."""
+        try:
+            self._messages.enqueue_to_open_queue(descriptor, message, ignore_quota=True)
+        except InvalidValue:
+            if not message.body:
+                raise
+            message.body = b""
+            self._messages.enqueue_to_open_queue(descriptor, message, ignore_quota=True)

@@ -13,6 +13,7 @@ from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, IDENTIFIER_BYTES, Kin
 
 _Key = ObjectId | tuple[ObjectId, str, str]
 _SIZE: Final = 20  # of an OBJECTID
+_SHARE: Final = 4
 
 
 class History:
@@ -25,6 +26,8 @@ class History:
         self._context, self._memory = context, memory
         self._times: OrderedDict[_Key, int] = OrderedDict()
         self._stored: set[_Key] = set()
+        self._origins: dict[_Key, str] = {}
+        self._by_origin: dict[str, OrderedDict[_Key, None]] = {}  # the longest unused first
 
     def __len__(self) -> int:
         return len(self._times)
@@ -34,7 +37,7 @@ class History:
         for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
             self._times[received] = time
-            self._memory.take(Kind.HISTORY, "", _size(received))
+            self._enter(received, "" if isinstance(received, ObjectId) else received[2])
             self._stored.add(received)
         if self._times:
             self._start()
@@ -48,16 +51,17 @@ class History:
         return True
 
     def add(self, message: Message) -> None:
-        """Note a message: MQQB-3.1.5.8.2-04 to -06."""
+        """Note a message: MQQB-3.1.5.8.2-04 to -06.
+
+        An origin that has a fourth of all identifiers drives out its own, and none of the others.
+        """
         received = self._key(message)
-        size = _size(received)
-        while self._times and (
-            len(self._times) >= self._context.settings.remove_duplicate_size
-            or not self._memory.fits(Kind.HISTORY, "", size)
-        ):
-            self._forget(next(iter(self._times)))
+        size, limit = _size(received), self._context.settings.remove_duplicate_size
+        while self._times and (len(self._times) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
+            own = self._by_origin.get(message.origin, ())
+            self._forget(next(iter(own if _SHARE * len(own) >= len(self._times) else self._times)))
         if received not in self._times:
-            self._memory.take(Kind.HISTORY, "", size)
+            self._enter(received, message.origin)
         if message.recoverable:
             self._stored.add(received)
         self._touch(received)
@@ -73,15 +77,25 @@ class History:
         name = message.destination.canonical if message.destinations and message.destination else ""
         return (message.identifier, name, origin) if name or origin else message.identifier
 
+    def _enter(self, received: _Key, origin: str) -> None:
+        self._memory.take(Kind.HISTORY, "", _size(received))
+        self._origins[received] = origin
+        self._by_origin.setdefault(origin, OrderedDict())[received] = None
+
     def _touch(self, received: _Key) -> None:
         self._times[received] = self._context.utc
         self._times.move_to_end(received)
+        self._by_origin[self._origins[received]].move_to_end(received)
         if received in self._stored:
             row = self._context.utc.to_bytes(8, "little")
             self._context.changes.put(Table.HISTORY, _row_key(received), row)
 
     def _forget(self, received: _Key) -> None:
         del self._times[received]
+        origin = self._origins.pop(received)
+        del self._by_origin[origin][received]
+        if not self._by_origin[origin]:
+            del self._by_origin[origin]
         self._memory.give_back(Kind.HISTORY, "", _size(received))
         if received in self._stored:
             self._stored.discard(received)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msmqwire.names import DirectName, FormatName
+from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.protocols.binary.session import Session
@@ -15,7 +15,7 @@ from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer,
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
-from msmqwire.qm.rules.queues import outgoing_bytes
+from msmqwire.qm.rules.queues import is_http, outgoing_bytes
 
 _FULL_MS: Final = 1_000
 """How long no idle outgoing queues are looked for after none were found."""
@@ -54,7 +54,11 @@ class Places:
 
         The oldest place that strangers have asked for is given up to make room for it.
         """
-        if not origin or self._lookup.is_local_name(name) or self._lookup.outgoing(name) is not None:
+        if not origin or self._lookup.is_local_name(name):
+            return True
+        if is_http(name) or isinstance(name, MulticastName):
+            return False  # nothing carries it there, and it would wait for ever
+        if self._lookup.outgoing(name) is not None:
             return True
         return self._has_memory(name, origin) and self.may_reach(self._transfers.peer_of(name), origin)
 

@@ -135,9 +135,14 @@ class Receiving:
             self._timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:
-        """Return whether a message is for this queue manager: MQQB-3.1.5.8.5-01."""
-        address = message.destination_queue_manager_identifier
-        return address in (NULL_GUID, self._context.queue_manager.identifier)
+        """Return whether a message is for this queue manager: MQQB-3.1.5.8.5-01.
+
+        One for a queue here that names another queue manager is too, or it would be stored unchecked.
+        """
+        address, name = message.destination_queue_manager_identifier, message.destination
+        if address in (NULL_GUID, self._context.queue_manager.identifier):
+            return True
+        return name is not None and self._queues.lookup.is_local_name(name)
 
     # -- messages that are not transactional ----------------------------------------------------------
 

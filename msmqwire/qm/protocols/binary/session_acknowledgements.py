@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
@@ -13,13 +14,16 @@ from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageS
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 from msmqwire.schema import Record
 
+UNSAVED_MAX: Final = 1_024
+"""Messages that a peer may have received and not saved. An honest one tells of each 32 that it has saved."""
+
 
 class SessionAcknowledgements:
     """Applies session acknowledgements to the messages in flight.
 
     Args:
         timers, sending, sequences, outcome: of the engine.
-        close: closes a session whose counts disagree.
+        close: closes a session whose counts disagree, or whose peer saves nothing.
     """
 
     def __init__(
@@ -40,6 +44,9 @@ class SessionAcknowledgements:
             self._acknowledged(outgoing)
         for outgoing in session.saved(header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags):
             self._saved(outgoing)
+        if len(session.unsaved) > UNSAVED_MAX + session.unacked_message_count:
+            self._close(session)
+            return
         if (
             header.UserMsgSequenceNumber != session.message_received_count
             or header.RecoverableMsgSeqNumber != session.recoverable_message_received_count
