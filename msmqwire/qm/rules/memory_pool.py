@@ -35,12 +35,12 @@ SENDER_BYTES: Final = 768
 """Bytes of a transactional sequence, as measured."""
 QUEUE_BYTES: Final = 16_384
 """Bytes of an outgoing queue and its transfer, as measured."""
-IDENTIFIER_BYTES: Final = 256
+IDENTIFIER_BYTES: Final = 384
 """Bytes of an entry of MessageIDHistoryTable, as measured."""
 CHARACTER_BYTES: Final = 12
 """Bytes of a character of a name, which is there several times: at most four each."""
-ELEMENT_BYTES: Final = 512
-"""Bytes of a name in a multiple-element format name, beside its characters."""
+ELEMENT_BYTES: Final = 160
+"""Bytes of a name in a multiple-element format name beside its characters, as measured."""
 
 
 class MemoryPool:

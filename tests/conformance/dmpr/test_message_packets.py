@@ -99,9 +99,10 @@ def security_packet(**fields: Any) -> bytes:
 
 
 def same(actual: Message, expected: Message) -> None:
-    """Compare every attribute except the packet."""
+    """Compare every attribute except the packet, and what is only known of a received one."""
+    assert actual.encrypted == bool(actual.privacy_level)
     for name in Message.__slots__:
-        if name != "packet":
+        if name not in ("packet", "encrypted"):
             assert getattr(actual, name) == getattr(expected, name), name
 
 

@@ -13,6 +13,7 @@ from msmqwire.constants import MQ_OK
 from msmqwire.qm.model.enumerations import EnqueueStatus
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
+from tests.support import handmade as h
 from tests.support.engine_harness import PEER_ADDRESS, RECOVERABLE, EngineHarness
 from tests.support.handwritten_peer import NA, HandwrittenPeer, direct
 
@@ -231,6 +232,12 @@ def _express(peer: HandwrittenPeer, number: int) -> None:
     peer.send(peer.message(bytes(100), session=True, label="label", admin=direct("adm", "10.9.9.9")))
 
 
+def _lists(peer: HandwrittenPeer, number: int) -> None:
+    names = [h.mqf_direct("OS:a\\q")] * 30
+    queues = h.multi_queue_format_header(names, names, names)
+    peer.send(peer.message(session=True, multi_queue=queues))
+
+
 def _senders(peer: HandwrittenPeer, number: int) -> None:
     peer.send(peer.message(queue="missing", source=UUID(int=FORGED[number]), tx=(2, 1), session=True))
 
@@ -245,7 +252,7 @@ def _queues(peer: HandwrittenPeer, number: int) -> None:
     peer.acknowledge()
 
 
-@pytest.mark.parametrize("keeps", [_express, _senders, _history, _queues])
+@pytest.mark.parametrize("keeps", [_express, _lists, _senders, _history, _queues])
 def test_what_is_counted_is_not_less_than_what_it_takes(
     keeps: Callable[[HandwrittenPeer, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
