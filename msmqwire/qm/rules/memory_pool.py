@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from itertools import chain
 from typing import Final
 
 from msmqwire.qm.model.message import Message
@@ -107,5 +108,7 @@ class MemoryPool:
 
 def express_bytes(message: Message) -> int:
     """Return the bytes of memory of an express message beside those of its packet."""
-    names = (*message.destinations, *message.administrations, *message.responses)
+    if not (message.destinations or message.administrations or message.responses):
+        return EXPRESS_BYTES
+    names = chain(message.destinations, message.administrations, message.responses)
     return EXPRESS_BYTES + sum(ELEMENT_BYTES + CHARACTER_BYTES * len(name.canonical) for name in names)

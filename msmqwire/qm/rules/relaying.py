@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 
 from msmqwire.names import DirectName, FormatName, MachineName, PrivateName
 from msmqwire.qm.directory.attributes import Operator
@@ -50,12 +51,15 @@ class Relaying:
         match destination:
             case DirectName():
                 host = destination.host.lower()
-                hops = {hop.lower() for route in routes.values() for hop in route if isinstance(hop, str)}
-                return host in self._hosts or host in hops or self._is_in_directory(destination.host)
+                return host in self._hosts or self._is_hop(host) or self._is_in_directory(destination.host)
             case PrivateName() | MachineName():
                 known = self._directory.read_by_identifier("QueueManager", destination.guid)
                 return destination.guid in routes or known is not None
         return self._routing.get_destination_info(destination) is not None
+
+    def _is_hop(self, host: str) -> bool:
+        hops = chain.from_iterable(self._routing.routes.values())
+        return any(isinstance(hop, str) and hop.lower() == host for hop in hops)
 
     def _is_in_directory(self, host: str) -> bool:
         return any(

@@ -1,17 +1,15 @@
-"""Addresses of other queue managers: their ports, their forms and the networks that they belong to."""
+"""Addresses of other queue managers: their ports and their forms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from msmqwire.ping import PING_PORT
 
 TCP_PORT: Final = 1801
-IPV6_NETWORK_BITS: Final = 64
-"""The smallest network that is given to anybody: who has one address of it has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,6 @@ def canonical(address: str) -> str:
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(parsed)
-
-
-def network_of(address: str, ipv4_bits: int) -> str:
-    """Return the network of a canonical address, by which limits count."""
-    bits = IPV6_NETWORK_BITS if ":" in address else ipv4_bits
-    return str(ip_network((address, bits), strict=False))
 
 
 def local_address(listening: str, peer: str) -> tuple[str, int] | None:

@@ -13,11 +13,11 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final, Protocol
 
 from msmqwire.ping import is_ping
-from msmqwire.qm.runtime.addresses import canonical, local_address, network_of
+from msmqwire.qm.model.address import origin_of
+from msmqwire.qm.runtime.addresses import canonical, local_address
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 
-IPV4_NETWORK_BITS: Final = 24
 REPEAT_S: Final = 10.0
 """Seconds in which the same request again is a copy of it: a cookie names one request, MQQB-3.1.1.3-18."""
 REMEMBERED_MAX: Final = 4096
@@ -74,7 +74,7 @@ class PingGate:
         if now - self._second_began >= _SECOND:
             self._second_began, self._admitted = now, 0
             self._by_network.clear()
-        network = network_of(address, IPV4_NETWORK_BITS)
+        network = _network_of(address)
         if (
             self._admitted >= self._limits.pings
             or self._by_network[network] >= self._limits.pings_per_network
@@ -83,6 +83,11 @@ class PingGate:
         self._admitted += 1
         self._by_network[network] += 1
         return True
+
+
+def _network_of(address: str) -> str:
+    """Return the network whose answers are limited together: 24 bits of IPv4, 64 of IPv6."""
+    return origin_of(address) if ":" in address else address.rpartition(".")[0]
 
 
 class PingSockets:

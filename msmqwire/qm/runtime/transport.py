@@ -10,9 +10,10 @@ from ipaddress import ip_address
 from typing import Final
 
 from msmqwire.ping import PING_PORT
+from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.runtime import descriptors
-from msmqwire.qm.runtime.addresses import AddressOverrides, local_address, network_of
+from msmqwire.qm.runtime.addresses import AddressOverrides, local_address
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.descriptors import DescriptorBudget
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -23,7 +24,6 @@ from msmqwire.qm.runtime.partial_packets import PartialPackets
 from msmqwire.qm.runtime.pings import PingGate, PingSockets
 from msmqwire.qm.runtime.resolver import Resolver
 
-_IPV4_BITS: Final = 32
 _STATUS: Final = ConnectionStatus.SOCKET_CONNECT_FAILURE
 
 
@@ -99,7 +99,7 @@ class TcpNetwork:
     def accepted(self, connection: Connection) -> bool:
         """Register an incoming connection; return False if there are too many."""
         limits, address = self.limits, connection.address
-        network = network_of(address, _IPV4_BITS)
+        network = origin_of(address)
         incoming = self._accepted_from.total()
         # This one is among the established ones already.
         outgoing = len(self._established) - 1 - incoming + self._connecting
@@ -144,7 +144,7 @@ class TcpNetwork:
         """Unregister a connection that has ended."""
         self._established.discard(connection)
         if connection.incoming:
-            network = network_of(connection.address, _IPV4_BITS)
+            network = origin_of(connection.address)
             self._accepted_from[network] -= 1
             if not self._accepted_from[network]:
                 del self._accepted_from[network]

@@ -24,7 +24,7 @@ TX = h.transaction_header
 
 
 def times(harness: EngineHarness) -> dict[ObjectId, int]:
-    return dict(harness.engine.history._times)
+    return {key: time for key, (time, _) in harness.engine.history._entries.items()}
 
 
 def identifier(number: int, source: UUID = PEER_ID) -> ObjectId:

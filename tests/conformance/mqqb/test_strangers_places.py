@@ -251,7 +251,7 @@ def test_who_asked_for_a_session_is_known() -> None:
     asks(harness, stranger(harness), "10.6.6.6")
     harness.send(to=r"DIRECT=TCP:10.5.5.5\private$\orders")
     requested = {
-        session.transfers[0].host: (session.requested_locally, session.requested_by)
+        session.transfers[0].host: (session.asked_locally, session.asked_by)
         for session in harness.engine.sessions.values()
         if session.transfers
     }

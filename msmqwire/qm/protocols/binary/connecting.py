@@ -58,7 +58,7 @@ class Connecting:
                 self.establish(session)
             else:
                 self.retry_later(session)
-        elif session.unanswered and not session.asked_locally and _is_local(transfer):
+        elif session.unanswered and not session.resolves_locally and _is_local(transfer):
             self._resolve(session)  # until now only strangers have asked for it
 
     def _busy(self, session: Session) -> bool:
@@ -70,7 +70,7 @@ class Connecting:
         transfer.session = session
         session.transfers.append(transfer)
         if transfer.queue.asked_by == "":
-            session.requested_locally = True
+            session.asked_locally = True
         if session.is_open:
             self._transfers.begin_session(transfer)
             self.serve(session, transfer)
@@ -89,7 +89,7 @@ class Connecting:
 
     def ask_locally(self, session: Session) -> None:
         """An application of this computer needs a session that only messages of others have needed so far."""
-        session.requested_locally = True
+        session.asked_locally = True
         if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
             self.retry_later(session)
 
@@ -146,10 +146,10 @@ class Connecting:
 
     def _resolve(self, session: Session) -> None:
         """Ask for the addresses that are not known yet; a request asked again is answered as well."""
-        session.asked_locally = any(_is_local(transfer) for transfer in session.transfers)
+        session.resolves_locally = any(_is_local(transfer) for transfer in session.transfers)
         for request in sorted(session.unanswered):
             host = session.asked[request][0].host_name
-            self._context.effects.append(Resolve(request, host, session.asked_locally))
+            self._context.effects.append(Resolve(request, host, session.resolves_locally))
 
     def _has_moved(self, session: Session, first: Transfer) -> bool:
         """Get Destination Info, MQQB-3.1.5.2.1-02: a transfer that leads elsewhere gets another session."""
@@ -241,7 +241,7 @@ class Connecting:
         if not self._context.queue_manager.connection_active:
             return  # nothing has failed
         session.failures += 1
-        origin = session.requested_by
+        origin = session.asked_by
         if origin and session.failures == 1:
             why = f"which messages of {origin} ask for: {status.value}; tried ever less often"
             self._context.trouble("unreachable", f"{session.place}, {why}")
@@ -253,7 +253,7 @@ class Connecting:
         """
         settings = self._context.settings
         delay = settings.session_retry_connect_ms + settings.round_trip_delay_ms
-        if session.requested_locally or not session.failures:
+        if session.asked_locally or not session.failures:
             return delay
         longest = max(settings.session_retry_connect_max_ms, delay)
         return min(delay << min(session.failures - 1, _DOUBLINGS_MAX), longest)

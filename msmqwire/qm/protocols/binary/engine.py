@@ -278,7 +278,7 @@ class BinaryEngine(TransferProtocol):
     def _opened(self, session: Session) -> None:
         """A session is open."""
         self.connecting.opened(session)
-        if session.requested_locally and session.role is Role.INITIATOR:
+        if session.asked_locally and session.role is Role.INITIATOR:
             self._memory.known.add(session.origin)
         self.sending.send_waiting(session)
 
@@ -353,6 +353,7 @@ class BinaryEngine(TransferProtocol):
         if session is not None and session.is_open:
             session.session_active = True
             queue.state = OutgoingQueueState.CONNECTED
+            session.send_order.enter(transfer)
             self.sending.send_waiting(session)
         elif transfer.table:
             self.connecting.ensure_session(transfer)

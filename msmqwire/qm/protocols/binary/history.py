@@ -10,6 +10,7 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, IDENTIFIER_BYTES, Kind, MemoryPool
+from msmqwire.qm.rules.origin_keys import OriginKeys
 
 _Key = ObjectId | tuple[ObjectId, str, str]
 _SIZE: Final = 20  # of an OBJECTID
@@ -24,28 +25,26 @@ class History:
 
     def __init__(self, context: Context, memory: MemoryPool) -> None:
         self._context, self._memory = context, memory
-        self._times: OrderedDict[_Key, int] = OrderedDict()
+        self._entries: OrderedDict[_Key, tuple[int, str]] = OrderedDict()  # time of receipt, and origin
         self._stored: set[_Key] = set()
-        self._origins: dict[_Key, str] = {}
-        self._by_origin: dict[str, OrderedDict[_Key, None]] = {}  # the longest unused first
+        self._of_origins: OriginKeys[_Key] = OriginKeys()
 
     def __len__(self) -> int:
-        return len(self._times)
+        return len(self._entries)
 
     def restore(self, rows: list[tuple[bytes, bytes]]) -> None:
         """Take over stored identifiers and start the timer if there are any: MQQB-3.1.3.1-02."""
         for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
-            self._times[received] = time
-            self._enter(received, "" if isinstance(received, ObjectId) else received[2])
+            self._enter(received, time, "" if isinstance(received, ObjectId) else received[2])
             self._stored.add(received)
-        if self._times:
+        if self._entries:
             self._start()
 
     def known(self, message: Message) -> bool:
         """Return whether a message is a duplicate, and note the time if it is: MQQB-3.1.5.8.1-03."""
         received = self._key(message)
-        if received not in self._times:
+        if received not in self._entries:
             return False
         self._touch(received)
         return True
@@ -57,11 +56,12 @@ class History:
         """
         received = self._key(message)
         size, limit = _size(received), self._context.settings.remove_duplicate_size
-        while self._times and (len(self._times) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
-            own = self._by_origin.get(message.origin, ())
-            self._forget(next(iter(own if _SHARE * len(own) >= len(self._times) else self._times)))
-        if received not in self._times:
-            self._enter(received, message.origin)
+        entries = self._entries
+        while entries and (len(entries) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
+            own = self._of_origins.of(message.origin)
+            self._forget(next(iter(own if _SHARE * len(own) >= len(entries) else entries)))
+        if received not in entries:
+            self._enter(received, self._context.utc, message.origin)
         if message.recoverable:
             self._stored.add(received)
         self._touch(received)
@@ -77,25 +77,23 @@ class History:
         name = message.destination.canonical if message.destinations and message.destination else ""
         return (message.identifier, name, origin) if name or origin else message.identifier
 
-    def _enter(self, received: _Key, origin: str) -> None:
+    def _enter(self, received: _Key, time: int, origin: str) -> None:
         self._memory.take(Kind.HISTORY, "", _size(received))
-        self._origins[received] = origin
-        self._by_origin.setdefault(origin, OrderedDict())[received] = None
+        self._entries[received] = time, origin
+        self._of_origins.add(origin, received)
 
     def _touch(self, received: _Key) -> None:
-        self._times[received] = self._context.utc
-        self._times.move_to_end(received)
-        self._by_origin[self._origins[received]].move_to_end(received)
+        _, origin = self._entries[received]
+        self._entries[received] = self._context.utc, origin
+        self._entries.move_to_end(received)
+        self._of_origins.touch(origin, received)
         if received in self._stored:
             row = self._context.utc.to_bytes(8, "little")
             self._context.changes.put(Table.HISTORY, _row_key(received), row)
 
     def _forget(self, received: _Key) -> None:
-        del self._times[received]
-        origin = self._origins.pop(received)
-        del self._by_origin[origin][received]
-        if not self._by_origin[origin]:
-            del self._by_origin[origin]
+        _, origin = self._entries.pop(received)
+        self._of_origins.remove(origin, received)
         self._memory.give_back(Kind.HISTORY, "", _size(received))
         if received in self._stored:
             self._stored.discard(received)
@@ -108,8 +106,8 @@ class History:
     def _clean(self) -> None:
         """MessageIDHistory Cleanup Timer Event: [MS-MQQB] 3.1.6.7."""
         oldest = self._context.utc - self._context.settings.message_id_history_cleanup_ms // 1000
-        while self._times:
-            identifier, time = next(iter(self._times.items()))
+        while self._entries:
+            identifier, (time, _) = next(iter(self._entries.items()))
             if time >= oldest:
                 self._start()
                 return

@@ -11,6 +11,7 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Sequen
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.binary import transfer_rows
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, SENDER_BYTES, Kind, MemoryPool
+from msmqwire.qm.rules.origin_keys import OriginKeys
 
 _AT_ONCE: Final = 16
 """A sixteenth of the senders of an origin is evicted at once, as finding the origin takes time."""
@@ -26,7 +27,7 @@ class IncomingSequences:
     def __init__(self, context: Context, memory: MemoryPool) -> None:
         self._context, self._memory = context, memory
         self.infos: dict[SequenceKey, IncomingTransactionalTransferInfo] = {}
-        self._by_origin: dict[str, dict[SequenceKey, None]] = {}  # the least recently used first
+        self._of_origins: OriginKeys[SequenceKey] = OriginKeys()
 
     def restore(self, info: IncomingTransactionalTransferInfo) -> None:
         """Take over a stored sequence, bound or not as `Settings.bind_senders` is now.
@@ -72,9 +73,7 @@ class IncomingSequences:
             self._add(info)
         else:
             self.infos[key] = info  # least recently used first
-            keys = self._by_origin[info.origin]
-            del keys[key]
-            keys[key] = None
+            self._of_origins.touch(info.origin, key)
         return info
 
     def _move(self, info: IncomingTransactionalTransferInfo, origin: str) -> None:
@@ -84,14 +83,11 @@ class IncomingSequences:
         self._enter(info)
 
     def _enter(self, info: IncomingTransactionalTransferInfo) -> None:
-        self._by_origin.setdefault(info.origin, {})[info.key] = None
+        self._of_origins.add(info.origin, info.key)
         self._memory.take(Kind.SENDERS, info.origin, _size(info))
 
     def _leave(self, info: IncomingTransactionalTransferInfo) -> None:
-        keys = self._by_origin[info.origin]
-        del keys[info.key]
-        if not keys:
-            del self._by_origin[info.origin]
+        self._of_origins.remove(info.origin, info.key)
         self._memory.give_back(Kind.SENDERS, info.origin, _size(info))
 
     def _add(self, info: IncomingTransactionalTransferInfo) -> None:
@@ -107,7 +103,7 @@ class IncomingSequences:
         while len(self.infos) >= self._context.settings.incoming_sequences_max or not self._memory.fits(
             Kind.SENDERS, info.origin, size
         ):
-            keys = self._by_origin.get(self._memory.crowding(Kind.SENDERS, info.origin, size))
+            keys = self._of_origins.of(self._memory.crowding(Kind.SENDERS, info.origin, size))
             if not keys:
                 return  # the first of its origin, whose name alone is longer than the limit
             for key in list(islice(keys, max(1, len(keys) // _AT_ONCE))):

@@ -20,6 +20,7 @@ from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.memory_pool import Kind
+from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.queues import outgoing_bytes
 
 _AT_ONCE: Final = 16
@@ -36,8 +37,8 @@ class OrderAcknowledgements:
         self._context, self._messages, self._queues = services.context, services.messages, services.queues
         self._identity, self._places, self._transfers = services.identity, places, transfers
         self._third_places, self._memory = services.third_places, services.messages.pool
-        self._order_queues: dict[_Key, OutgoingQueue] = {}  # least recently used first
-        self._by_origin: dict[str, dict[_Key, None]] = {}  # least recently used first
+        self._order_queues: dict[_Key, OutgoingQueue] = {}
+        self._of_origins: OriginKeys[_Key] = OriginKeys()
         # where the last acknowledgement of a sender went, by the origin that they are bound to
         self._last: dict[tuple[UUID, str], OutgoingQueue] = {}
 
@@ -54,15 +55,12 @@ class OrderAcknowledgements:
 
     def _remember(self, key: _Key, queue: OutgoingQueue) -> None:
         self._order_queues[key] = queue
-        self._by_origin.setdefault(queue.asked_by or "", {})[key] = None
+        self._of_origins.add(queue.asked_by or "", key)
         self._last[key[0], key[2]] = queue
 
     def _forget(self, key: _Key) -> OutgoingQueue:
         queue = self._order_queues.pop(key)
-        keys = self._by_origin[queue.asked_by or ""]
-        del keys[key]
-        if not keys:
-            del self._by_origin[queue.asked_by or ""]
+        self._of_origins.remove(queue.asked_by or "", key)
         return queue
 
     def due(self, session: Session, info: IncomingTransactionalTransferInfo) -> None:
@@ -185,7 +183,7 @@ class OrderAcknowledgements:
         if self._fits(origin, size):
             return True
         crowding = self._memory.crowding(Kind.ROUTES, origin, size)
-        keys = self._by_origin.get(crowding, {})
+        keys = self._of_origins.of(crowding)
         idle = (key for key in keys if not self._order_queues[key].active)
         for key in list(islice(idle, max(1, len(keys) // _AT_ONCE))):
             queue = self._forget(key)

@@ -90,7 +90,7 @@ class Places:
             to_peer = peer is not None and session.peer == peer
             if to_peer or (session.is_open and peer is not None and session.remote_guid == peer[1]):
                 return True
-            asked_by = session.requested_by
+            asked_by = session.asked_by
             if asked_by and session.role is Role.INITIATOR and not session.is_open:
                 places.setdefault(asked_by, []).append(session)
                 total += 1
@@ -109,7 +109,7 @@ class Places:
         if self._evicting:
             return False
         self._evicting = True
-        text = f"{session.place} is given up, which {session.requested_by} asked for, for one of {origin}"
+        text = f"{session.place} is given up, which {session.asked_by} asked for, for one of {origin}"
         self._context.trouble("unreachable", text)
         for transfer in list(session.transfers):
             if transfer.queue.state not in HELD:

@@ -117,15 +117,7 @@ class Sending:
         """Send what waits for a session as far as its window allows, the most urgent first."""
         dispatch = self._dispatch
         while session.is_open and self._has_room(session):
-            next_message = None
-            for transfer in session.transfers:
-                if transfer.queue.state is not OutgoingQueueState.CONNECTED:
-                    continue
-                outgoing = transfer.next_waiting()
-                if outgoing is None:
-                    continue
-                if next_message is None or _urgency(outgoing) > _urgency(next_message):
-                    next_message = outgoing
+            next_message = session.send_order.first()
             if next_message is None:
                 return
             dispatch.add(next_message.position, next_message, next_message.priority)
@@ -217,8 +209,9 @@ class Sending:
             self._system_messages.trace(message, next_hop=session.remote_address)
 
     def _needs_number(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
-        own = message.source_machine_identifier == self._context.queue_manager.identifier
-        return own and kind_of(message) == "Transactional" and not outgoing.tx_sequence_number
+        if kind_of(message) != "Transactional" or outgoing.tx_sequence_number:
+            return False
+        return self._is_own(message)
 
     def _number(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """Set the position of a message in its transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
@@ -235,8 +228,7 @@ class Sending:
         """
         if self._context.settings.expire_in_doubt or kind_of(message) != "Transactional":
             return False
-        own = message.source_machine_identifier == self._context.queue_manager.identifier
-        return outgoing.transmitted or not own
+        return outgoing.transmitted or not self._is_own(message)
 
     def give_up(self, outgoing: OutgoingMessagePosition) -> None:
         """Give up a message of somebody else whose destination can't be reached, as if its time were over.
@@ -294,7 +286,3 @@ def _time_limit(message: Message) -> int:
 
 def _is_over(message: Message, limit: int, utc: int) -> bool:
     return limit != INFINITE and utc - message.sent_time > limit
-
-
-def _urgency(outgoing: OutgoingMessagePosition) -> tuple[int, int]:
-    return outgoing.transfer.queue.base_priority + outgoing.priority, -outgoing.position.number

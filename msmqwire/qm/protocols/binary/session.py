@@ -11,6 +11,7 @@ from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.qm.model.address import UNKNOWN_ORIGIN, origin_of
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.protocols.binary.send_order import SendOrder
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
 
@@ -44,16 +45,17 @@ class Session:
         connection: the transport connection; None without one.
         peer: where an initiator's session leads.
         transfers: outgoing queues served by it.
+        send_order: those of them that have something to send.
         hops, hop: NextHopCollection and the index of the current one.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
         asked, unanswered: while names are resolved, next hops by request, and the requests still open.
-        asked_locally: whether they were asked for an application of this computer.
+        resolves_locally: whether they are resolved for an application of this computer.
         may_ping, pinged: whether a ping may precede a connection, and whether one preceded this one.
         in_flight: messages sent without session acknowledgement, with their sequence numbers, in order;
             a transactional message that was resent is in it twice.
         unsaved: recoverable messages sent, until RecoverableMsgAckFlags says that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
-        requested_locally: whether an application of this computer has asked for one of its transfers. If not,
+        asked_locally: whether an application of this computer has asked for one of its transfers. If not,
             only messages of others have.
         failures: failed attempts since it was open last.
     """
@@ -63,14 +65,15 @@ class Session:
         self.state = SessionState.CLOSED
         self.connection: int | None = None
         self.transfers: list[Transfer] = []
+        self.send_order = SendOrder()
         self.hops: list[NextHop] = []
         self.hop = 0
         self.remote_address = self.remote_host_name = ""
         self.remote_guid: UUID = NULL_GUID
-        self.may_ping = self.pinged = self.asked_locally = False
+        self.may_ping = self.pinged = self.resolves_locally = False
         self.asked: dict[int, list[NextHop]] = {}
         self.unanswered: set[int] = set()
-        self.requested_locally = False
+        self.asked_locally = False
         self.failures = 0
         self.initialize(64, 20_000, 0)
 
@@ -113,9 +116,9 @@ class Session:
         self._remote_address, self.origin = address, origin_of(address)
 
     @property
-    def requested_by(self) -> str:
+    def asked_by(self) -> str:
         """The origin of the message that it was first needed for; empty for an application."""
-        if self.requested_locally or not self.transfers:
+        if self.asked_locally or not self.transfers:
             return ""
         return self.transfers[0].queue.asked_by or UNKNOWN_ORIGIN
 

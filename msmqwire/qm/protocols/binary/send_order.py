@@ -1,0 +1,63 @@
+"""Which of the messages that wait for a session is sent next."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final
+
+from msmqwire.qm.model.enumerations import OutgoingQueueState
+
+if TYPE_CHECKING:
+    from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
+
+_SLACK: Final = 16
+
+_Entry = tuple[int, int, int, "OutgoingMessagePosition"]
+
+
+class SendOrder:
+    """The transfers that have something to send over a session, the most urgent message first.
+
+    A session may serve thousands of transfers, which are not looked at for each message: only the first
+    message of each is entered, in a heap, and what has changed since is found when it is taken out.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[_Entry] = []
+        self._entered: dict[Transfer, OutgoingMessagePosition] = {}
+        self._count = 0
+
+    def enter(self, transfer: Transfer) -> None:
+        """Enter a transfer, which may have another first message than before."""
+        first = transfer.next_waiting()
+        if first is None or self._entered.get(transfer) is first:
+            return
+        self._entered[transfer] = first
+        if len(self._heap) > 2 * len(self._entered) + _SLACK:
+            self._heap = [self._entry(message) for message in self._entered.values()]
+            heapq.heapify(self._heap)
+        else:
+            heapq.heappush(self._heap, self._entry(first))
+
+    def _entry(self, message: OutgoingMessagePosition) -> _Entry:
+        """Return the entry of a message: the more urgent, and of equals the older one, sorts first."""
+        self._count += 1
+        urgency = message.transfer.queue.base_priority + message.priority
+        return -urgency, message.position.number, self._count, message
+
+    def first(self) -> OutgoingMessagePosition | None:
+        """Return the message to be sent next, which stays entered."""
+        while self._heap:
+            message = self._heap[0][-1]
+            transfer = message.transfer
+            is_entered = self._entered.get(transfer) is message
+            is_served = transfer.session is not None and transfer.session.send_order is self
+            is_connected = is_served and transfer.queue.state is OutgoingQueueState.CONNECTED
+            if is_entered and is_connected and transfer.next_waiting() is message:
+                return message
+            heapq.heappop(self._heap)
+            if is_entered:
+                del self._entered[transfer]
+                if is_connected:
+                    self.enter(transfer)
+        return None

@@ -1,0 +1,38 @@
+"""Keys of a table by the origin that their entries are kept for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class OriginKeys(Generic[K]):
+    """The keys of a table by origin, those of the least recently used entries first.
+
+    Whoever makes a table grow can so lose its own entries, and the others keep theirs.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[str, OrderedDict[K, None]] = {}
+
+    def of(self, origin: str) -> Collection[K]:
+        """Return the keys of an origin."""
+        return self._keys.get(origin, ())
+
+    def add(self, origin: str, key: K) -> None:
+        """Add the key of an entry that is used now."""
+        self._keys.setdefault(origin, OrderedDict())[key] = None
+
+    def touch(self, origin: str, key: K) -> None:
+        """Put the key of an entry behind all others, as it is used now."""
+        self._keys[origin].move_to_end(key)
+
+    def remove(self, origin: str, key: K) -> None:
+        """Remove the key of an entry that is gone."""
+        keys = self._keys[origin]
+        del keys[key]
+        if not keys:
+            del self._keys[origin]
