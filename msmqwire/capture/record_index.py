@@ -80,6 +80,10 @@ def records_with_offsets(stream: WindowStream) -> Iterator[tuple[int, Record]]:
         raise stream.located(error) from None
 
 
+def pass_over(error: CaptureError) -> None:
+    """Pass over a record above the limit: whoever reads the window reports it."""
+
+
 def one_per_step(step: int) -> NextOffset:
     """Report only the first of the records that start in the same step of the file, of ``step`` bytes."""
     return lambda start: (start // step + 1) * step
@@ -129,7 +133,8 @@ def _pcap_records(
 ) -> Generator[RecordPosition, None, int]:
     """Yield the positions of the records; return where they end. Only their sizes are read."""
     at, end = window.file_offset(pcap.FILE_HEADER_SIZE), window.end
-    size_at, header_size, limit = Struct(layout.order + "8xI").unpack_from, layout.header_size, layout.limit
+    size_at, header_size = Struct(layout.order + "8xI").unpack_from, layout.header_size
+    limit, declared = layout.limit, layout.declared
     last, reported, target = -1, -1, 0
     chunk = bytearray(CHUNK_SIZE)
     with open(window.path, "rb", buffering=0) as file:
@@ -147,9 +152,12 @@ def _pcap_records(
                         break
                 (size,) = size_at(chunk, at - base)
                 following = at + header_size + size
-                if size > limit or following > end:
+                if size > declared or following > end:
                     end = at
                     break
+                if size > limit:
+                    at = following
+                    continue
                 if at >= target:
                     yield RecordPosition(at, following, head)
                     reported, target = at, next_offset(at)
@@ -163,7 +171,7 @@ def _packet_blocks(
     window: Window, buffer: Buffer, next_offset: NextOffset, skip: Skip
 ) -> Iterator[RecordPosition]:
     head = _Head(window.head)
-    blocks, target = pcapng.Blocks(buffer), 0
+    blocks, target = pcapng.Blocks(buffer, on_damage=pass_over), 0
     last: tuple[int, int, _Head, int] | None = None  # start, end, and how many bytes of which head
     damage: CaptureError | None = None
     with open(window.path, "rb", buffering=0) as file:

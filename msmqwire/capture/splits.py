@@ -1,7 +1,7 @@
 """Capture files split into windows that can be read independently, by different processes.
 
 The records of all windows of a file, in order, are the records of the file, and an error in the file is an
-error of the last window.
+error of the last window. A record above the limit of `open_records`, which is passed over, is in one of them.
 
 Reading the file once locates its records, and any damage. For pcap files too large for that,
 ``search=True`` finds a record near each offset at which a window is to start.
@@ -15,14 +15,17 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import BinaryIO, cast
 
 from msmqwire.capture import pcap
+from msmqwire.capture.files import open_records
 from msmqwire.capture.pcap_search import find_record
 from msmqwire.capture.record_index import (
     RecordPosition,
     Skip,
     is_splittable,
     one_per_step,
+    pass_over,
     record_positions,
     records_with_offsets,
     skip_none,
@@ -211,7 +214,7 @@ class Index:
         self.error, self.end = None, window.end
         with window.open() as stream:
             try:
-                for _ in records_with_offsets(stream):
+                for _ in open_records(cast(BinaryIO, stream), on_damage=pass_over):
                     pass
             except CaptureError as error:
                 self.error, self.end = error, 0

@@ -66,9 +66,13 @@ def _segments(paths: Iterable[str]) -> Iterator[Datagram]:
     decoder = IpDecoder()
     for path in paths:
         try:
-            for record in open_records(path):
+            for record in open_records(path, on_damage=_warn):
                 segment = decoder.decode(record)
                 if segment is not None and segment.transport == "tcp":
                     yield segment
         except CaptureError as error:
-            warnings.warn(CaptureWarning(error), stacklevel=2)
+            _warn(error)
+
+
+def _warn(error: CaptureError) -> None:
+    warnings.warn(CaptureWarning(error), stacklevel=2)

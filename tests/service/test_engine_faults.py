@@ -22,6 +22,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
+from tests.support import handmade as h
 from tests.support.driver_harness import TO_ELSEWHERE, DriverHarness, run, until
 from tests.support.running import (
     ADDRESS,
@@ -302,7 +303,7 @@ import asyncio, sys, time
 from pathlib import Path
 from msmqwire.cli import main
 from msmqwire.qm.core import Core
-from msmqwire.qm.runtime import queues, transport
+from msmqwire.qm.runtime import limits, queues, transport
 from msmqwire.qm.store.sqlite import SqliteStore
 
 what, mark = sys.argv.pop(1), Path(sys.argv.pop(1))
@@ -323,6 +324,8 @@ match what:
         queues.create = breaking(queues.create)
     case "accept":
         transport.TcpNetwork.accepted = breaking(transport.TcpNetwork.accepted)
+        initialize = limits.Limits.__init__
+        limits.Limits.__init__ = lambda *args, **more: initialize(*args, **more | {"close_s": 3600.0})
     case "clock":
         original = time.time
         time.time = lambda: original() + (1 << 32) * mark.exists()
@@ -384,10 +387,14 @@ def test_a_request_that_fails_half_way_ends_the_server(tmp_path: Path) -> None:
 
 
 def test_a_fault_in_a_callback_of_a_connection_ends_the_server(tmp_path: Path) -> None:
+    """At once: it does not wait for peers that keep their connections."""
     server = Broken("accept", tmp_path)
-    server.mark.touch()
-    with socket.create_connection((ADDRESS, server.port), PATIENCE_S):
-        status, lines = server.ended()
+    with socket.create_connection((ADDRESS, server.port), PATIENCE_S) as idle:
+        idle.sendall(h.establish_connection())
+        assert idle.recv(1)
+        server.mark.touch()
+        with socket.create_connection((ADDRESS, server.port), PATIENCE_S):
+            status, lines = server.ended()
     assert status == 70
     assert "nobody expected this" in lines[-1]["error"]
 

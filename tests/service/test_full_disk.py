@@ -20,12 +20,11 @@ from msmqwire.qm.runtime import engine_driver as driver_module
 from msmqwire.qm.runtime.disk import DiskRoom
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
-from tests.support import peer_server
+from tests.support import failing_store, peer_server
 from tests.support.driver_harness import DriverHarness, run, until
 from tests.support.paths import ROOT
 from tests.support.raw_peer import Message, Session
 from tests.support.running import (
-    ADDRESS,
     ORDERS,
     PATIENCE_S,
     InThread,
@@ -223,40 +222,14 @@ def test_a_command_is_told_as_well(data: Path, free: list[int]) -> None:
 
 # -- a disk that refuses, and a stop --------------------------------------------------------------------
 
-SERVE = """
-import sys
-from pathlib import Path
-from msmqwire.cli import main
-from msmqwire.errors import StoreRefused
-from msmqwire.qm.store.sqlite import SqliteStore
-
-commit, mark = SqliteStore.commit, Path(sys.argv.pop(1))
-
-def refusing(self, changes):
-    if mark.exists():
-        raise StoreRefused("the disk is full; make room, nothing is lost", file="queues.msmq")
-    commit(self, changes)
-
-SqliteStore.commit = refusing
-main()
-"""
-
-
-def start(mark: Path, data: Path) -> subprocess.Popen[str]:
-    arguments = ["serve", "--data", data, "--name", "alpha", "--listen", f"{ADDRESS}:0", "--ping", "off"]
-    return subprocess.Popen(
-        [sys.executable, "-c", SERVE, mark, *arguments, "--queue", ORDERS],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True,
-    )  # fmt: skip
+FULL = "the disk is full; make room, nothing is lost"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_ends_while_the_disk_refuses_and_says_so(tmp_path: Path, number: int) -> None:
     mark, data = tmp_path / "full", tmp_path / "alpha"
-    server = start(mark, data)
+    server = failing_store.start(mark, StoreRefused, FULL, data, ORDERS)
     try:
-        assert server.stdout is not None
-        assert server.stdout.readline().startswith("ready alpha ")
         with attach(data) as local:
             put(local, ORDERS, *recoverable(b"stored"))
         mark.touch()
@@ -274,8 +247,8 @@ def test_a_stop_ends_while_the_disk_refuses_and_says_so(tmp_path: Path, number: 
         server.kill()
         server.wait(PATIENCE_S)
     lines = [json.loads(line) for line in errors.splitlines()]
-    reason = "queues.msmq: the disk is full; make room, nothing is lost"
-    assert (server.returncode, lines[-1]) == (74, {"error": reason, "path": "", "offset": None})
+    error = f"queues.msmq: {FULL}"
+    assert (server.returncode, lines[-1]) == (74, {"error": error, "path": "", "offset": None})
     assert (lost.returncode, out) == (69, "")
     mark.unlink()
     assert peeked(data, ORDERS) == [b"stored"]
@@ -284,11 +257,11 @@ def test_a_stop_ends_while_the_disk_refuses_and_says_so(tmp_path: Path, number: 
 def test_a_start_on_a_disk_that_refuses_ends(tmp_path: Path) -> None:
     mark = tmp_path / "full"
     mark.touch()
-    server = start(mark, tmp_path / "alpha")
+    server = failing_store.start(mark, StoreRefused, FULL, tmp_path / "alpha", ORDERS)
     out, errors = server.communicate(timeout=PATIENCE_S)
     lines = [json.loads(line) for line in errors.splitlines()]
     assert (server.returncode, out) == (74, "")
-    assert lines[-1]["error"] == "queues.msmq: the disk is full; make room, nothing is lost"
+    assert lines[-1]["error"] == f"queues.msmq: {FULL}"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
 from spark_udfs.jobs.sessions import session_rows
@@ -49,6 +50,16 @@ def shown(batches: Iterable[Any]) -> list[dict[str, Any]]:
 def handshake(talk: c.TcpConversation) -> c.TcpConversation:
     talk.handshake().send(EC).send(EC, by_client=False).send(CP)
     return talk.send(CP, by_client=False)
+
+
+def test_a_frame_above_the_limit_is_passed_over(tmp_path):
+    talk = handshake(c.TcpConversation())
+    huge = c.Frame(talk.frames[2].time_ns, bytes(RECORD_SIZE_MAX + 8))
+    data = c.pcapng_bytes([*talk.frames[:3], huge, *talk.frames[3:]])
+    with pytest.warns(CaptureWarning, match="a packet of 16777224 bytes") as warned:
+        (row,) = table(tmp_path, data)
+    assert len(warned) == 1
+    assert (row["first"], row["last"]) == (talk.frames[0].time_ns, talk.frames[-1].time_ns)
 
 
 def test_a_whole_session(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 
 from msmqwire.capture import open_records
 from msmqwire.capture.pcap_search import SEARCH_MAX, find_record
+from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.splits import Index, plan, records_with_offsets
 from msmqwire.errors import CaptureError
 from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
@@ -127,3 +128,34 @@ def test_an_index_distinguishes_damage_from_truncation(tmp_path: Path, damaged: 
     assert index.error is not None
     assert index.error.cut is not damaged
     assert index.error.offset == end
+
+
+@pytest.mark.parametrize("is_pcapng", [False, True], ids=["pcap", "pcapng"])
+def test_a_record_above_the_limit_is_passed_over(tmp_path: Path, is_pcapng: bool) -> None:
+    """What follows it is divided and indexed as if it were not there, and one window reports it."""
+    huge = Frame(FRAMES[500].time_ns, bytes(RECORD_SIZE_MAX + 8))
+    frames = [*FRAMES[:500], huge, *FRAMES[500:]]
+    data = pcapng_bytes(frames) if is_pcapng else pcap_bytes(frames, snaplen=2 * RECORD_SIZE_MAX)
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    windows = plan(str(path), 200_000)
+    assert len(windows) >= 6
+    errors: list[CaptureError] = []
+    payloads: list[bytes] = []
+    for window in windows:
+        with window.open() as stream:
+            payloads += [record.data for record in open_records(stream, on_damage=errors.append)]
+    assert payloads == [frame.data for frame in FRAMES]
+    assert len(errors) == 1
+    index = Index(str(path), 200_000)
+    index.refresh()
+    assert index.error is None
+    assert index.end == len(data)
+    later = index.window(len(data) - 100_000, len(data))
+    with later.open() as stream:
+        assert 90 < sum(1 for _ in open_records(stream)) < 110
+    (tmp_path / "a.gz").write_bytes(gzip.compress(data, 1))
+    whole = Index(str(tmp_path / "a.gz"), 200_000)
+    whole.refresh()
+    assert whole.error is None
+    assert whole.end == (tmp_path / "a.gz").stat().st_size

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidName, InvalidValue, StoreError
+from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.runtime import queues
@@ -165,8 +165,11 @@ class Server:
             self.network.stop_listening()
         if self._control is not None:
             await self._control.stop()
-        if self.driver is not None and not self.driver.broken.done():
-            await self._finish(self.driver)
+        if self.driver is not None:
+            if not self.driver.broken.done():
+                await self._finish(self.driver)
+            elif self.network is not None and isinstance(self.driver.broken.result(), EngineFailed):
+                self.network.abort()  # what it would say may be wrong
         await self._end()
         log.info("stopped")
 

@@ -79,6 +79,11 @@ class TcpNetwork:
         self._listeners.close()
         self._pings.stop_listening()
 
+    def abort(self) -> None:
+        """End all connections at once."""
+        for connection in self._established:
+            connection.abort()
+
     async def close(self) -> None:
         """Close all connections once their peers have read what was sent, or after `Limits.close_s`."""
         self.stop_listening()
