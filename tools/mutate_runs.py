@@ -14,70 +14,27 @@ import pickle
 import select
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, NoReturn
 
 import pytest
 
 from tools.mutants import Mutant
+from tools.mutate_plugins import Judge, Marks, Project, Watcher
 
-MARKER = "requirement"
 KILLED, ALIVE, BROKEN = "killed", "alive", "broken"
-
-_NONSENSE = (TypeError, AttributeError, NameError, ImportError, SyntaxError)
-"""What a program that makes no sense raises, like a LookupError in the product itself; a test that only meets
-one has not noticed what a row is about."""
-
-_CALLS_WATCHED = 20
-"""Calls of a function in one test whose lines are noted; to follow thousands takes too long."""
-_ALL_CALLS_WATCHED = 200_000
-"""Calls of any function in one test after which it is no longer watched."""
-
 
 _COLLECTION_S = 600.0
 _ENDED = "ended"
 _NOT_IN_PLACE = "not in place"
 """The answer of a child that can't exchange a function's code."""
 _OPTIONS = ("-q", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
-
-
-@dataclass(frozen=True)
-class Project:
-    """Where the product and its tests are; folders are relative to the root."""
-
-    root: Path
-    packages: tuple[str, ...]
-    excluded: tuple[str, ...] = ()
-    """Folders of the product that are left alone."""
-    slow: tuple[str, ...] = ()
-    """Folders of tests that are asked only where no other test of a row kills a mutant."""
-    environment: tuple[tuple[str, str], ...] = ()
-    """Variables for tests that meet a mutant."""
-
-    def is_product(self, path: Path) -> bool:
-        """Whether a file belongs to the product and may be changed."""
-        if not path.is_relative_to(self.root):
-            return False
-        name = path.relative_to(self.root).as_posix()
-        return name.startswith(tuple(f"{each}/" for each in self.packages)) and not name.startswith(
-            tuple(f"{each}/" for each in self.excluded)
-        )
-
-    def is_slow(self, test: str) -> bool:
-        """Whether a test is in one of the slow folders."""
-        return test.startswith(tuple(f"{each}/" for each in self.slow))
-
-    def module(self, path: Path) -> str:
-        """The dotted name of a module of the project."""
-        parts = path.relative_to(self.root).with_suffix("").parts
-        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @dataclass
@@ -105,7 +62,7 @@ class RunError(Exception):
 
 def collect(project: Project) -> dict[str, list[str]]:
     """Return the test functions by the requirement that they name."""
-    marks = _Marks(None)
+    marks = Marks(None)
     answer = _in_child(project, ["--collect-only"], [marks], None, _COLLECTION_S, marks.answer)
     if answer is None or answer["status"]:
         raise RunError("pytest can't collect the tests")
@@ -118,7 +75,7 @@ def watch(project: Project, tests: Sequence[str], row: str | None = None) -> Bas
 
     With `row` only the tests that name it. Raises RunError if the tests can't be run; one may fail.
     """
-    marks, watcher = _Marks({row} if row else None), _Watcher(project)
+    marks, watcher = Marks({row} if row else None), Watcher(project)
     answer = _in_child(
         project, tests, [marks, watcher], None, 3600,
         lambda: {"tests": watcher.answer(), "modules": list(sys.modules)},
@@ -175,8 +132,8 @@ class Trial:
             answer = self._collected.ask(mutant)
             if answer != _NOT_IN_PLACE:
                 return answer
-        judge = _Judge(self._project)
-        plugins = [_Marks({self._row}), judge]
+        judge = Judge(self._project)
+        plugins = [Marks({self._row}), judge]
         return _in_child(self._project, ["-x", *self._tests], plugins, mutant, self._limit_s, judge.answer)
 
 
@@ -298,8 +255,8 @@ class _Collected:
             os.close(self._asking)
             os.close(reader)
             os.environ.update(project.environment)
-            judge = _Judge(project)
-            plugins = [_Marks({row}), judge, _ForkServer(asked, answering)]
+            judge = Judge(project)
+            plugins = [Marks({row}), judge, _ForkServer(asked, answering)]
             _run(project, ["-x", *tests], plugins, None, answering, judge.answer)
         os.close(asked)
         os.close(answering)
@@ -374,142 +331,3 @@ class _MutantLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         return self._code
-
-
-# -- plugins of pytest ----------------------------------------------------------------------------------
-
-
-class _Marks:
-    """Leaves the tests that name one of some requirements; any, if None are given."""
-
-    def __init__(self, rows: set[str] | None) -> None:
-        self._rows = rows
-        self._tests: dict[str, set[str]] = {}
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if self._named(item)]
-
-    def _named(self, item: pytest.Item) -> bool:
-        rows = rows_of(item)
-        for row in rows:
-            self._tests.setdefault(row, set()).add(function_of(item))
-        return bool(rows) if self._rows is None else bool(self._rows & rows)
-
-    def answer(self) -> dict[str, Any]:
-        return {"rows": {row: sorted(tests) for row, tests in self._tests.items()}}
-
-
-def rows_of(item: pytest.Item) -> set[str]:
-    """The requirements that a test names."""
-    return {row for mark in item.iter_markers(MARKER) for row in mark.args}
-
-
-def function_of(item: pytest.Item) -> str:
-    """The node id of a test without its parameters."""
-    return item.nodeid.partition("[")[0]
-
-
-class _Watcher:
-    """Notes which lines of the product's functions the tests run; fixtures count where a test runs none."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._known: dict[str, str | None] = {}
-        self._tracers: dict[str, Any] = {}
-        self._calls: dict[int, int] = {}
-        self._calls_left = 0
-        self._lines: dict[str, set[int]] = {}
-        self._seconds = 0.0
-        self._found: list[tuple[str, list[str], dict[str, list[int]], float, str]] = []
-
-    def answer(self) -> list[tuple[str, list[str], dict[str, list[int]], float, str]]:
-        return self._found
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        self._lines = {}
-        return (yield from self._traced())
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Generator[None, object, object]:
-        in_fixtures, self._lines = self._lines, {}
-        try:
-            return (yield from self._traced())
-        finally:
-            self._lines = self._lines or in_fixtures
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        if report.when == "call" or report.outcome != "passed":
-            lines = {file: sorted(numbers) for file, numbers in self._lines.items()}
-            self._found.append(
-                (function_of(item), sorted(rows_of(item)), lines, call.duration, report.outcome)
-            )
-        return report
-
-    def _traced(self) -> Generator[None, object, object]:
-        self._tracers, self._calls, self._calls_left = {}, {}, _ALL_CALLS_WATCHED
-        threading.settrace(self._trace)
-        sys.settrace(self._trace)
-        try:
-            return (yield)
-        finally:
-            sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
-
-    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
-        self._calls_left -= 1
-        if self._calls_left < 0:
-            sys.settrace(None)
-            return None
-        code = frame.f_code
-        tracer = self._tracers.get(code.co_filename, self)
-        if tracer is self:
-            tracer = self._tracers[code.co_filename] = self._tracer(code.co_filename)
-        if tracer is None or code.co_name == "<module>":
-            return None
-        calls = self._calls[id(code)] = self._calls.get(id(code), 0) + 1
-        return tracer if calls <= _CALLS_WATCHED else None
-
-    def _tracer(self, name: str) -> Any:
-        if name not in self._known:
-            path = Path(name)
-            self._known[name] = str(path) if self._project.is_product(path) else None
-        if self._known[name] is None:
-            return None
-        add = self._lines.setdefault(name, set()).add
-
-        def tracer(frame: FrameType, event: str, argument: object) -> Any:
-            add(frame.f_lineno)
-            return tracer
-
-        return tracer
-
-
-class _Judge:
-    """Notes whether a test failed, and whether by nonsense."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._failed = self._nonsense = False
-
-    def answer(self) -> dict[str, Any]:
-        return {"failed": self._failed, "nonsense": self._nonsense}
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        if report.failed:
-            self._failed = True
-            self._nonsense |= call.excinfo is not None and self._is_nonsense(call.excinfo)
-        return report
-
-    def _is_nonsense(self, caught: pytest.ExceptionInfo[BaseException]) -> bool:
-        if isinstance(caught.value, LookupError):
-            return self._project.is_product(Path(caught.traceback[-1].path))
-        return isinstance(caught.value, _NONSENSE)

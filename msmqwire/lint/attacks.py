@@ -19,23 +19,16 @@ a text with a false length is searched for. No bytes make this raise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import (
     BASE_HEADER,
     COMPOUND_MESSAGE_HEADER,
-    DEAD_LETTER_HEADER,
     DEBUG_HEADER,
-    EXTENDED_ADDRESS_HEADER,
-    EXTENSION_HEADER,
     MESSAGE_PROPERTIES_HEADER,
-    MQF_SIGNATURE_HEADER,
-    SECURITY_HEADER,
     SOAP_HEADER,
     SRMP_ENVELOPE_HEADER,
-    SUBQUEUE_HEADER,
     USER_HEADER,
 )
 from msmqwire.headers.base import (
@@ -69,6 +62,15 @@ from msmqwire.lint.finding import Finding
 from msmqwire.lint.packet import ATTACKS, RULES
 from msmqwire.lint.parts import DATA_PAST_PACKET, body_problem
 from msmqwire.lint.registry import BYTES, Check, listed
+from msmqwire.lint.sizes import (
+    DATA_LENGTH,
+    EXTENSION_SIZE,
+    HTTP_BODY,
+    MESSAGE_SIZE,
+    SIGNATURE_SIZE,
+    SIZES,
+    Sized,
+)
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -79,7 +81,7 @@ from msmqwire.packets import (
     lacks_properties,
 )
 from msmqwire.ping import PING, PING_SIGNATURE, PING_SIZE
-from msmqwire.schema import Header, UInt, field_offset, head_size
+from msmqwire.schema import Header, field_offset, head_size
 from msmqwire.schema.record import find_null
 from msmqwire.schema.reference import fields_before_error
 
@@ -133,62 +135,11 @@ _LISTS: Final = (
 )
 _LIST_HEAD: Final = head_size(MQF_DESTINATION)
 _ELEMENT_LEAST: Final = 4  # a FormatType and at least a null character
-
-
-@dataclass(frozen=True, slots=True)
-class _Sized:
-    """A size in front of the data it counts.
-
-    Attributes:
-        header, name, at, width: the field: its header, its offset there and its size in bytes.
-        head: the offset in that header from which it counts: behind the fixed part, or the start.
-        req: the requirement on it.
-        times: bytes that it counts by one.
-    """
-
-    header: str
-    name: str
-    at: int
-    width: int
-    head: int
-    req: str
-    times: int = 1
-
-
-def _sized(header: Header, name: str, req: str, times: int = 1) -> _Sized:
-    field = header.part(name)
-    assert isinstance(field, UInt)
-    head = 0 if field.size_of == "header" else head_size(header)
-    return _Sized(header.name, name, field_offset(header, name), field.size, head, req, times)
-
-
-_MESSAGE_SIZE: Final = _sized(MESSAGE_PROPERTIES_HEADER, "MessageSize", "MQMQ-2.2.19.3-15")
-_EXTENSION_SIZE: Final = _sized(MESSAGE_PROPERTIES_HEADER, "ExtensionSize", "MQMQ-2.2.19.3-41")
-_DATA_LENGTH: Final = _sized(SRMP_ENVELOPE_HEADER, "DataLength", "MQRR-2.2.5.1.2.1-04", 2)
-_HTTP_BODY: Final = _sized(COMPOUND_MESSAGE_HEADER, "HTTPBodySize", "MQRR-2.2.5.1.2.2-04")
 _BODY_SIZE_AT: Final = field_offset(COMPOUND_MESSAGE_HEADER, "MsgBodySize")
 _BODY_OFFSET_AT: Final = field_offset(COMPOUND_MESSAGE_HEADER, "MsgBodyOffset")
 _LIST_ID_AT: Final = field_offset(MQF_DESTINATION, "HeaderID")
 _LIST_COUNT_AT: Final = field_offset(MQF_DESTINATION, "ElementCount")
-_SIGNATURE_SIZE: Final = _sized(MQF_SIGNATURE_HEADER, "Size", "MQMQ-2.2.20.3-03")
 _PING_SIGNATURE_AT: Final = field_offset(PING, "Signature")
-_SIZES: Final = (
-    _sized(MESSAGE_PROPERTIES_HEADER, "LabelLength", "MQMQ-2.2.19.3-07", 2),
-    _MESSAGE_SIZE,
-    _sized(MESSAGE_PROPERTIES_HEADER, "AllocationBodySize", "MQMQ-2.2.19.3-16"),
-    _EXTENSION_SIZE,
-    _sized(SECURITY_HEADER, "SenderIdSize", "MQMQ-2.2.20.6-15"),
-    _sized(SECURITY_HEADER, "EncryptionKeySize", "MQMQ-2.2.20.6-16"),
-    _sized(SECURITY_HEADER, "SignatureSize", "MQMQ-2.2.20.6-17"),
-    _sized(SECURITY_HEADER, "SenderCertSize", "MQMQ-2.2.20.6-18"),
-    _sized(SECURITY_HEADER, "ProviderInfoSize", "MQMQ-2.2.20.6-19"),
-    _sized(SOAP_HEADER, "HeaderDataLength", "MQMQ-2.2.20.7-03", 2),
-    _sized(DEAD_LETTER_HEADER, "HeaderSize", "MQRR-2.2.5.4-01"),
-    _sized(SUBQUEUE_HEADER, "HeaderSize", "MQRR-2.2.5.3-01"),
-    _sized(EXTENDED_ADDRESS_HEADER, "HeaderSize", "MQRR-2.2.5.5-01"),
-    _sized(EXTENSION_HEADER, "HeaderSize", "MQRR-2.2.5.2-01"),
-    _sized(EXTENSION_HEADER, "RemainingHeadersSize", "MQRR-2.2.5.2-02"),
-)
 
 # Other requirements whose breach makes a packet malformed, by the path that the parser blames.
 _BLAMED: Final = {
@@ -280,7 +231,7 @@ class _Scan:
             return None
         return int.from_bytes(self.data[at : at + width], "little")
 
-    def sized(self, start: int, sized: _Sized) -> int | None:
+    def sized(self, start: int, sized: Sized) -> int | None:
         """Return the value of a size whose header starts at `start`; None if it is truncated."""
         return self.number(start + sized.at, sized.width)
 
@@ -364,7 +315,7 @@ class _Scan:
 
     def _sizes(self) -> Iterator[Finding]:
         used: dict[str, int] = {}
-        for sized in _SIZES:
+        for sized in SIZES:
             start = self.start(sized.header)
             if start is None:
                 continue
@@ -372,7 +323,7 @@ class _Scan:
             if announced is None:
                 continue
             path, at, begin = f"{sized.header}.{sized.name}", start + sized.at, start + sized.head
-            if sized.name == "AllocationBodySize" and announced <= (self.sized(start, _MESSAGE_SIZE) or 0):
+            if sized.name == "AllocationBodySize" and announced <= (self.sized(start, MESSAGE_SIZE) or 0):
                 continue  # MessageSize decides
             need = announced * sized.times
             own_findings = list(self._size(LENGTH, sized.req, path, at, announced, begin, need))
@@ -382,7 +333,7 @@ class _Scan:
             # It fits by itself; does it also fit after the preceding items?
             before = used.get(sized.header, 0)
             if sized.name == "MessageSize":
-                extension = self.sized(start, _EXTENSION_SIZE) or 0
+                extension = self.sized(start, EXTENSION_SIZE) or 0
                 before += extension if begin + before + extension <= self.end else 0
             yield from self._size(LENGTH, sized.req, path, at, announced, begin + before, need)
             if sized.header == "SecurityHeader":
@@ -413,12 +364,12 @@ class _Scan:
             at = self.seen["UserHeader.Flags"][0]
             yield RULES["MQMQ-2.2.19.2-39"].at("UserHeader.Flags.AH", at, "set in a packet of a session")
         compound = self.start("CompoundMessageHeader")
-        announced = self.sized(start, _DATA_LENGTH)
+        announced = self.sized(start, DATA_LENGTH)
         if announced is not None:
-            path, text = "SRMPEnvelopeHeader.DataLength", start + _DATA_LENGTH.head
-            need = announced * _DATA_LENGTH.times
+            path, text = "SRMPEnvelopeHeader.DataLength", start + DATA_LENGTH.head
+            need = announced * DATA_LENGTH.times
             yield from self._size(
-                DATA_PAST_PACKET, _DATA_LENGTH.req, path, start + _DATA_LENGTH.at, announced, text, need
+                DATA_PAST_PACKET, DATA_LENGTH.req, path, start + DATA_LENGTH.at, announced, text, need
             )
             if compound is None:
                 compound = self._behind_text(text)
@@ -431,14 +382,12 @@ class _Scan:
         return (null + 2 + 3) & ~3 if null >= 0 else None
 
     def _compound(self, start: int) -> Iterator[Finding]:
-        http = self.sized(start, _HTTP_BODY)
+        http = self.sized(start, HTTP_BODY)
         size, offset = self.number(start + _BODY_SIZE_AT, 4), self.number(start + _BODY_OFFSET_AT, 4)
         name = "CompoundMessageHeader"
         if http is not None:
-            path, at = f"{name}.HTTPBodySize", start + _HTTP_BODY.at
-            yield from self._size(
-                HTTP_BODY_SIZE, _HTTP_BODY.req, path, at, http, start + _HTTP_BODY.head, http
-            )
+            path, at = f"{name}.HTTPBodySize", start + HTTP_BODY.at
+            yield from self._size(HTTP_BODY_SIZE, HTTP_BODY.req, path, at, http, start + HTTP_BODY.head, http)
         if http is None or size is None or offset is None:
             return
         why = body_problem(http, size, offset)
@@ -511,14 +460,14 @@ class _Scan:
 
     def _signature(self, at: int) -> Iterator[Finding]:
         path = "MultiQueueFormatHeader.Signature"
-        part_id, size = self.number(at, 2), self.sized(at, _SIGNATURE_SIZE)
+        part_id, size = self.number(at, 2), self.sized(at, SIGNATURE_SIZE)
         if part_id is not None and part_id != SIGNATURE_ID:
             why = f"{part_id:#06x} is not {SIGNATURE_ID:#06x}"
             yield HEADER_ID.at(f"{path}.ID", at, why)
             yield _RULES["MQMQ-2.2.20.3-01"].at(f"{path}.ID", at, why)
         if size is not None:
-            size_at, data_at = at + _SIGNATURE_SIZE.at, at + _SIGNATURE_SIZE.head
-            yield from self._size(LENGTH, _SIGNATURE_SIZE.req, f"{path}.Size", size_at, size, data_at, size)
+            size_at, data_at = at + SIGNATURE_SIZE.at, at + SIGNATURE_SIZE.head
+            yield from self._size(LENGTH, SIGNATURE_SIZE.req, f"{path}.Size", size_at, size, data_at, size)
 
     # -- the rest ------------------------------------------------------------------------------
 
@@ -549,5 +498,5 @@ class _Scan:
     def _body_past_end(self) -> bool:
         """Return whether MessageSize reaches past the packet; else an acknowledgement has a wrong one."""
         start = self.start("MessagePropertiesHeader")
-        size = self.sized(start, _MESSAGE_SIZE) if start is not None else None
-        return start is None or size is None or start + _MESSAGE_SIZE.head + size > self.end
+        size = self.sized(start, MESSAGE_SIZE) if start is not None else None
+        return start is None or size is None or start + MESSAGE_SIZE.head + size > self.end
