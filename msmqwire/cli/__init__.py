@@ -11,10 +11,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from msmqwire import __version__
-from msmqwire.cli import build, dissect, lint, parse, queue, reading, send, serve
+from msmqwire.cli.commands import LazyGroup
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
 
 app = typer.Typer(
+    cls=LazyGroup,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -37,18 +38,6 @@ def _root(
     ] = False,
 ) -> None:
     """Options of all commands."""
-
-
-app.command("parse")(parse.command)
-app.command("build")(build.command)
-app.command("dissect")(dissect.command)
-app.command("lint")(lint.command)
-app.command("serve")(serve.command)
-app.add_typer(queue.app, name="queue")
-app.command("send")(send.command)
-app.command("receive")(reading.receive)
-app.command("peek")(reading.peek)
-app.command("move")(reading.move)
 
 
 def main() -> NoReturn:

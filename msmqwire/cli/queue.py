@@ -16,7 +16,9 @@ from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.local import attach
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Queues of a folder.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Queues of a folder."
+)
 
 Data = Annotated[Path, typer.Option(help="Folder of the queue manager.")]
 Name = Annotated[str, typer.Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]

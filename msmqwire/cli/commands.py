@@ -1,0 +1,61 @@
+"""The commands of the command line, each imported when it is asked for: no command needs what all need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+import typer.core
+import typer.main
+
+_PLACES: Final = {
+    "parse": ("parse", "command"),
+    "build": ("build", "command"),
+    "dissect": ("dissect", "command"),
+    "lint": ("lint", "command"),
+    "serve": ("serve", "command"),
+    "send": ("send", "command"),
+    "receive": ("reading", "receive"),
+    "peek": ("reading", "peek"),
+    "move": ("reading", "move"),
+    "queue": ("queue", "app"),
+}
+"""The module of each command, and what it is there: a function, or a group."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _command(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+def _command(name: str) -> Any:
+    """Import a command. Raises KeyError."""
+    module, attribute = _PLACES[name]
+    app = getattr(import_module(f"msmqwire.cli.{module}"), attribute)
+    if not isinstance(app, typer.Typer):
+        function, app = app, typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name)(function)
+    return typer.main.get_command(app)
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """A group of these commands."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = _Commands()
