@@ -7,7 +7,7 @@ import sys
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.names import DirectName
@@ -74,7 +74,6 @@ class Scene:
         return max(first, key=urgency, default=None)
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.integers(-3, 3), min_size=1, max_size=6),
     st.lists(st.tuples(st.sampled_from("aaaassserhm"), st.integers(0, 5), st.integers(0, 7)), max_size=80),

@@ -230,7 +230,8 @@ def test_an_output_that_is_full():
 
 
 def test_a_fault_of_our_own():
-    code = "import sys, msmqwire.cli as c; c.parse.parse = None; sys.argv[1:] = ['parse']; c.main()"
+    code = "import sys; from msmqwire.cli import main, parse; parse.parse = None; sys.argv = ['', 'parse']"
+    code += "; main()"
     done = subprocess.run(
         [sys.executable, "-c", code], input=ACK, capture_output=True, cwd=ROOT, timeout=60, check=False
     )

@@ -41,6 +41,14 @@ def transfer_of(harness: EngineHarness) -> Transfer:
     return harness.core.binary.transfers[harness.outgoing().number]
 
 
+def connect_again(harness: EngineHarness) -> None:
+    """Let its session serve the queue again, without sending anything."""
+    transfer = transfer_of(harness)
+    transfer.queue.state = OutgoingQueueState.CONNECTED
+    assert transfer.session is not None
+    transfer.session.send_order.enter(transfer)
+
+
 def header_of(packet: ReceivedPacket) -> tuple[int, ...] | None:
     """The SessionHeader of a message, without Reserved."""
     return packet.session_header and packet.session_header[:6]
@@ -103,7 +111,7 @@ def test_nothing_is_sent_from_a_queue_that_is_not_connected(state):
     harness.send(b"2")
     assert peer.bodies() == []
     assert transfer_of(harness).session.unacked_message_count == 1
-    harness.outgoing().state = OutgoingQueueState.CONNECTED
+    connect_again(harness)
     peer.acknowledge()
     assert peer.bodies() == [b"2"]
 
@@ -244,7 +252,7 @@ def _send_after(waited: int, limits: dict[str, int], *, late: bool) -> None:
     harness.core.context.timers.stop(Timer.TIME_TO_REACH_QUEUE, None)
     harness.utc_start += waited
     harness.core.at(harness.now, harness.utc)
-    harness.outgoing().state = OutgoingQueueState.CONNECTED
+    connect_again(harness)
     harness.core.binary.sending.send_waiting(transfer.session)
     harness.run()
     assert harness.called[0].bodies() == ([] if late else [b"m"])
