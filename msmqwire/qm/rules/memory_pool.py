@@ -60,11 +60,12 @@ class MemoryPool:
         self.limit = limit
         self.used: dict[Kind, int] = dict.fromkeys(Kind, 0)
         self.known: set[str] = set()
+        self._shares = {kind: limit * _SIXTEENTHS[kind] // 16 for kind in Kind}
         self._by_origin: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
 
     def share(self, kind: Kind) -> int:
         """Return the bytes that are there for a kind."""
-        return self.limit * _SIXTEENTHS[kind] // 16
+        return self._shares[kind]
 
     def used_by(self, kind: Kind, origin: str) -> int:
         """Return the bytes of a kind that are kept for an origin."""
@@ -72,7 +73,7 @@ class MemoryPool:
 
     def fits(self, kind: Kind, origin: str, size: int) -> bool:
         """Return whether `size` bytes more may be kept for an origin."""
-        share, used = self.share(kind), self.used[kind] + size
+        share, used = self._shares[kind], self.used[kind] + size
         if not origin or origin in self.known:
             return used <= share
         own = self.used_by(kind, origin) + size

@@ -60,11 +60,13 @@ class History:
         while entries and (len(entries) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
             own = self._of_origins.of(message.origin)
             self._forget(next(iter(own if _SHARE * len(own) >= len(entries) else entries)))
-        if received not in entries:
-            self._enter(received, self._context.utc, message.origin)
         if message.recoverable:
             self._stored.add(received)
-        self._touch(received)
+        if received in entries:
+            self._touch(received)
+        else:
+            self._enter(received, self._context.utc, message.origin)
+            self._store(received)
         if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):
             self._start()
 
@@ -87,6 +89,9 @@ class History:
         self._entries[received] = self._context.utc, origin
         self._entries.move_to_end(received)
         self._of_origins.touch(origin, received)
+        self._store(received)
+
+    def _store(self, received: _Key) -> None:
         if received in self._stored:
             row = self._context.utc.to_bytes(8, "little")
             self._context.changes.put(Table.HISTORY, _row_key(received), row)

@@ -6,6 +6,7 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.qm.model.enumerations import OutgoingQueueState
+from msmqwire.qm.protocols.binary.states import MessageState
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
@@ -27,12 +28,20 @@ class SendOrder:
         self._entered: dict[Transfer, OutgoingMessagePosition] = {}
         self._count = 0
 
+    def add(self, message: OutgoingMessagePosition) -> None:
+        """Enter a message that is the last of its priority to be sent."""
+        entered = self._entered.get(message.transfer)
+        if entered is None or message.priority > entered.priority:
+            self._enter(message)
+
     def enter(self, transfer: Transfer) -> None:
         """Enter a transfer, which may have another first message than before."""
         first = transfer.next_waiting()
-        if first is None or self._entered.get(transfer) is first:
-            return
-        self._entered[transfer] = first
+        if first is not None and self._entered.get(transfer) is not first:
+            self._enter(first)
+
+    def _enter(self, first: OutgoingMessagePosition) -> None:
+        self._entered[first.transfer] = first
         if len(self._heap) > 2 * len(self._entered) + _SLACK:
             self._heap = [self._entry(message) for message in self._entered.values()]
             heapq.heapify(self._heap)
@@ -53,7 +62,7 @@ class SendOrder:
             is_entered = self._entered.get(transfer) is message
             is_served = transfer.session is not None and transfer.session.send_order is self
             is_connected = is_served and transfer.queue.state is OutgoingQueueState.CONNECTED
-            if is_entered and is_connected and transfer.next_waiting() is message:
+            if is_entered and is_connected and message.state is MessageState.WAITING_TO_SEND:
                 return message
             heapq.heappop(self._heap)
             if is_entered:

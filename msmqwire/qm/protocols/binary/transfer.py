@@ -140,7 +140,8 @@ class Transfer:
         outgoing = OutgoingMessagePosition(position, self, priority)
         self.table[position] = outgoing
         self.waiting[priority].append(outgoing)
-        self._enter()
+        if self.session is not None:
+            self.session.send_order.add(outgoing)
         return outgoing
 
     def remove(self, outgoing: OutgoingMessagePosition) -> None:
@@ -165,9 +166,6 @@ class Transfer:
             message.state, message.session = MessageState.WAITING_TO_SEND, None
             message.received_session_ack = False
             self.waiting[message.priority].appendleft(message)
-        self._enter()
-
-    def _enter(self) -> None:
         if self.session is not None:
             self.session.send_order.enter(self)
 
