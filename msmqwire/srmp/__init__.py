@@ -1,0 +1,1 @@
+"""Messages of the SOAP Reliable Messaging Protocol: [MC-MQSRM] chapter 2."""
