@@ -149,21 +149,26 @@ def value_of(fields: Sequence[Field], name: str) -> str | None:
     return fields[numbers[0]].value if numbers else None
 
 
+def refuse_twice(fields: Sequence[Field], name: str, block: FieldBlock) -> None:
+    """Raise MalformedPacket if a field is there twice: readers differ in which one counts."""
+    numbers = find_all(fields, name)
+    if len(numbers) > 1:
+        path, offset = f"{block.path}.{name}", block.offsets[numbers[1]]
+        raise MalformedPacket("given more than once", path=path, offset=offset)
+
+
 def one_value(fields: Sequence[Field], name: str, block: FieldBlock) -> tuple[str, int] | None:
     """Return the value and offset of a field that divides bytes, or None.
 
-    Raises MalformedPacket if it is there twice, even with one value, or folded: the next reader may see
-    another length.
+    Raises MalformedPacket if it is there twice, or folded, which some readers do not follow.
     """
+    refuse_twice(fields, name, block)
     numbers = find_all(fields, name)
     if not numbers:
         return None
-    path = f"{block.path}.{name}"
-    if len(numbers) > 1:
-        raise MalformedPacket("given more than once", path=path, offset=block.offsets[numbers[1]])
     field, offset = fields[numbers[0]], block.offsets[numbers[0]]
     if field.folded:
-        raise MalformedPacket("folded", path=path, offset=offset)
+        raise MalformedPacket("folded", path=f"{block.path}.{name}", offset=offset)
     return field.value, offset
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.fields import (
     CONTENT_LENGTH,
+    CONTENT_TYPE,
     CRLF,
     HEAD_SIZE_MAX,
     TRANSFER_ENCODING,
@@ -20,6 +21,7 @@ from msmqwire.srmp.fields import (
     find_all,
     line_end,
     one_value,
+    refuse_twice,
 )
 from msmqwire.srmp.http_message import (
     HEADER_FIELDS,
@@ -197,6 +199,7 @@ class _Reader:
     def _entity_step(self) -> Callable[[bytes | bytearray], bool] | None:
         """Return the step that reads the entity, None without one: RFC 9112 6.3."""
         assert self._start is not None
+        refuse_twice(self._fields, CONTENT_TYPE, self._block)
         length = content_length(self._fields, self._block, self._max)
         coding = one_value(self._fields, TRANSFER_ENCODING, self._block)
         if coding is not None:

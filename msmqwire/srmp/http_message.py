@@ -112,6 +112,23 @@ class HttpMessage:
         head = self.start.to_bytes() + build_block(self.fields, HEADER_FIELDS)
         return head + (self.entity if self.chunking is None else self.chunking.to_bytes(self.entity))
 
+    def field_offset(self, number: int) -> int:
+        """Return where a header field starts in the message."""
+        return len(self.start.to_bytes() + build_block(self.fields[:number], HEADER_FIELDS)) - len(CRLF)
+
+    def offset_of(self, entity_offset: int) -> int:
+        """Return where a byte of the entity stands in the message, whose chunks must fit it."""
+        at = self.field_offset(len(self.fields)) + len(CRLF)
+        if self.chunking is None:
+            return at + entity_offset
+        for line in self.chunking.lines:
+            size = chunk_size(line) or 0
+            at += len(line) + len(CRLF)
+            if entity_offset < size or not size:
+                return at + entity_offset
+            at, entity_offset = at + size + len(CRLF), entity_offset - size
+        return at
+
 
 def parse_start_line(line: bytes) -> StartLine:
     """Return the first line of a message. Raises MalformedPacket."""
