@@ -1,1 +1,1 @@
-"""Messages of the SOAP Reliable Messaging Protocol: [MC-MQSRM] chapter 2."""
+"""The bytes of SRMP, MSMQ over HTTP and PGM: [MC-MQSRM] chapter 2."""
