@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from msmqwire.srmp.content import Departure
 from msmqwire.srmp.fields import (
     CONTENT_LENGTH,
     CONTENT_TYPE,
@@ -19,8 +20,17 @@ from msmqwire.srmp.fields import (
     parse_media_type,
     value_of,
 )
-from msmqwire.srmp.http_message import HEADER_FIELDS, HTTP_1_1, REQUEST_LINE, STATUS_LINE, RequestLine
-from msmqwire.srmp.message import HOST, PROXY_ACCEPT, SOAP_ACTION, SrmpMessage, multipart_type
+from msmqwire.srmp.http_message import (
+    HEADER_FIELDS,
+    HOST,
+    HTTP_1_1,
+    PROXY_ACCEPT,
+    REQUEST_LINE,
+    SOAP_ACTION,
+    STATUS_LINE,
+    RequestLine,
+    StartLine,
+)
 from msmqwire.srmp.multipart import (
     BOUNDARY,
     BOUNDARY_PREFIX,
@@ -31,6 +41,7 @@ from msmqwire.srmp.multipart import (
     TEXT_XML,
     Multipart,
     Part,
+    multipart_type,
 )
 
 _ORDER: Final = (HOST, CONTENT_TYPE, CONTENT_LENGTH, SOAP_ACTION[0], PROXY_ACCEPT[0])
@@ -39,27 +50,21 @@ _GUID: Final = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _PAYLOAD_ID: Final = re.compile(f"(?:body|extension)@{_GUID}")
 
 
-class Departure(NamedTuple):
-    """One difference: the requirement, the path of the field, and the text."""
-
-    requirement: str
-    path: str
-    text: str
-
-
-def departures(message: SrmpMessage) -> list[Departure]:
-    """Return the differences of a message, those of the head first."""
+def departures(
+    start: StartLine | None, fields: Sequence[Field], content: Multipart | bytes
+) -> list[Departure]:
+    """Return the differences of head and parts, those of the head first."""
     found: list[Departure] = []
-    if isinstance(message.start, RequestLine):
-        found += _request(message.start, message.fields)
-        found += _content_type(message)
-    elif message.start is not None:
-        status = message.start.status
+    if isinstance(start, RequestLine):
+        found += _request(start, fields)
+        found += _content_type(fields, content)
+    elif start is not None:
+        status = start.status
         if status not in (200, 400) and not 500 <= status <= 599:
             found.append(Departure("SRMP-2.1.1-13", STATUS_LINE, f"SRMP gives status {status} no meaning"))
-    found += _folded(message.fields, HEADER_FIELDS)
-    if isinstance(message.content, Multipart):
-        found += _parts(message.content)
+    found += _folded(fields, HEADER_FIELDS)
+    if isinstance(content, Multipart):
+        found += _parts(content)
     return found
 
 
@@ -86,16 +91,16 @@ def _known(field: Field) -> bool:
     return field.name.lower() in [name.lower() for name in _ORDER]
 
 
-def _content_type(message: SrmpMessage) -> Iterator[Departure]:
-    value, path = value_of(message.fields, CONTENT_TYPE), f"{HEADER_FIELDS}.{CONTENT_TYPE}"
-    if not isinstance(message.content, Multipart):
+def _content_type(fields: Sequence[Field], content: Multipart | bytes) -> Iterator[Departure]:
+    value, path = value_of(fields, CONTENT_TYPE), f"{HEADER_FIELDS}.{CONTENT_TYPE}"
+    if not isinstance(content, Multipart):
         if value != TEXT_XML:
             yield Departure("SRMP-2.1.1-10", path, f"{value} instead of {TEXT_XML}")
         return
-    expected = multipart_type(message.content.boundary)
+    expected = multipart_type(content.boundary)
     if value != expected:
         yield Departure("SRMP-2.1.1-09", path, f"{value} instead of {expected}")
-    if not _BOUNDARY.fullmatch(message.content.boundary):
+    if not _BOUNDARY.fullmatch(content.boundary):
         text = f"the boundary is not {BOUNDARY_PREFIX!r} and a number"
         yield Departure("SRMP-2.2.2-13", BOUNDARY, text)
 

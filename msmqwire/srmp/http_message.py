@@ -17,6 +17,9 @@ STATUS_LINE: Final = "StatusLine"
 HEADER_FIELDS: Final = "HeaderFields"
 TRAILER_FIELDS: Final = "Chunking.TrailerFields"
 HTTP_1_1: Final = "HTTP/1.1"
+HOST: Final = "Host"
+SOAP_ACTION: Final = ("SOAPAction", '"MSMQMessage"')  # SRMP-2.1.1-07
+PROXY_ACCEPT: Final = ("Proxy-Accept", "NonInteractiveClient")  # SRMP-2.1.1-08
 
 _REQUEST: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([!-~\x80-\xff]+) (HTTP/1\.[01])")
 _STATUS: Final = re.compile(r"(HTTP/1\.[01]) ([1-5][0-9]{2})(?: ([\t -~\x80-\xff]*))?")

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
-from uuid import UUID
 
-from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.srmp.fields import CONTENT_LENGTH, CONTENT_TYPE, Field, find_all, parse_media_type
+from msmqwire.errors import MalformedPacket
+from msmqwire.srmp.content import Departure
+from msmqwire.srmp.departures import departures
+from msmqwire.srmp.envelope import Envelope, parse_envelope
+from msmqwire.srmp.fields import CONTENT_TYPE, Field, find_all, parse_media_type
 from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX, parse_http
 from msmqwire.srmp.http_message import HEADER_FIELDS, Chunking, HttpMessage, RequestLine, StartLine
 from msmqwire.srmp.multipart import (
     BODY_ID,
     EXTENSION_ID,
+    MULTIPART_TYPE,
     PARTS,
     TEXT_XML,
     Multipart,
     Part,
-    boundary_of,
-    envelope_part,
     parse_multipart,
-    payload_part,
 )
 
-MULTIPART_TYPE: Final = "multipart/related"
-HOST: Final = "Host"
-SOAP_ACTION: Final = ("SOAPAction", '"MSMQMessage"')  # SRMP-2.1.1-07
-PROXY_ACCEPT: Final = ("Proxy-Accept", "NonInteractiveClient")  # SRMP-2.1.1-08
-
 _CONTENT_TYPE_PATH: Final = f"{HEADER_FIELDS}.{CONTENT_TYPE}"
-_MULTICAST: Final = "msmq:multicast="
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SrmpMessage:
     """One message.
 
@@ -56,12 +51,25 @@ class SrmpMessage:
         return HttpMessage(self.start, self.fields, entity, self.chunking).to_bytes()
 
     @property
-    def envelope(self) -> bytes | None:
-        """The SOAP envelope; None in a response, which has none (SRMP-2.1.1-12)."""
+    def envelope_bytes(self) -> bytes | None:
+        """The bytes of the envelope; None in a response, which has none (SRMP-2.1.1-12)."""
         if isinstance(self.content, bytes):
             return self.content if self.start is None or isinstance(self.start, RequestLine) else None
         number = self.content.envelope_number
         return None if number is None else self.content.parts[number].content
+
+    @cached_property
+    def envelope(self) -> Envelope | None:
+        """The SOAP envelope, or None. Raises MalformedPacket, with offsets in the envelope."""
+        data = self.envelope_bytes
+        return None if data is None else parse_envelope(data)
+
+    @property
+    def departures(self) -> list[Departure]:
+        """What Windows writes otherwise, or the specification wants otherwise, and was accepted."""
+        envelope = self.envelope
+        found = departures(self.start, self.fields, self.content)
+        return found if envelope is None else [*found, *envelope.departures]
 
     @property
     def body(self) -> bytes | None:
@@ -94,28 +102,37 @@ def parse_message(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> SrmpMe
     SRMP-3.1.5.1.2-01.
     """
     if data.startswith(b"<"):
-        if len(data) > entity_size_max:
-            raise MalformedPacket(
-                f"more than {entity_size_max} bytes", path="Envelope", offset=entity_size_max
-            )
-        return SrmpMessage(None, (), data)
+        envelope = SrmpMessage(None, (), data)
+        _check_envelope(envelope, 0)
+        return envelope
     return from_http(parse_http(data, entity_size_max))
 
 
-def from_http(message: HttpMessage) -> SrmpMessage:
+def from_http(http: HttpMessage) -> SrmpMessage:
     """Return the message that an HTTP request or response carries. Raises MalformedPacket."""
-    if not isinstance(message.start, RequestLine):
-        return SrmpMessage(message.start, message.fields, message.entity, message.chunking)
-    boundary = _boundary(message)
-    if boundary is None:
-        return SrmpMessage(message.start, message.fields, message.entity, message.chunking)
+    if not isinstance(http.start, RequestLine):
+        return SrmpMessage(http.start, http.fields, http.entity, http.chunking)
+    content: Multipart | bytes = http.entity
+    boundary = _boundary(http)
     try:
-        content = parse_multipart(message.entity, boundary)
-        _check_parts(content)
+        if boundary is not None:
+            content = parse_multipart(http.entity, boundary)
+            _check_parts(content)
+        message = SrmpMessage(http.start, http.fields, content, http.chunking)
+        start = 0 if isinstance(content, bytes) else content.content_offset(content.envelope_number or 0)
+        _check_envelope(message, start)
     except MalformedPacket as exc:
-        offset = message.offset_of(exc.offset or 0)
+        offset = http.offset_of(exc.offset or 0)
         raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
-    return SrmpMessage(message.start, message.fields, content, message.chunking)
+    return message
+
+
+def _check_envelope(message: SrmpMessage, start: int) -> None:
+    """Raise MalformedPacket for an invalid envelope, which starts at this offset of the entity."""
+    try:
+        _ = message.envelope
+    except MalformedPacket as exc:
+        raise MalformedPacket(exc.why, path=exc.path, offset=start + (exc.offset or 0)) from None
 
 
 def _boundary(message: HttpMessage) -> str | None:
@@ -146,59 +163,6 @@ def _check_parts(content: Multipart) -> None:
         if len(numbers) > 1:  # readers would differ in which one they deliver
             offset = content.content_offset(numbers[1])
             raise MalformedPacket(f"a second part {prefix}", path=f"{PARTS}[{numbers[1]}]", offset=offset)
-
-
-def request_address(to: str) -> tuple[str, str]:
-    """Return request target and Host for the ``to`` of an envelope: SRMP-2.1.1-04, SRMP-2.1.1-06.
-
-    Raises InvalidValue for what is neither an HTTP URL nor a multicast address.
-    """
-    if to.lower().startswith(_MULTICAST):
-        address = to[len(_MULTICAST) :]
-        return address, address
-    scheme, separator, rest = to.partition("://")
-    host, slash, path = rest.partition("/")
-    if not separator or scheme.lower() not in ("http", "https") or not host:
-        raise InvalidValue(f"{to!r} is no address of an HTTP request", path="to")
-    return f"{slash or '/'}{path}".lower(), host
-
-
-def make_request(
-    envelope: bytes,
-    target: str,
-    host: str,
-    *,
-    boundary: int,
-    queue_manager: UUID,
-    body: bytes | None = None,
-    extension: bytes | None = None,
-) -> SrmpMessage:
-    """Return the request that Windows would send, in its order of fields and parts: SRMP-2.1.1-05.
-
-    Without body and extension it is plain ``text/xml``, as every receipt is (SRMP-2.1.1-10). `boundary` is
-    the number in the boundary, `queue_manager` the sender, after which the parts are named.
-    """
-    content: Multipart | bytes = envelope
-    content_type = TEXT_XML
-    payloads = ((BODY_ID, body), (EXTENSION_ID, extension))
-    parts = [payload_part(data, prefix, queue_manager) for prefix, data in payloads if data is not None]
-    if parts:
-        content = Multipart(boundary_of(boundary), (envelope_part(envelope), *parts))
-        content_type = multipart_type(content.boundary)
-    size = len(content.to_bytes() if isinstance(content, Multipart) else content)
-    fields = (
-        Field(HOST, host),
-        Field(CONTENT_TYPE, content_type),
-        Field(CONTENT_LENGTH, str(size)),
-        Field(*SOAP_ACTION),
-        Field(*PROXY_ACCEPT),
-    )
-    return SrmpMessage(RequestLine("POST", target), fields, content)
-
-
-def multipart_type(boundary: str) -> str:
-    """Return the Content-Type of a request with parts as Windows writes it: SRMP-2.1.1-09."""
-    return f'{MULTIPART_TYPE}; boundary="{boundary}"; type={TEXT_XML}'
 
 
 def build_message(message: SrmpMessage) -> bytes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.srmp.envelope import build_envelope, envelope_from_json, parse_envelope
 from msmqwire.srmp.fields import CONTENT_LENGTH, Field
 from msmqwire.srmp.http_message import (
     HEADER_FIELDS,
@@ -28,11 +29,15 @@ PACKET: Final = "SrmpMessage"
 _CHUNKING: Final = "Chunking"
 _CONTENT: Final = "Content"
 _ENVELOPE: Final = "Envelope"
+_SOURCE: Final = "EnvelopeBytes"
 _MULTIPART: Final = "Multipart"
 
 
 def to_json(message: SrmpMessage) -> dict[str, Any]:
-    """Return a message as an object: heads as text, the envelope as its object, other content as hex."""
+    """Return a message as an object: heads as text, the envelope as its own object, other content as hex.
+
+    Raises MalformedPacket if the message was made with an envelope that can't be parsed.
+    """
     fields: dict[str, Any] = {}
     if isinstance(message.start, RequestLine):
         line = message.start
@@ -50,7 +55,7 @@ def to_json(message: SrmpMessage) -> dict[str, Any]:
     elif isinstance(message.start, StatusLine):
         fields[_CONTENT] = message.content.hex()
     else:
-        fields[_ENVELOPE] = _envelope_to_json(message.content)
+        fields.update(_envelope_to_json(message.content))
     return {"packet": PACKET, "size": len(message.to_bytes()), "fields": fields}
 
 
@@ -70,29 +75,33 @@ def from_json(data: Mapping[str, Any]) -> SrmpMessage:
     elif isinstance(start, StatusLine):
         content = reader.hex(_CONTENT)
     else:
-        content = _envelope_from_json(reader.get(_ENVELOPE))
+        content = _envelope_from_json(reader)
     size = len(content.to_bytes() if isinstance(content, Multipart) else content)
     fields = () if start is None else _fields_from_json(reader, HEADER_FIELDS, size)
     return SrmpMessage(start, fields, content, chunking)
 
 
-def _envelope_to_json(data: bytes) -> Any:
-    """Return an envelope as text; as hex if it is not UTF-8."""
+def _envelope_to_json(data: bytes) -> dict[str, Any]:
+    """Return an envelope as its object, with its bytes where they do not follow from that."""
+    envelope = parse_envelope(data).to_json()
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"hex": data.hex()}
+        exact = build_envelope(envelope_from_json(envelope)) == data
+    except InvalidValue:  # accepted from a peer, not to be built
+        exact = False
+    return {_ENVELOPE: envelope} if exact else {_ENVELOPE: envelope, _SOURCE: data.hex()}
 
 
-def _envelope_from_json(data: Any) -> bytes:
-    if isinstance(data, Mapping):
-        return _Reader(data, _ENVELOPE).hex("hex")
-    if not isinstance(data, str):
-        raise InvalidValue("not text", path=_ENVELOPE)
-    try:
-        return data.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidValue("a surrogate, which UTF-8 has not", path=_ENVELOPE) from None
+def _envelope_from_json(reader: _Reader) -> bytes:
+    """Return the bytes of an envelope; those that are given count while they say the same as the object."""
+    envelope = envelope_from_json(reader.get(_ENVELOPE))
+    if reader.has(_SOURCE):
+        data = reader.hex(_SOURCE)
+        try:
+            if parse_envelope(data) == envelope:
+                return data
+        except MalformedPacket:
+            pass
+    return build_envelope(envelope)
 
 
 def _fields_to_json(fields: Sequence[Field]) -> list[dict[str, str]]:
@@ -105,7 +114,7 @@ def _multipart_to_json(content: Multipart) -> dict[str, Any]:
     for number, part in enumerate(content.parts):
         item: dict[str, Any] = {HEADER_FIELDS: _fields_to_json(part.fields)}
         if number == content.envelope_number:
-            item[_ENVELOPE] = _envelope_to_json(part.content)
+            item.update(_envelope_to_json(part.content))
         else:
             item[_CONTENT] = part.content.hex()
         parts.append({**item, "LineBreak": part.line_break})
@@ -197,7 +206,7 @@ def _multipart_from_json(reader: _Reader) -> Multipart:
     parts = []
     for item in reader.objects("Parts"):
         if item.has(_ENVELOPE):
-            content = _envelope_from_json(item.get(_ENVELOPE))
+            content = _envelope_from_json(item)
         else:
             content = item.hex(_CONTENT)
         fields = _fields_from_json(item, HEADER_FIELDS, len(content))

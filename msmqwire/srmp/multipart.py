@@ -30,6 +30,7 @@ PART_COUNT_MAX: Final = 16
 PARTS: Final = "Multipart.Parts"
 BOUNDARY: Final = "Multipart.Boundary"
 CONTENT_ID: Final = "Content-Id"
+MULTIPART_TYPE: Final = "multipart/related"
 TEXT_XML: Final = "text/xml"
 ENVELOPE_TYPE: Final = "text/xml; charset=UTF-8"  # SRMP-2.2.2-09
 PAYLOAD_TYPE: Final = "application/octet-stream"  # SRMP-2.2.2-10
@@ -161,6 +162,11 @@ def _parse_part(data: bytes, at: int, delimiter: bytes, path: str) -> tuple[Part
 def boundary_of(number: int) -> str:
     """Return a boundary as Windows forms it; the number differs from message to message: SRMP-2.2.2-13."""
     return f"{BOUNDARY_PREFIX}{number}"
+
+
+def multipart_type(boundary: str) -> str:
+    """Return the Content-Type of a request with parts as Windows writes it: SRMP-2.1.1-09."""
+    return f'{MULTIPART_TYPE}; boundary="{boundary}"; type={TEXT_XML}'
 
 
 def envelope_part(envelope: bytes) -> Part:
