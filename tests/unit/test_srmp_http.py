@@ -59,7 +59,7 @@ def test_request_lines():
     assert parse_http(VECTORS["4.5"]).start.target == "234.1.1.1:8001"
 
 
-@pytest.mark.requirement("SRMP-2.1.1-12", "SRMP-4.3-02")
+@pytest.mark.requirement("SRMP-4.3-02")
 @pytest.mark.parametrize(
     "name, date",
     [
