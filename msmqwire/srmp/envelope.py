@@ -24,7 +24,8 @@ class Envelope:
 
     Attributes:
         header: the groups of se:Header; a mapping of mappings may be given.
-        kept: the elements without a value: those that are ignored, and those that nobody declared.
+        kept: the elements without a value, in the order of their paths: those that are ignored, and those
+            that nobody declared.
         departures: where the parsed bytes are not as the specification wants them.
         source: the bytes that it was parsed from; None for a new one.
     """
@@ -42,6 +43,7 @@ class Envelope:
             raise InvalidValue("the header is a group of elements", path="Envelope.Header")
         if not isinstance(header, Content):
             object.__setattr__(self, "header", Content(HEADER, header, "Envelope.Header"))
+        object.__setattr__(self, "kept", tuple(sorted(self.kept)))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("header", "kept", "departures", "source"):
@@ -118,7 +120,7 @@ def _check_kept(envelope: Envelope, data: bytes) -> None:
         parsed = parse_envelope(data)
     except MalformedPacket as exc:
         raise InvalidValue(f"with the kept elements: {exc.why}", path=exc.path) from None
-    if parsed.header != envelope.header or sorted(parsed.kept) != sorted(envelope.kept):
+    if parsed.header != envelope.header or parsed.kept != envelope.kept:
         raise InvalidValue("a kept element is not read again as it is", path="Envelope")
 
 

@@ -36,7 +36,7 @@ def read_document(data: bytes) -> tuple[Any, list[Place]]:
     except etree.LxmlError as exc:
         line, column = getattr(exc, "position", None) or (0, 0)
         raise MalformedPacket(
-            f"not well-formed XML: {str(exc)[:200]} (SRMP-3.1.5.1.2-02)",
+            f"not well-formed XML: {str(exc.msg)[:200]} (SRMP-3.1.5.1.2-02)",
             path="Envelope",
             offset=_offset(data, line, column),
         ) from None
@@ -122,7 +122,7 @@ class Reading:
         if isinstance(element, Group):
             return self._void(element, node, path) or self._group(element, node, path)
         if isinstance(element, Blank):
-            if len(node) or node.text:
+            if len(node) or (node.text or "").strip(SPACE):
                 self._depart(element.req[1], path, "not empty")
             return None
         assert isinstance(element, Leaf)

@@ -13,8 +13,8 @@ from msmqwire.errors import MalformedPacket
 
 SIZE_MAX: Final = 0x0040_0000  # bytes; SRMP-2.2.2-18 has no message above
 DEPTH_MAX: Final = 32  # the deepest declared element stands 6 deep
-ELEMENTS_MAX: Final = 10_000  # about 60 are declared
-TAG_MAX: Final = 0x4000  # bytes of a start tag: attributes and namespaces are compared with each other
+ELEMENTS_MAX: Final = 4096  # about 60 are declared
+TAG_MAX: Final = 4096  # bytes of a start tag: attributes and namespaces are compared with each other
 
 BOM: Final = b"\xef\xbb\xbf"
 _ENCODING = re.compile(rb"""<\?xml[^?>]*?[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*["']([^"'?>]*)["']""")
@@ -43,11 +43,12 @@ def scan(data: bytes) -> list[Place]:
     depth = 0
     at = data.find(b"<")
     while at >= 0:
-        if end := next((last for first, last in _ENDS if data.startswith(first, at)), b""):
-            found = data.find(end, at)
+        if ends := next((ends for ends in _ENDS if data.startswith(ends[0], at)), None):
+            first, last = ends
+            found = data.find(last, at + len(first))  # <!--><a/>--> is one comment
             if found < 0:
-                raise _malformed(f"no {end.decode()} follows", at)
-            after = found + len(end)
+                raise _malformed(f"no {last.decode()} follows", at)
+            after = found + len(last)
         elif data.startswith(b"<!", at):
             raise _malformed("a document type or entity: no XML with one is read", at)
         else:

@@ -357,7 +357,6 @@ SIGNATURE_GROUP: Final = Group(
     children=(
         Group(
             name="SignedInfo",
-            namespace=SIGNATURE,
             section="2.2.7.1",
             meaning="What is signed.",
             req=("SRMP-2.2.7.1-01",),
@@ -374,7 +373,6 @@ SIGNATURE_GROUP: Final = Group(
                 ),
                 Group(
                     name="Reference",
-                    namespace=SIGNATURE,
                     section="2.2.7.1.2",
                     meaning="A part of the message, ``cid:body@GUID`` or ``cid:extension@GUID``.",
                     req=("SRMP-2.2.7.1.2-01",),

@@ -14,7 +14,7 @@ from typing import Any
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.content import Content, Kept
 from msmqwire.srmp.elements import Blank, Element, Flag, Group, Ignored, Leaf
-from msmqwire.srmp.markup import attribute_xml, text_xml
+from msmqwire.srmp.markup import attribute_xml, is_xml_text, text_xml
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import SOAP, SRMP
 
@@ -58,6 +58,8 @@ class Writing:
             else:
                 written.append(self._element(child, value, inside, default))
         for item in self._kept.pop(path, ()):
+            if not is_xml_text(item.xml):
+                raise InvalidValue("a kept element with characters that can't be in XML", path=path)
             written.insert(item.position, item.xml)
         return "".join(written)
 
