@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -366,6 +367,16 @@ def test_a_line_is_judged_as_soon_as_it_is_there():
     framer = HttpFramer()
     framer.feed(POST + b"Host m\r\n")
     assert framer.error is not None
+
+
+def test_a_stream_can_be_put_aside_and_taken_up_again():
+    data = VECTORS["4.1"] + CHUNKED + b"3\r\nabc\r\n0\r\n\r\n" + head(start=b"HTTP/1.1 500 x\r\n") + b"ab"
+    framer, messages = HttpFramer(), []
+    for at in range(0, len(data), 5):
+        messages += framer.feed(data[at : at + 5])
+        framer = pickle.loads(pickle.dumps(framer))
+    messages += framer.close()
+    assert b"".join(message.to_bytes() for message in messages) == data
 
 
 def test_only_its_end_ends_a_response_without_a_length():
