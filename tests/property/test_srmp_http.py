@@ -203,7 +203,7 @@ def test_any_json_is_built_or_refused(data: bytes, choice: st.DataObject, value:
 
 @given(near_messages())
 def test_the_standard_library_reads_the_same_head(data: bytes) -> None:
-    """Where both accept a head, both see the same fields; its readers are more lenient than ours."""
+    """A head that is accepted has the same fields for http.client, whose reader is more lenient."""
     try:
         message = parse_http(data)
     except MalformedPacket:
@@ -212,8 +212,6 @@ def test_the_standard_library_reads_the_same_head(data: bytes) -> None:
     start, _, rest = data.partition(b"\r\n")
     assert start + b"\r\n" == message.start.to_bytes()
     theirs = http.client.parse_headers(io.BytesIO(rest))
-    # It takes a line without a name, or with a character beyond its own token, for the end of the head.
-    assume(not theirs.defects and len(theirs.items()) == len(message.fields))
     for (name, value), field in zip(theirs.items(), message.fields, strict=True):
         assert name == field.name
         assert " ".join(part.strip(" \t") for part in value.split("\r\n")).strip() == field.value.strip()
