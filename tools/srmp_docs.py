@@ -44,16 +44,17 @@ build_envelope(other)                       # as [MC-MQSRM] 3.1.7.2.4 writes it;
 envelope_from_json(envelope.to_json())      # equal to envelope
 ```
 
-An envelope that was parsed and not changed is built as the bytes that it came from. One that was changed is written
-anew, without white space between elements and in the order of the tables; departures that examples of the
-specification have are accepted, but never written. Elements that nobody declared are kept (`envelope.unknown`) and
-written back; one in the header with `mustUnderstand="1"` makes the envelope malformed.
+An envelope that was parsed and not changed is built as the bytes that it came from. One that was changed is
+written anew, without white space between elements and in the order of the tables; departures that examples
+of the specification have are accepted, but never written. Elements that nobody declared are kept
+(`envelope.unknown`) and written back; one in the header with `mustUnderstand="1"` makes the envelope
+malformed.
 
-What is not well-formed, is not UTF-8 or has a document type or entity is refused, as is more than {SIZE_MAX:,} bytes,
-{ELEMENTS_MAX:,} elements, {DEPTH_MAX} levels or {TAG_MAX:,} bytes in one tag.
+What is not well-formed, is not UTF-8 or has a document type or entity is refused, as is more than
+{SIZE_MAX:,} bytes, {ELEMENTS_MAX:,} elements, {DEPTH_MAX} levels or {TAG_MAX:,} bytes in one tag.
 
-JSON has an object for each group under `Header`, texts as they are on the wire, numbers as numbers, bytes in hexadecimal,
-empty elements as `true` and names of queues as lists.
+JSON has an object for each group under `Header`, texts as they are on the wire, numbers as numbers, bytes in
+hexadecimal, empty elements as `true` and names of queues as lists.
 """
 COLUMNS: Final = ["element", "section", "times", "content", "meaning", "Message", "requirements"]
 
