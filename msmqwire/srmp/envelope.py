@@ -120,7 +120,7 @@ def _check_kept(envelope: Envelope, data: bytes) -> None:
         parsed = parse_envelope(data)
     except MalformedPacket as exc:
         raise InvalidValue(f"with the kept elements: {exc.why}", path=exc.path) from None
-    if parsed.header != envelope.header or parsed.kept != envelope.kept:
+    if parsed != envelope:
         raise InvalidValue("a kept element is not read again as it is", path="Envelope")
 
 

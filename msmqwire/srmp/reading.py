@@ -68,7 +68,7 @@ class Reading:
         self.departures: list[Departure] = []
         self.offsets: dict[str, int] = {}
         if root.tag != _tag(ENVELOPE):
-            raise self._malformed(f"the root is {root.tag}", ENVELOPE.req, ENVELOPE.name, root)
+            raise self._malformed(f"the root is {root.tag[:200]}", ENVELOPE.req, ENVELOPE.name, root)
         self.header: Content = self._group(ENVELOPE, root, ENVELOPE.name)["Header"]
 
     def _group(self, group: Group, parent: Any, path: str) -> Content:
@@ -107,12 +107,7 @@ class Reading:
             if index < last and group.order_req:
                 self._depart(group.order_req, inside, f"after {group.children[last].name}")
             last = max(index, last)
-        for child in group.children:
-            of_name = found.get(child.name, [])
-            if len(of_name) < child.least:
-                raise self._malformed(f"no {child.name}", child.req, f"{path}.{child.name}", parent)
-            if not of_name and child.lenient:
-                self._depart(child.lenient, f"{path}.{child.name}", f"no {child.name}")
+        self._check_absent(group, found, parent, path)
         for name, of_name in found.items():  # in the order of the document
             if of_name and not isinstance(element := group.child(name), Blank):
                 values[name] = tuple(of_name) if element.most > 1 else of_name[0]
@@ -156,6 +151,15 @@ class Reading:
         if text and text.strip(SPACE):
             raise self._malformed("text between elements", group.req, path, node)
 
+    def _check_absent(self, group: Group, found: dict[str, list[Any]], node: Any, path: str) -> None:
+        for child in group.children:
+            if found.get(child.name):
+                continue
+            if child.least:
+                raise self._malformed(f"no {child.name}", child.req, f"{path}.{child.name}", node)
+            if child.lenient:
+                self._depart(child.lenient, f"{path}.{child.name}", f"no {child.name}")
+
     def _check_order(self, group: Group, element: Element | None, number: int, node: Any, path: str) -> None:
         wanted = group.children[number] if number < len(group.children) else None
         if wanted is not None and element is not wanted:
@@ -165,7 +169,7 @@ class Reading:
         self, group: Group, element: Ignored | None, node: Any, path: str, position: int, inside: str
     ) -> None:
         if element is None and group.refuses and node.get(MUST_UNDERSTAND) in ("1", "true"):
-            raise self._malformed(f"{node.tag} is not understood", (group.refuses,), inside, node)
+            raise self._malformed(f"{node.tag[:200]} is not understood", (group.refuses,), inside, node)
         if element is not None and element.departure:
             self._depart(element.req[0], inside, "not in the specification")
         self.kept.append(Kept(path, position, own_xml(node), element is not None))

@@ -13,7 +13,7 @@ from msmqwire.errors import MalformedPacket
 
 SIZE_MAX: Final = 0x0040_0000  # bytes; SRMP-2.2.2-18 has no message above
 DEPTH_MAX: Final = 32  # the deepest declared element stands 6 deep
-ELEMENTS_MAX: Final = 4096  # about 60 are declared
+ELEMENTS_MAX: Final = 4096  # about 60 are declared; comments, sections and instructions count too
 TAG_MAX: Final = 4096  # bytes of a start tag: attributes and namespaces are compared with each other
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -40,7 +40,7 @@ def scan(data: bytes) -> list[Place]:
         raise _malformed(f"{len(data)} bytes, more than {SIZE_MAX}", SIZE_MAX)
     _check_encoding(data)
     places: list[Place] = []
-    depth = 0
+    depth = others = 0
     at = data.find(b"<")
     while at >= 0:
         if ends := next((ends for ends in _ENDS if data.startswith(ends[0], at)), None):
@@ -49,6 +49,7 @@ def scan(data: bytes) -> list[Place]:
             if found < 0:
                 raise _malformed(f"no {last.decode()} follows", at)
             after = found + len(last)
+            others += 1
         elif data.startswith(b"<!", at):
             raise _malformed("a document type or entity: no XML with one is read", at)
         else:
@@ -57,9 +58,11 @@ def scan(data: bytes) -> list[Place]:
             if not closing:
                 places.append(Place(at, single))
                 depth += 1
-            if depth > DEPTH_MAX or len(places) > ELEMENTS_MAX:
-                raise _malformed(f"more than {ELEMENTS_MAX} elements, or than {DEPTH_MAX} deep", at)
+            if depth > DEPTH_MAX:
+                raise _malformed(f"elements more than {DEPTH_MAX} deep", at)
             depth -= closing or single
+        if len(places) + others > ELEMENTS_MAX:
+            raise _malformed(f"more than {ELEMENTS_MAX} elements", at)
         at = data.find(b"<", after)
     return places
 

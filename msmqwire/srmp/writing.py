@@ -35,8 +35,6 @@ class Writing:
     def envelope(self, header: Content) -> str:
         envelope = {"Header": header, "Body": ""}
         text = self._children(ENVELOPE, envelope, ENVELOPE.name, SRMP)
-        if self._kept:
-            raise InvalidValue("an element is kept for a parent that is not there", path=min(self._kept))
         return f'<se:Envelope xmlns:se="{SOAP}" xmlns="{SRMP}">{text}</se:Envelope>'  # SRMP-3.1.7.2.4-01
 
     def _children(self, group: Group, values: Any, path: str, default: str) -> str:

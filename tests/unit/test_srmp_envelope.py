@@ -114,7 +114,8 @@ def test_elements_that_are_ignored(name):
 
 @pytest.mark.requirement("SRMP-2.2.3-07")
 def test_unknown_elements_are_kept_and_built_back():
-    data = changed(SMALL, "<to>", '<v:x xmlns:v="urn:v" v:a="&quot;"><b/>t</v:x><to>')
+    data = changed(SMALL, "<to>", '<v:x xmlns:v="urn:v" v:a="&quot;"><b/>t<v:c/></v:x><to>')
+    data = changed(data, "</path>", "<z/></path>")
     data = changed(data, "</se:Envelope>", "<late/></se:Envelope>")
     envelope = parse_envelope(data)
     assert envelope.unknown == (
@@ -123,8 +124,9 @@ def test_unknown_elements_are_kept_and_built_back():
             "Envelope.Header.path",
             1,
             '<x xmlns="urn:v" xmlns:n0="urn:v" n0:a="&quot;">'
-            '<b xmlns="http://schemas.xmlsoap.org/rp/"></b>t</x>',
+            '<b xmlns="http://schemas.xmlsoap.org/rp/"></b>t<c></c></x>',
         ),
+        Kept("Envelope.Header.path", 4, '<z xmlns="http://schemas.xmlsoap.org/rp/"></z>'),
     )
     built = build_envelope(envelope.replace())
     assert parse_envelope(built) == envelope
@@ -222,6 +224,17 @@ def test_what_is_no_header(header):
     with pytest.raises(InvalidValue) as caught:
         Envelope(header)
     assert caught.value.path.startswith("Envelope.Header")
+
+
+@pytest.mark.requirement("SRMP-3.1.7.2.4-36")
+@pytest.mark.parametrize(
+    "label", ["<&>]]>", "\r\n\r", "\ta\n", " ", "\"'", "&lt;", "\u00e9\ud7ff\ufffd\U0010ffff"]
+)
+def test_a_label_of_any_characters_is_read_again(label):
+    envelope = parse_envelope(SMALL)
+    other = envelope.replace(path=envelope.path.replace(action=f"MSMQ:{label}"))
+    assert parse_envelope(build_envelope(other)).path.action == f"MSMQ:{label}"
+    assert build_envelope(other).count(b"<") == SMALL.count(b"<")
 
 
 def test_a_date_with_another_zone_is_written_in_utc():
