@@ -66,7 +66,10 @@ class SrmpMessage:
 
     @property
     def departures(self) -> list[Departure]:
-        """What Windows writes otherwise, or the specification wants otherwise, and was accepted."""
+        """What was accepted although Windows or the specification has it otherwise.
+
+        Raises MalformedPacket for a message that was made with an envelope that can't be parsed.
+        """
         envelope = self.envelope
         found = departures(self.start, self.fields, self.content)
         return found if envelope is None else [*found, *envelope.departures]
@@ -103,7 +106,7 @@ def parse_message(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> SrmpMe
     """
     if data.startswith(b"<"):
         envelope = SrmpMessage(None, (), data)
-        _check_envelope(envelope, 0)
+        _check_envelope(envelope)
         return envelope
     return from_http(parse_http(data, entity_size_max))
 
@@ -119,20 +122,22 @@ def from_http(http: HttpMessage) -> SrmpMessage:
             content = parse_multipart(http.entity, boundary)
             _check_parts(content)
         message = SrmpMessage(http.start, http.fields, content, http.chunking)
-        start = 0 if isinstance(content, bytes) else content.content_offset(content.envelope_number or 0)
-        _check_envelope(message, start)
+        _check_envelope(message)
     except MalformedPacket as exc:
         offset = http.offset_of(exc.offset or 0)
         raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
     return message
 
 
-def _check_envelope(message: SrmpMessage, start: int) -> None:
-    """Raise MalformedPacket for an invalid envelope, which starts at this offset of the entity."""
+def _check_envelope(message: SrmpMessage) -> None:
+    """Raise MalformedPacket for an invalid envelope, with the offset in the entity."""
     try:
         _ = message.envelope
     except MalformedPacket as exc:
-        raise MalformedPacket(exc.why, path=exc.path, offset=start + (exc.offset or 0)) from None
+        offset = exc.offset or 0
+        if isinstance(message.content, Multipart):
+            offset += message.content.content_offset(message.content.envelope_number or 0)
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
 
 
 def _boundary(message: HttpMessage) -> str | None:
