@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated, TextIO
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -21,6 +21,16 @@ class Kind(StrEnum):
     SESSION = "session"
     PING = "ping"
     REMOTE_READ = "remote_read"
+    SRMP = "srmp"
+
+
+# None of them begins a packet of a session, whose first byte is its version, 0x10.
+_SRMP_STARTS: Final = (b"POST ", b"HTTP/1.", b"<")
+
+
+def is_srmp(data: bytes, kind: Kind) -> bool:
+    """Return whether bytes are to be read as SRMP: an HTTP message or an envelope."""
+    return kind is Kind.SRMP or (kind is Kind.AUTO and data.startswith(_SRMP_STARTS))
 
 
 def protocol_of(data: bytes, kind: Kind) -> Protocol:
@@ -34,12 +44,20 @@ def protocol_of(data: bytes, kind: Kind) -> Protocol:
 def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent: int | None = None) -> int:
     """Print the packet; return the exit status."""
     try:
-        packet = parse(data, protocol=protocol_of(data, kind))
+        packet = _to_json(data, kind)
     except LocatedError as exc:
         say(exc, err)
         return EX_DATAERR
-    print(dumps(packet.to_json(), indent=indent), file=out)
+    print(dumps(packet, indent=indent), file=out)
     return 0
+
+
+def _to_json(data: bytes, kind: Kind) -> dict[str, Any]:
+    if is_srmp(data, kind):
+        from msmqwire.srmp import message, message_json
+
+        return message_json.to_json(message.parse_message(data))
+    return parse(data, protocol=protocol_of(data, kind)).to_json()
 
 
 def command(
