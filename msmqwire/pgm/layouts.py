@@ -14,7 +14,7 @@ GSI_SIZE: Final = 6
 
 
 class PgmType(IntEnum):
-    """The types of packets: RFC 3208 section 8. The high bits of the octet are version and reserved bits, 0."""
+    """The types of packets: RFC 3208 section 8. The high bits, version and reserved, are 0."""
 
     SPM = 0x00
     POLL = 0x01

@@ -105,11 +105,11 @@ def build_options(options: tuple[Option, ...]) -> bytes:
     """Return the bytes of options as they are, lengths and the E bit worked out where None."""
     contents = [_content(option, f"options.{number}") for number, option in enumerate(options)]
     total = sum(len(content) + OPTION_HEAD_SIZE for content in contents)
+    if options and isinstance(options[0], OptLength) and options[0].TotalLength is None:
+        contents[0] = build(OPTIONS[OptionType.OPT_LENGTH], {"TotalLength": total}, "options.0")
     data = bytearray()
     for number, (option, content) in enumerate(zip(options, contents, strict=True)):
         path = f"options.{number}"
-        if isinstance(option, OptLength) and option.TotalLength is None:
-            content = build(OPTIONS[OptionType.OPT_LENGTH], {"TotalLength": total}, path)
         last = number == len(options) - 1 if option.E is None else option.E
         length = option.OptionLength
         if length is None:

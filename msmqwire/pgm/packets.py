@@ -23,7 +23,7 @@ from msmqwire.pgm.layouts import (
 )
 from msmqwire.pgm.options import NETWORK_SIGNIFICANT, build_options, complete_options, parse_options
 from msmqwire.pgm.reading import Reader, build
-from msmqwire.pgm.values import BODIES, Body, Nla, Opaque, PgmPacket
+from msmqwire.pgm.values import BODIES, Body, Nla, Opaque, Option, PgmPacket
 
 PACKET_SIZE_MAX: Final = 0xFFFF
 """Nothing longer fits into an IP packet."""
@@ -43,7 +43,8 @@ def parse_pgm(data: bytes) -> PgmPacket:
     reader = Reader(data, 0, len(data))
     head = reader.read(COMMON_HEADER, "header")
     flags = OptionFlags(head.Options)
-    options, content = (), b""
+    options: tuple[Option, ...] = ()
+    content = b""
     body: Body
     if head.Type in BODIES:
         body = _parse_body(reader, head.Type)
@@ -113,7 +114,7 @@ def checksum_is_right(data: bytes) -> bool:
 def _sum(data: bytes) -> int:
     """The ones' complement sum of 16-bit words, an odd octet at the end padded with a zero octet."""
     padded = data + bytes(len(data) % 2)
-    total = sum(unpack(f">{len(padded) // 2}H", padded))
+    total: int = sum(unpack(f">{len(padded) // 2}H", padded))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total

@@ -109,7 +109,7 @@ class PgmOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedOption(PgmOption):
-    """An option with the octets of section 9.2: reserved bits, F and OPX, and U with seven bits of its own."""
+    """An option with the octets of section 9.2: reserved bits, F and OPX, and U with seven others."""
 
     Reserved: int = 0
     U: int = 0

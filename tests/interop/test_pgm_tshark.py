@@ -43,11 +43,13 @@ def packet(kind, body, *options, data=b"", checksum=None):
 CASES = {
     "SPM": (
         packet(PgmType.SPM, Spm(7, TOP, 5, V4)),
-        {"spm.sqn": "7", "spm.trail": str(TOP), "spm.lead": "5", "spm.pathafi": "1", "spm.path.ipv4": "10.1.2.3"},
+        {"spm.sqn": "7", "spm.trail": str(TOP), "spm.lead": "5", "spm.pathafi": "1",
+         "spm.path.ipv4": "10.1.2.3"},
     ),
     "SPM of IPv6 with OPT_FIN": (
         packet(PgmType.SPM, Spm(7, 1, 5, V6), OptFin()),
-        {"spm.pathafi": "2", "spm.path.ipv6": "fd00::7", "hdr.opts": "0x01", "opts.tlen": "8", "options": "Fin 4"},
+        {"spm.pathafi": "2", "spm.path.ipv6": "fd00::7", "hdr.opts": "0x01", "opts.tlen": "8",
+         "options": "Fin 4"},
     ),
     "SPM with OPT_RST": (
         packet(PgmType.SPM, Spm(7, 1, 5, V4), OptRst(U=3)), {"opts.tlen": "8", "options": "Rst 4"},
@@ -75,8 +77,12 @@ CASES = {
          "opts.nak.list": b"0x4 0x6 ".hex(),  # tshark 4.0 has the text of the list in this field
         },
     ),
-    "NNAK": (packet(PgmType.NNAK, Nak(3, V6, GROUP_6)), {"nak.src.ipv6": "fd00::7", "nak.grp.ipv6": "ff15::1"}),
-    "NCF": (packet(PgmType.NCF, Nak(3, V4, GROUP_6)), {"nak.src.ipv4": "10.1.2.3", "nak.grp.ipv6": "ff15::1"}),
+    "NNAK": (
+        packet(PgmType.NNAK, Nak(3, V6, GROUP_6)), {"nak.src.ipv6": "fd00::7", "nak.grp.ipv6": "ff15::1"},
+    ),
+    "NCF": (
+        packet(PgmType.NCF, Nak(3, V4, GROUP_6)), {"nak.src.ipv4": "10.1.2.3", "nak.grp.ipv6": "ff15::1"},
+    ),
     "POLL": (
         packet(PgmType.POLL, Poll(1, 2, 1, V4, 4, 5, 6)),
         {"poll.sqn": "1", "poll.round": "2", "poll.subtype": "1", "poll.path.ipv4": "10.1.2.3",
