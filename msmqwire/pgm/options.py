@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import error as StructError
+from struct import pack, unpack
 from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
@@ -12,7 +14,6 @@ from msmqwire.pgm.layouts import (
     OPTION_HEAD,
     OPTION_HEAD_SIZE,
     OPTIONS,
-    SEQUENCE_NUMBER,
     OptionType,
 )
 from msmqwire.pgm.reading import Reader, build
@@ -79,7 +80,7 @@ def _parse_option(reader: Reader, number: int) -> Option:
             why = f"{head.OptionLength} octets are no list of up to {NAK_LIST_MAX} sequence numbers"
             raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
         value = reader.read(NAK_LIST_HEAD, path)
-        numbers = tuple(reader.read(SEQUENCE_NUMBER, f"{path}.SequenceNumbers.{n}") for n in range(count))
+        numbers = unpack(f">{count}I", reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers"))
         return OptNakList(numbers, Reserved=value.Reserved, U=value.U, **common)
     schema = OPTIONS.get(kind)
     if schema is None:
@@ -129,10 +130,12 @@ def _content(option: Option, path: str) -> bytes:
             return bytes(OPTIONS[OptionType.OPT_LENGTH].sizeof())
         case OptNakList():
             head = build(NAK_LIST_HEAD, {"Reserved": option.Reserved, "U": option.U}, path)
-            numbers = enumerate(option.SequenceNumbers)
-            return head + b"".join(
-                build(SEQUENCE_NUMBER, number, f"{path}.SequenceNumbers.{n}") for n, number in numbers
-            )
+            numbers = option.SequenceNumbers
+            try:
+                return head + pack(f">{len(numbers)}I", *numbers)
+            except StructError as exc:
+                why = "a number is not in 0..4294967295"
+                raise InvalidValue(why, path=f"{path}.SequenceNumbers") from exc
         case _:
             schema = OPTIONS[option.kind]
             return build(schema, {name: getattr(option, name) for name in _names(schema)}, path)

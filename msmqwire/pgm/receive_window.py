@@ -23,8 +23,8 @@ WINDOW_MAX: Final = 4096
 """Sequence numbers from the next to be delivered to the last that is kept."""
 BUFFER_MAX: Final = 1 << 20
 """Bytes of data that are kept behind a gap."""
-MISSING_MAX: Final = 1024
-"""Sequence numbers that are asked for at the same time."""
+MISSING_MAX: Final = 256
+"""Sequence numbers asked for at the same time: at TXW_MAX_RTE so many come before retries run out."""
 TIMERS_MAX: Final = 8 * MISSING_MAX
 """Timers, those that have become void included."""
 

@@ -133,7 +133,8 @@ def _join(
 ) -> _Session | None:
     """Return the session that a packet begins, if it does: RFC 3208 section 6.1.
 
-    The end of a session begins none. What was sent before is not asked for, unless OPT_JOIN allows it; OPT_SYN changes nothing (SRMP-2.1.3-09).
+    The end of a session begins none. What was sent before is not asked for, unless OPT_JOIN allows it;
+    OPT_SYN changes nothing (SRMP-2.1.3-09).
     """
     match packet.body:
         case Spm(TrailingEdgeSequenceNumber=trail, LeadingEdgeSequenceNumber=lead):

@@ -163,7 +163,7 @@ def test_malformed(data, path, offset):
         ({"TSDULength": 0x10000}, "TSDULength"),
         ({"body": Spm(1, 2, 1 << 32, V4)}, "body.LeadingEdgeSequenceNumber"),
         ({"options": (OptJoin(-1),)}, "options.1.MinimumSequenceNumber"),
-        ({"options": (OptNakList((1, 1 << 32)),)}, "options.1.SequenceNumbers.1"),
+        ({"options": (OptNakList((1, 1 << 32)),)}, "options.1.SequenceNumbers"),
         ({"options": (OptNakList((1,) * 64),)}, "options.1.OptionLength"),
         ({"options": (UnknownOption(0x80, b""),)}, "options.1.OptionType"),
         ({"data": bytes(0xFFFF)}, "data"),
