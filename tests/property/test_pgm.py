@@ -239,7 +239,7 @@ def hostile(draw: st.DrawFn) -> bytes:
 
 
 def bounded(one):
-    limit = WINDOW_MAX * 2 + MISSING_MAX + TIMERS_MAX
+    limit = WINDOW_MAX + TIMERS_MAX  # a number is kept, missing or given up, and only one of them
     assert one.kept <= limit * len(one._sessions)
     assert one.buffered <= (BUFFER_MAX + 0x10000) * len(one._sessions)
     assert len(one._sessions) <= SOURCES_MAX
@@ -282,6 +282,24 @@ def test_a_flood_of_jumping_windows():
         spm = Spm(number, trail, trail + MISSING_MAX, Nla(SOURCE))
         one.received(build_pgm(PgmPacket(PgmType.SPM, PORT, GROUP_PORT, GSI, spm)), SOURCE, 0.0)
         bounded(one)
+
+
+def test_a_flood_of_empty_packets_behind_a_gap():
+    one = receiver()
+    for sequence in range(0, 20_000, 2):
+        data = build_pgm(PgmPacket(PgmType.ODATA, PORT, GROUP_PORT, GSI, Data(sequence, 0)))
+        one.received(data, SOURCE, 0.0)
+        bounded(one)
+
+
+def test_an_apdu_without_an_end():
+    """What is put together never grows beyond 64 KiB, whatever its fragments claim."""
+    one = receiver()
+    for sequence in range(20):
+        option = OptFragment(0, sequence * 60_000, 2**32 - 1)
+        packet = PgmPacket(PgmType.ODATA, PORT, GROUP_PORT, GSI, Data(sequence, 0), (option,), bytes(60_000))
+        effects = one.received(build_pgm(packet), SOURCE, 0.0)
+        assert [type(effect) for effect in effects] == ([] if sequence else [Joined, Lost])
 
 
 def test_a_lead_half_the_numbers_away():
