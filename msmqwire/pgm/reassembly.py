@@ -1,4 +1,4 @@
-"""APDUs from data packets in order: RFC 3208 section 9.3.2, SRMP-2.1.3-06, SRMP-2.1.3.1-15."""
+"""APDUs from data packets in order: RFC 3208 section 9.2, SRMP-2.1.3-06, SRMP-2.1.3.1-15."""
 
 from __future__ import annotations
 

@@ -221,6 +221,9 @@ class _Session:
                     numbers += option.SequenceNumbers if isinstance(option, OptNakList) else ()
                 sequences = [near(window.lead, number) for number in numbers]
                 if packet.Type == PgmType.NCF:
+                    # It tells of data that were sent before they are known to be missing: section 6.3.
+                    window.heard(window.next, max(sequences))
+                    window.look_for_gaps(now)
                     window.confirmed(sequences, now)
                 else:
                     window.asked_by_others(sequences, now)

@@ -1,4 +1,4 @@
-"""The packets of PGM as values: RFC 3208 sections 8, 9 and 15.
+"""The packets of PGM as values: RFC 3208 sections 8, 9 and 14.
 
 Fields have the names of the diagrams. What building can work out may be None; what was parsed never is.
 """
@@ -51,7 +51,7 @@ class Nak:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A poll request: section 15.4.1."""
+    """A poll request: section 14."""
 
     POLLSequenceNumber: int
     POLLRound: int
@@ -64,7 +64,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Polr:
-    """A poll response: section 15.4.2."""
+    """A poll response: section 14."""
 
     POLRSequenceNumber: int
     POLRRound: int
@@ -109,7 +109,7 @@ class PgmOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedOption(PgmOption):
-    """An option with the octets of section 9.2: reserved bits, F and OPX, and U with seven others."""
+    """An option with the octets that most have: reserved bits, F and OPX, and U with seven others."""
 
     Reserved: int = 0
     U: int = 0
@@ -125,7 +125,7 @@ class OptLength(PgmOption):
 
 @dataclass(frozen=True, slots=True)
 class OptFragment(ExtendedOption):
-    """The part of an APDU that a data packet carries: section 9.3."""
+    """The part of an APDU that a data packet carries: section 9.2."""
 
     kind: ClassVar[int] = OptionType.OPT_FRAGMENT
     FirstSequenceNumber: int

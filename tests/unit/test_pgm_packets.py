@@ -1,4 +1,4 @@
-"""The bytes of PGM packets, written out by hand from the diagrams of RFC 3208 sections 8, 9 and 15."""
+"""The bytes of PGM packets, written out by hand from the diagrams of RFC 3208 sections 8, 9 and 14."""
 
 from __future__ import annotations
 

@@ -208,6 +208,16 @@ def test_an_ncf_or_a_nak_of_another_suppresses_ours():
     assert [0] in [numbers for _, numbers in run.naks()]
 
 
+def test_an_ncf_tells_of_loss_before_anything_else_does():
+    run = started()
+    run.nak(PgmType.NCF, 2)
+    run.until(1)
+    assert run.naks()[0] == (0.03, [0, 1])
+    assert all(2 not in numbers for _, numbers in run.naks())
+    run.until(2.1)
+    assert any(2 in numbers for _, numbers in run.naks())
+
+
 def test_a_repair_ends_the_asking():
     run = started()
     run.data(1)
