@@ -111,7 +111,6 @@ def read(path: Path, names: list[str]) -> dict[str, str]:
     return values
 
 
-@pytest.mark.requirement("SRMP-2.1.3-01")
 @pytest.mark.parametrize("encapsulated", [False, True], ids=["IP", "UDP"])
 @pytest.mark.parametrize("name", CASES)
 def test_fields(tmp_path, name, encapsulated):

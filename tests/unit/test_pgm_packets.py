@@ -99,7 +99,6 @@ CASES = {
 CHAIN = on_the_wire(0x04, 1, "00000009 00000008 0004 0008 8d04 0000 616263", 3)
 
 
-@pytest.mark.requirement("SRMP-2.1.3-01")
 @pytest.mark.parametrize("name", CASES)
 def test_layout(name):
     value, data = CASES[name]
