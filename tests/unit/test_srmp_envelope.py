@@ -164,6 +164,9 @@ def test_what_is_kept_can_say_nothing_else(kept):
         build_envelope(Envelope(header, (kept,)))
 
 
+REFERENCE = {"URI": "u", "DigestMethod": {"Algorithm": "a"}, "DigestValue": b"1"}
+
+
 @pytest.mark.parametrize(
     "path, value",
     [
@@ -201,7 +204,7 @@ def test_what_is_kept_can_say_nothing_else(kept):
         ("commitmentReceipt.decision", "perhaps"),
         ("Signature.SignatureValue", "Mw=="),
         ("Signature.SignedInfo", {"SignatureMethod": {}}),
-        ("Signature.SignedInfo", {"SignatureMethod": {"Algorithm": "a"}, "Reference": [{}] * 3}),
+        ("Signature.SignedInfo", {"SignatureMethod": {"Algorithm": "a"}, "Reference": [REFERENCE] * 3}),
         ("services", {"durable": False}),
     ],
 )
