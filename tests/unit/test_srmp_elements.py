@@ -125,7 +125,14 @@ def test_correlation_is_20_bytes_of_base64():
         WITH_MSMQ, "<BodyType>", "<Correlation>AAECAwQFBgcICQoLDA0ODxAREhM=</Correlation><BodyType>"
     )
     assert parse_envelope(data).Msmq.Correlation == bytes(range(20))
-    for wrong in ("", "AAECAwQFBgcICQoLDA0ODxAREhM", "AAEC", "-AECAwQFBgcICQoLDA0ODxAREhM=", "é"):
+    for wrong in (
+        "",
+        "AAECAwQFBgcICQoLDA0ODxAREhM",
+        "AAEC",
+        "-AECAwQFBgcICQoLDA0ODxAREhM=",
+        "AAECAwQFBgcI\u00a0CQoLDA0ODxAREhM=",
+        "é",
+    ):
         exc = refused(changed(data, "AAECAwQFBgcICQoLDA0ODxAREhM=", wrong))
         assert exc.path == "Envelope.Header.Msmq.Correlation"
 
@@ -135,6 +142,9 @@ def test_correlation_is_20_bytes_of_base64():
 def test_names_are_split_at_white_space(name):
     data = changed(WITH_MSMQ, "<TTrq>", f"<{name}>\r\n http://a/q\thttp://b/q\nhttp://c/q </{name}><TTrq>")
     assert parse_envelope(data).Msmq[name] == ("http://a/q", "http://b/q", "http://c/q")
+    other = parse_envelope(changed(data, "http://b/q", "http://b\u00a0/q\u2028"))  # no white space in XML
+    assert other.Msmq[name] == ("http://a/q", "http://b\u00a0/q\u2028", "http://c/q")
+    assert envelope_from_json(other.to_json()) == other
     assert refused(changed(WITH_MSMQ, "<TTrq>", f"<{name}> </{name}><TTrq>")).path.endswith(name)
 
 
