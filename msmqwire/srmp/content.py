@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.elements import Blank, Element, Flag, Group, Ignored
@@ -80,13 +80,6 @@ class Content(Mapping[str, Any]):
         except KeyError:
             raise AttributeError(f"{self.group.name} has no element {name}") from None
         return False if isinstance(element, Flag) else () if element.most > 1 else None
-
-    if not TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if hasattr(self, "_values"):
-                raise AttributeError(f"{self.group.name} does not change: use replace()")
-            super().__setattr__(name, value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Content):

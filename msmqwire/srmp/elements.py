@@ -247,7 +247,7 @@ class Base64(Leaf):
 
     def read(self, text: str) -> bytes:
         try:
-            data = base64.b64decode("".join(text.split()), validate=True)
+            data = base64.b64decode(re.sub(f"[{SPACE}]+", "", text), validate=True)
         except (binascii.Error, ValueError):
             raise ValueError(f"{_shown(text)} is not base64") from None
         return self._sized(data)
@@ -293,7 +293,8 @@ class Names(Leaf):
         return "".join(f"{name}\n" for name in names)
 
     def to_json(self, value: Any) -> list[str]:
-        return self.write(value).split()
+        self.write(value)
+        return list(value)
 
     def from_json(self, value: Any) -> tuple[str, ...]:
         names = tuple(_typed(value, list))

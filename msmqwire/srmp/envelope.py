@@ -11,6 +11,7 @@ from msmqwire.srmp.content import Content, Departure, Kept
 from msmqwire.srmp.elements import Group, Leaf
 from msmqwire.srmp.reading import Reading
 from msmqwire.srmp.rules import Weight, broken
+from msmqwire.srmp.scan import SIZE_MAX
 from msmqwire.srmp.schema import HEADER
 from msmqwire.srmp.writing import write_envelope
 
@@ -41,7 +42,7 @@ class Envelope:
         header: Any = self.header
         if not isinstance(header, Mapping):
             raise InvalidValue("the header is a group of elements", path="Envelope.Header")
-        if not isinstance(header, Content):
+        if not isinstance(header, Content) or header.group.name != HEADER.name:
             object.__setattr__(self, "header", Content(HEADER, header, "Envelope.Header"))
         object.__setattr__(self, "kept", tuple(sorted(self.kept)))
 
@@ -95,6 +96,8 @@ def build_envelope(envelope: Envelope) -> bytes:
     for weight, departure in broken(envelope.header):
         if weight is not Weight.NOTE:
             raise InvalidValue(f"{departure.text} ({departure.requirement})", path=departure.path)
+    if len(data) > SIZE_MAX:
+        raise InvalidValue(f"{len(data)} bytes, more than {SIZE_MAX}", path="Envelope")
     if envelope.kept:
         _check_kept(envelope, data)
     return data

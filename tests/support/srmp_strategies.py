@@ -31,9 +31,10 @@ from msmqwire.srmp.elements import (
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.schema import HEADER
 
-CHARACTERS = st.characters(codec="utf-8", exclude_characters="\ufffe\uffff").filter(
-    lambda character: character >= " " or character in "\t\r\n"
-)
+# Those that mean something in XML, and white space that is none there.
+CHARACTERS = st.sampled_from("<&>\"'\r\n\t \u0085\u00a0\u2028") | st.characters(
+    codec="utf-8", exclude_characters="\ufffe\uffff"
+).filter(lambda character: character >= " " or character in "\t\r\n")
 TEXT = st.text(CHARACTERS, max_size=20)
 WORDS = TEXT.map(lambda text: text.strip(SPACE))
 NAMES = st.text(CHARACTERS, min_size=1, max_size=20).filter(lambda text: not set(text) & set(SPACE))

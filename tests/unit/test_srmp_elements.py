@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -10,9 +11,10 @@ import pytest
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.content import Departure
 from msmqwire.srmp.elements import MessageIdentifier
-from msmqwire.srmp.envelope import Envelope, build_envelope, parse_envelope
+from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
 from tests.support.srmp_envelopes import (
     DATE,
+    EVERYTHING,
     GUID,
     MSMQ,
     PATH,
@@ -123,7 +125,14 @@ def test_correlation_is_20_bytes_of_base64():
         WITH_MSMQ, "<BodyType>", "<Correlation>AAECAwQFBgcICQoLDA0ODxAREhM=</Correlation><BodyType>"
     )
     assert parse_envelope(data).Msmq.Correlation == bytes(range(20))
-    for wrong in ("", "AAECAwQFBgcICQoLDA0ODxAREhM", "AAEC", "-AECAwQFBgcICQoLDA0ODxAREhM=", "é"):
+    for wrong in (
+        "",
+        "AAECAwQFBgcICQoLDA0ODxAREhM",
+        "AAEC",
+        "-AECAwQFBgcICQoLDA0ODxAREhM=",
+        "AAECAwQFBgcI\u00a0CQoLDA0ODxAREhM=",
+        "é",
+    ):
         exc = refused(changed(data, "AAECAwQFBgcICQoLDA0ODxAREhM=", wrong))
         assert exc.path == "Envelope.Header.Msmq.Correlation"
 
@@ -133,6 +142,9 @@ def test_correlation_is_20_bytes_of_base64():
 def test_names_are_split_at_white_space(name):
     data = changed(WITH_MSMQ, "<TTrq>", f"<{name}>\r\n http://a/q\thttp://b/q\nhttp://c/q </{name}><TTrq>")
     assert parse_envelope(data).Msmq[name] == ("http://a/q", "http://b/q", "http://c/q")
+    other = parse_envelope(changed(data, "http://b/q", "http://b\u00a0/q\u2028"))  # no white space in XML
+    assert other.Msmq[name] == ("http://a/q", "http://b\u00a0/q\u2028", "http://c/q")
+    assert envelope_from_json(other.to_json()) == other
     assert refused(changed(WITH_MSMQ, "<TTrq>", f"<{name}> </{name}><TTrq>")).path.endswith(name)
 
 
@@ -206,6 +218,97 @@ def test_what_has_to_be_there_once(path, text, requirement):
         assert exc.path == f"Envelope.Header.{path}"
         assert f"({requirement})" in exc.why
         assert exc.offset is not None
+
+
+def span(path: str) -> tuple[int, int]:
+    """Where an element stands in EVERYTHING."""
+    start, end = 0, len(EVERYTHING)
+    for name in path.split("."):
+        element = re.compile(rf"<{name}(?: [^>]*)?(?:/>|>.*?</{name}>)".encode(), re.DOTALL)
+        start, end = element.search(EVERYTHING, start, end).span()
+    return start, end
+
+
+def without_and_twice(path: str) -> tuple[bytes, bytes]:
+    start, end = span(path)
+    return EVERYTHING[:start] + EVERYTHING[end:], EVERYTHING[:end] + EVERYTHING[start:]
+
+
+@pytest.mark.parametrize(
+    "path, requirement",
+    [
+        pytest.param(path, requirement, marks=pytest.mark.requirement(requirement))
+        for path, requirement in [
+            ("services.deliveryReceiptRequest.sendTo", "SRMP-2.2.5.2.2-02"),
+            ("services.commitmentReceiptRequest.sendTo", "SRMP-2.2.5.2.3-02"),
+            ("stream.start.sendReceiptsTo", "SRMP-2.2.5.3.4-02"),
+            ("deliveryReceipt.receivedAt", "SRMP-2.2.5.4-03"),
+            ("deliveryReceipt.id", "SRMP-2.2.5.4-04"),
+            ("commitmentReceipt.decidedAt", "SRMP-2.2.5.5-03"),
+            ("commitmentReceipt.decision", "SRMP-2.2.5.5-04"),
+            ("commitmentReceipt.id", "SRMP-2.2.5.5-05"),
+            ("streamReceipt.streamId", "SRMP-2.2.5.6-02"),
+            ("streamReceipt.lastOrdinal", "SRMP-2.2.5.6-03"),
+        ]
+    ],
+)
+def test_what_has_to_be_in_a_receipt_or_a_request_for_one(path, requirement):
+    for wrong in without_and_twice(path):
+        exc = refused(wrong)
+        assert exc.path == f"Envelope.Header.{path}"
+        assert f"({requirement})" in exc.why
+
+
+@pytest.mark.parametrize(
+    "path, requirement",
+    [
+        pytest.param(path, requirement, marks=pytest.mark.requirement(requirement))
+        for path, requirement in [
+            ("properties.sentAt", "SRMP-2.2.5.1.2-01"),
+            ("services.durable", "SRMP-2.2.5.2.1-01"),
+            ("services.deliveryReceiptRequest", "SRMP-2.2.5.2.2-01"),
+            ("services.commitmentReceiptRequest", "SRMP-2.2.5.2.3-01"),
+            ("stream.previous", "SRMP-2.2.5.3.3-01"),
+            ("stream.start", "SRMP-2.2.5.3.4-01"),
+            ("Msmq.Eod", "SRMP-2.2.6.11-01"),
+            ("Signature", "SRMP-2.2.7-01"),
+        ]
+    ],
+)
+def test_what_may_be_there_once(path, requirement):
+    without, twice = without_and_twice(path)
+    *groups, last = path.split(".")
+    for data, there in [(EVERYTHING, True), (without, False)]:
+        content = parse_envelope(data).header
+        for group in groups:
+            content = content[group]
+        assert (last in content) is there
+        assert bool(getattr(content, last)) is there
+    exc = refused(twice)
+    assert exc.path == f"Envelope.Header.{path}"
+    assert f"({requirement})" in exc.why
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("services", "streamReceipt", "deliveryReceipt", "commitmentReceipt", "path.rev", "Msmq.Provider"),
+        *("services.commitmentReceiptRequest.positiveOnly", "services.commitmentReceiptRequest.negativeOnly"),
+        *(
+            f"Msmq.{name}"
+            for name in [
+                *("Journal", "DeadLetter", "Correlation", "Trace", "ConnectorType", "App", "HashAlgorithm"),
+                *("Eod.First", "Eod.Last", "Eod.ConnectorId", "DestinationMqf", "AdminMqf", "ResponseMqf"),
+            ]
+        ),
+    ],
+)
+def test_other_elements_that_may_be_there_once(path):
+    without, twice = without_and_twice(path)
+    key = f'"{path.split(".")[-1]}":'
+    assert key in json.dumps(parse_envelope(EVERYTHING).to_json())
+    assert key not in json.dumps(parse_envelope(without).to_json())
+    assert refused(twice).path == f"Envelope.Header.{path}"
 
 
 @pytest.mark.requirement("SRMP-2.2.2-01", "SRMP-2.2.2-02", "SRMP-2.2.2-03")

@@ -14,6 +14,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.srmp.content import Content, Kept
 from msmqwire.srmp.elements import Group, Ignored, MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
+from msmqwire.srmp.scan import SIZE_MAX
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import SRMP
 from tests.support.paths import ROOT
@@ -133,7 +134,6 @@ def test_unknown_elements_are_kept_and_built_back():
     assert build_envelope(parse_envelope(built).replace()) == built
 
 
-@pytest.mark.requirement("SRMP-2.2.5-04")
 def test_an_unknown_header_that_has_to_be_understood():
     entry = '<x xmlns="urn:x" se:mustUnderstand="{}"/>'
     assert parse_envelope(xml(PATH, PROPERTIES, entry.format(0))).unknown
@@ -162,6 +162,9 @@ def test_what_is_kept_can_say_nothing_else(kept):
     assert build_envelope(Envelope(header, (Kept("Envelope.Header", 0, '<x xmlns="urn:x"></x>'),)))
     with pytest.raises(InvalidValue):
         build_envelope(Envelope(header, (kept,)))
+
+
+REFERENCE = {"URI": "u", "DigestMethod": {"Algorithm": "a"}, "DigestValue": b"1"}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,7 @@ def test_what_is_kept_can_say_nothing_else(kept):
         ("commitmentReceipt.decision", "perhaps"),
         ("Signature.SignatureValue", "Mw=="),
         ("Signature.SignedInfo", {"SignatureMethod": {}}),
-        ("Signature.SignedInfo", {"SignatureMethod": {"Algorithm": "a"}, "Reference": [{}] * 3}),
+        ("Signature.SignedInfo", {"SignatureMethod": {"Algorithm": "a"}, "Reference": [REFERENCE] * 3}),
         ("services", {"durable": False}),
     ],
 )
@@ -235,6 +238,20 @@ def test_a_label_of_any_characters_is_read_again(label):
     other = envelope.replace(path=envelope.path.replace(action=f"MSMQ:{label}"))
     assert parse_envelope(build_envelope(other)).path.action == f"MSMQ:{label}"
     assert build_envelope(other).count(b"<") == SMALL.count(b"<")
+
+
+def test_an_envelope_that_is_too_large_is_not_built():
+    envelope = parse_envelope(SMALL)
+    room = SIZE_MAX - len(SMALL) + 1
+    fits = envelope.replace(path=envelope.path.replace(action="MSMQ:" + "l" * room))
+    assert len(build_envelope(fits)) == SIZE_MAX
+    with pytest.raises(InvalidValue):
+        build_envelope(envelope.replace(path=envelope.path.replace(action="MSMQ:" + "l" * (room + 1))))
+
+
+def test_a_group_is_no_header():
+    with pytest.raises(InvalidValue):
+        Envelope(parse_envelope(SMALL).path)
 
 
 def test_a_date_with_another_zone_is_written_in_utc():
