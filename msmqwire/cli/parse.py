@@ -21,6 +21,15 @@ class Kind(StrEnum):
     SESSION = "session"
     PING = "ping"
     REMOTE_READ = "remote_read"
+
+
+class AnyKind(StrEnum):
+    """The same for a packet or a message of SRMP."""
+
+    AUTO = "auto"
+    SESSION = "session"
+    PING = "ping"
+    REMOTE_READ = "remote_read"
     SRMP = "srmp"
 
 
@@ -28,9 +37,9 @@ class Kind(StrEnum):
 _SRMP_STARTS: Final = (b"POST ", b"HTTP/1.", b"<")
 
 
-def is_srmp(data: bytes, kind: Kind) -> bool:
+def is_srmp(data: bytes, kind: AnyKind) -> bool:
     """Return whether bytes are to be read as SRMP: an HTTP message or an envelope."""
-    return kind is Kind.SRMP or (kind is Kind.AUTO and data.startswith(_SRMP_STARTS))
+    return kind is AnyKind.SRMP or (kind is AnyKind.AUTO and data.startswith(_SRMP_STARTS))
 
 
 def protocol_of(data: bytes, kind: Kind) -> Protocol:
@@ -41,7 +50,9 @@ def protocol_of(data: bytes, kind: Kind) -> Protocol:
     return "ping" if has_signature and len(data) == PING_SIZE else "session"
 
 
-def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent: int | None = None) -> int:
+def run(
+    data: bytes, out: TextIO, err: TextIO, *, kind: AnyKind = AnyKind.AUTO, indent: int | None = None
+) -> int:
     """Print the packet; return the exit status."""
     try:
         packet = _to_json(data, kind)
@@ -52,12 +63,12 @@ def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent
     return 0
 
 
-def _to_json(data: bytes, kind: Kind) -> dict[str, Any]:
+def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
     if is_srmp(data, kind):
         from msmqwire.srmp import message, message_json
 
         return message_json.to_json(message.parse_message(data))
-    return parse(data, protocol=protocol_of(data, kind)).to_json()
+    return parse(data, protocol=protocol_of(data, Kind(kind.value))).to_json()
 
 
 def command(
@@ -65,7 +76,7 @@ def command(
         str, typer.Argument(help="File with the bytes of one packet; - is standard input.")
     ] = "-",
     hex_text: Annotated[bool, typer.Option("--hex", help="The input is hex text.")] = False,
-    protocol: Annotated[Kind, typer.Option(help="What the bytes are.")] = Kind.AUTO,
+    protocol: Annotated[AnyKind, typer.Option(help="What the bytes are.")] = AnyKind.AUTO,
 ) -> None:
     """Parse one packet and print it as one JSON object."""
     try:
