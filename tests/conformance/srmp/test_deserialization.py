@@ -278,7 +278,9 @@ def test_administration_queue(inner: str, queue: str | None) -> None:
     assert (administration and administration.text) == queue
 
 
-@pytest.mark.parametrize("inner", [delivery_request("http://h/q"), commitment_request("", "http://h/q,DL=")])
+@pytest.mark.parametrize(
+    "inner", [delivery_request("http://h/q"), commitment_request("", "http://h/msmq/q,DIRECT=OS:o\\q")]
+)
 def test_malformed_administration_queue(inner: str) -> None:
     with pytest.raises(MalformedPacket) as caught:
         message(services(inner))
