@@ -49,7 +49,12 @@ def example(name: str) -> bytes:
 
 
 @pytest.mark.requirement(
-    "SRMP-3.1.5.1.1-01", "SRMP-3.1.5.1.1-02", "SRMP-3.1.5.1.1-03", "SRMP-3.1.5.1.1-04", "SRMP-3.1.5.1.1-05"
+    "SRMP-3.1.5.1.1-01",
+    "SRMP-3.1.5.1.1-02",
+    "SRMP-3.1.5.1.1-03",
+    "SRMP-3.1.5.1.1-04",
+    "SRMP-3.1.5.1.1-05",
+    "DMPR-3.1.1.12-75",
 )
 @pytest.mark.parametrize("name", ["4.1.http", "4.2.http", "4.3-1.http", "4.4-1.http", "4.5.http"])
 def test_soap_attributes(name: str) -> None:
