@@ -17,6 +17,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import NULL_GUID, ObjectId, TxSequenceId
 from msmqwire.qm.protocols.srmp.deserializing import deserialize, stream_of
+from msmqwire.qm.rules.serialization import from_stored, to_stored
 from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.message import parse_message
 from tests.support.paths import VECTORS
@@ -325,6 +326,7 @@ def test_the_stream_identifier_is_that_of_the_envelope() -> None:
     read = deserialize(parse_message(example("4.4-1.http")), ARRIVAL)
     queue_manager = UUID("2744e4e1-2b48-43e8-b441-42745f280d53")
     assert stream_of(read) == StreamIdentifier(queue_manager, 4839986701558349830)
+    assert stream_of(from_stored(to_stored(read), GUID)) == stream_of(read)
     read.soap_envelope = ""
     assert stream_of(read) == StreamIdentifier(read.source_machine_identifier, 4839986701558349830)
     assert stream_of(message(msmq())) is None
