@@ -15,6 +15,7 @@ from msmqwire.names import (
     PrivateName,
     PublicName,
 )
+from msmqwire.names.addresses import HTTP_PORTS, is_loopback
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueType
 
@@ -31,11 +32,13 @@ class Lookup:
 
     Attributes:
         addresses: names and addresses of this computer besides ComputerName, in lower case.
+        http_ports: the ports at which this queue manager receives messages by HTTP and HTTPS.
     """
 
     def __init__(self, queue_manager: QueueManager, addresses: Collection[str] = ()) -> None:
         self._queue_manager = queue_manager
         self.addresses = {address.lower() for address in addresses}
+        self.http_ports: set[int] = set()
         self._by_path: dict[str, Queue] = {}
         self._by_identifier: dict[object, Queue] = {}
         self._private: dict[int, Queue] = {}
@@ -87,12 +90,22 @@ class Lookup:
         """Whether a name is of a queue of this queue manager."""
         match name:
             case DirectName():
-                return self.is_local(name.host)
+                return self._is_own_url(name) if name.port is not None else self.is_local(name.host)
             case PrivateName() | MachineName():
                 return name.guid == self._queue_manager.identifier
             case PublicName():
                 return name.guid in self._by_identifier
         return False
+
+    def _is_own_url(self, name: DirectName) -> bool:
+        """Whether a name of HTTP is of this queue manager.
+
+        It names this computer without a port, as where a proxy is in front, or with one of its own: another
+        queue manager may listen at another port. A queue manager that listens at none can't be meant by
+        ``localhost``.
+        """
+        known = self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
+        return known and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
 
     def path(self, pathname: str) -> Queue | None:
         """Return the queue with a path name; case does not matter."""
@@ -110,7 +123,7 @@ class Lookup:
         """Return the local queue that a format name refers to; outgoing queues are not looked at."""
         match name:
             case DirectName():
-                return self._direct(name) if self.is_local(name.host) else None
+                return self._direct(name) if self.is_local_name(name) else None
             case PublicName():
                 return _part(self._by_identifier.get(name.guid), journal=name.journal)
             case PrivateName() if name.guid == self._queue_manager.identifier:

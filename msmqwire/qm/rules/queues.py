@@ -319,7 +319,7 @@ class Queues:
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         manager = self._context.queue_manager
-        if isinstance(name, DirectName) and self.lookup.is_local(name.host):
+        if isinstance(name, DirectName) and self.lookup.is_local_name(name):
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         if isinstance(name, PrivateName) and name.guid == manager.identifier:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None

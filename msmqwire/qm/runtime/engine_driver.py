@@ -400,7 +400,7 @@ class EngineDriver:
         """
         try:
             async with asyncio.timeout(min(timeout_s, REFUSED_S) if self.refused else timeout_s):
-                self.call(self.core.binary.acknowledge_received)
+                self.call(self.core.acknowledge_received)
                 await self.durable()
                 await self.stop()
         except TimeoutError:

@@ -249,7 +249,7 @@ def _send_after(waited: int, limits: dict[str, int], *, late: bool) -> None:
     transfer = transfer_of(harness)
     (outgoing,) = transfer.table.values()
     harness.called[0].take()
-    harness.core.context.timers.stop(Timer.TIME_TO_REACH_QUEUE, None)
+    harness.core.context.timers.stop(Timer.TIME_TO_REACH_QUEUE, "binary")
     harness.utc_start += waited
     harness.core.at(harness.now, harness.utc)
     connect_again(harness)
