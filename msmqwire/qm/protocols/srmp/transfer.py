@@ -64,7 +64,7 @@ class OutgoingMessage:
 
 
 def _is_own_stream(message: Message) -> bool:
-    """Return whether a restored message is of a stream that begins here; what is forwarded has an envelope."""
+    """Return whether a restored message is of a stream that begins here; a forwarded one has an envelope."""
     return message.transactional and not message.soap_envelope
 
 
