@@ -93,8 +93,15 @@ class Sending:
         """
         if not _has_expired(message, self._context.utc):
             self.watch(outgoing, message)
-        elif outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+        elif outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+            outgoing.overdue = True
+        else:
             self._expire(outgoing, message)
+
+    def _answered_late(self, outgoing: OutgoingMessage) -> None:
+        """A message that still waits for a receipt has been answered: its time may have been over before."""
+        if outgoing.overdue and not outgoing.is_done:
+            self._over(outgoing, outgoing.position.message)
 
     def send_waiting(self, transfer: Transfer) -> None:
         """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
@@ -206,6 +213,7 @@ class Sending:
         if transfer.under_way is outgoing:
             transfer.under_way = None
         if outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+            self._answered_late(outgoing)
             self.send_waiting(transfer)
             return None
         if outgoing.request != request:
@@ -224,6 +232,7 @@ class Sending:
         self._start_cleanup(transfer)
         outgoing.step(MessageEvent.ACCEPTED)
         if not outgoing.is_done:
+            self._answered_late(outgoing)
             return
         transfer.remove(outgoing)
         self._outcome.delivered(outgoing.position)
