@@ -308,9 +308,12 @@ class Sending:
 
         Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
         """
-        if not transfer.messages or transfer.queue.state in HELD:
+        if transfer.queue.state in HELD:
             return
-        self.resume(transfer)
+        if transfer.messages:
+            self.resume(transfer)
+        else:
+            transfer.blocked = False
 
     def resume(self, transfer: Transfer) -> None:
         """Send everything that has failed again."""
