@@ -281,7 +281,6 @@ class Sending:
         message = outgoing.position.message
         self.removed(outgoing)
         self._outcome.report(message, delivered=False)
-        self.send_waiting(outgoing.transfer)
 
     def dispatched(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""

@@ -135,7 +135,5 @@ class Transfer:
         return None
 
     def remove(self, outgoing: OutgoingMessage) -> None:
-        """Remove a message that need not be sent any more."""
+        """Remove a message that need not be sent any more. The response to it is awaited nevertheless."""
         self.messages.pop(outgoing.position, None)
-        if self.under_way is outgoing:
-            self.under_way = None
