@@ -176,13 +176,14 @@ class SrmpPeer:
         return self.send(None, receipt, to=to, label=label, **attributes)
 
     def final_receipt(
-        self, stream_id: str, number: int, message_class: int = 0x4000, decision: str = "positive", **attributes: object
+        self, stream_id: str, last: int, message_class: int = 0x4000, decision: str = "positive",
+        *, identifier: str = f"uuid:0@{PEER_ID}", **attributes: object,
     ) -> int:
-        """Send a final stream receipt; return the status of the response."""
+        """Send a final stream receipt for the message `identifier`; return the status of the response."""
         receipts = (
-            f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{number}</lastOrdinal></streamReceipt>"
+            f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
             f"<commitmentReceipt><decidedAt>{date(START_UTC)}</decidedAt><decision>{decision}</decision>"
-            f"<id>uuid:1@{self.identifier}</id></commitmentReceipt>"
+            f"<id>{identifier}</id></commitmentReceipt>"
         )
         attributes.setdefault("to", ORDER_QUEUE)
         attributes.setdefault("label", "QM Ordering Ack")

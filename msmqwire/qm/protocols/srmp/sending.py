@@ -97,6 +97,7 @@ class Sending:
             outgoing.overdue = True
         else:
             self._expire(outgoing, message)
+            self.send_waiting(outgoing.transfer)
 
     def _answered_late(self, outgoing: OutgoingMessage) -> None:
         """A message that still waits for a receipt has been answered: its time may have been over before."""
