@@ -100,7 +100,9 @@ class SrmpHarness(EngineHarness):
         responses: the status codes of its own responses, in order.
     """
 
-    def __init__(self, *args: Any, answers: Callable[[SentRequest], int | None] | None = None, **options: Any):
+    def __init__(
+        self, *args: Any, answers: Callable[[SentRequest], int | None] | None = None, **options: Any
+    ):
         self.answers = answers
         super().__init__(*args, **options)
 
@@ -129,9 +131,7 @@ class SrmpHarness(EngineHarness):
         if status is not None:
             self.core.srmp.answered(sent.number, status, PEER_ADDRESS)
 
-    def send(
-        self, *bodies: bytes, to: OpenQueueDescriptor | str = THERE, **attributes: Any
-    ) -> list[Message]:
+    def send(self, *bodies: bytes, to: OpenQueueDescriptor | str = THERE, **attributes: Any) -> list[Message]:
         """Send application messages, by default over HTTP."""
         return super().send(*bodies, to=to, **attributes)
 

@@ -166,18 +166,28 @@ class SrmpPeer:
     # -- receipts
 
     def stream_receipt(
-        self, stream_id: str, last: int, *, to: str = ORDER_QUEUE, label: str = "QM Ordering Ack", **attributes: object
+        self,
+        stream_id: str,
+        last: int,
+        *,
+        to: str = ORDER_QUEUE,
+        label: str = "QM Ordering Ack",
+        **attributes: object,
     ) -> int:
         """Send a stream receipt; return the status of the response."""
-        receipt = (
-            f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
-        )
+        receipt = f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
         attributes.setdefault("message_class", 0xFF)
         return self.send(None, receipt, to=to, label=label, **attributes)
 
     def final_receipt(
-        self, stream_id: str, last: int, message_class: int = 0x4000, decision: str = "positive",
-        *, identifier: str = f"uuid:0@{PEER_ID}", **attributes: object,
+        self,
+        stream_id: str,
+        last: int,
+        message_class: int = 0x4000,
+        decision: str = "positive",
+        *,
+        identifier: str = f"uuid:0@{PEER_ID}",
+        **attributes: object,
     ) -> int:
         """Send a final stream receipt for the message `identifier`; return the status of the response."""
         receipts = (

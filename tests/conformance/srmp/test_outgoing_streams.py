@@ -106,7 +106,9 @@ def test_the_queue_shows_how_far_its_stream_has_come():
         )  # fmt: skip
 
     assert shown() == ((1, 0), (1, 0), (2, 1), 0, 0, 1, 0)
-    assert info.eod_first_non_ack.sequence == info.eod_next_seq.sequence == info.eod_last_ack.sequence == FIRST
+    assert (
+        info.eod_first_non_ack.sequence == info.eod_next_seq.sequence == info.eod_last_ack.sequence == FIRST
+    )
     for body in (b"2", b"3"):
         harness.send(body, transactional=True, negative_journaling_requested=True)
     assert shown() == ((1, 0), (3, 2), (4, 3), 0, 0, 3, 0)
@@ -152,7 +154,9 @@ def test_a_stream_ends_when_all_receipts_have_come_and_the_next_one_begins_at_on
     assert streams(harness.take())[2:] == [(NEXT_ID, 1, None, RECEIPTS)]
 
 
-@pytest.mark.requirement("SRMP-3.1.5.1.8.1-02", "SRMP-3.1.5.1.9.1-01", "SRMP-3.1.5.1.9.1-03", "SRMP-3.1.5.1.8.1-01")
+@pytest.mark.requirement(
+    "SRMP-3.1.5.1.8.1-02", "SRMP-3.1.5.1.9.1-01", "SRMP-3.1.5.1.9.1-03", "SRMP-3.1.5.1.8.1-01"
+)
 def test_receipts_that_concern_nothing_change_nothing():
     harness, peer = sender(negative_journaling_requested=True)
     peer.stream_receipt(ID, 1)
@@ -430,5 +434,9 @@ def test_a_message_is_numbered_when_it_is_sent():
     harness.core.queues.take_offline()
     harness.send(b"m", transactional=True)
     outgoing, transfer = harness.only_message(), harness.outgoing_transfer()
-    assert (outgoing.tx_sequence_number, transfer.unacknowledged, transfer.awaiting_final) == (0, type(transfer.unacknowledged)(), {})
+    assert (outgoing.tx_sequence_number, transfer.unacknowledged, transfer.awaiting_final) == (
+        0,
+        type(transfer.unacknowledged)(),
+        {},
+    )
     assert (transfer.stream_id, harness.rows_of_streams()) == (NO_SEQUENCE, {})

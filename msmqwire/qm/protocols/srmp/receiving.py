@@ -197,10 +197,11 @@ class Receiving:
             receipt = envelope.streamReceipt
             self._outgoing.received(receipt.streamId, receipt.lastOrdinal)
         elif kind is EnvelopeKind.FINAL_STREAM_RECEIPT:
-            receipt, reason = envelope.streamReceipt, arrived.message.message_class
+            receipt, commitment = envelope.streamReceipt, envelope.commitmentReceipt
             self._outgoing.final(
-                receipt.streamId, receipt.lastOrdinal, envelope.commitmentReceipt.decision, reason
-            )
+                receipt.streamId, receipt.lastOrdinal, commitment.id, commitment.decision,
+                arrived.message.message_class,
+            )  # fmt: skip
             return  # SRMP-3.1.5.1.9-01
         if not internal:
             if envelope.stream is None:

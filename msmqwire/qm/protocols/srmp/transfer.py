@@ -22,6 +22,7 @@ class OutgoingMessage:
         tx_sequence_id: Id.Ordinal of its stream.
         tx_sequence_number: its number there; 0 before it is sent for the first time.
         previous_number: that of the message before it that was not given up; 0 for the first of a stream.
+        renumbered: whether it had another number before, in a stream whose first message was given up.
         request: the number of the last request it was sent in.
         overdue: whether its time was over while the response to that was awaited.
     """
@@ -30,6 +31,7 @@ class OutgoingMessage:
         "overdue",
         "position",
         "previous_number",
+        "renumbered",
         "request",
         "state",
         "stream",
@@ -44,7 +46,8 @@ class OutgoingMessage:
         self.stream = message.transaction_identifier is not None or _is_own_stream(message)
         self.state = MessageState.PREPARE_TO_SEND
         self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
-        self.request, self.overdue = 0, False
+        self.request = 0
+        self.overdue = self.renumbered = False
         self.urgency = -message.priority, order
 
     @property
