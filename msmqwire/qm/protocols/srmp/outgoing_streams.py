@@ -248,14 +248,15 @@ class OutgoingStreams:
     def _remove(self, outgoing: OutgoingMessage, *, arrived: bool) -> bool:
         """Remove a message that is not sent any more; return whether its stream receipt was awaited.
 
-        Unless it has arrived with its present number, those behind it now follow the one before it. If the receiver may not have accepted the first message
-        of a stream, nobody tells it any more where the stream begins: the others begin a new one,
-        SRMP-3.1.7.2.3-10. What it has accepted nevertheless it recognises by its identifier.
+        Unless it has arrived with its present number, those behind it now follow the one before it. If the
+        receiver may not have accepted the first message of a stream, nobody tells it any more where the
+        stream begins: the others begin a new one, SRMP-3.1.7.2.3-10. What it has accepted nevertheless it
+        recognises by its identifier.
         """
         transfer = outgoing.transfer
-        transfer.awaiting_final.pop((outgoing.tx_sequence_id, outgoing.tx_sequence_number), None)
+        key = outgoing.tx_sequence_id, outgoing.tx_sequence_number
         self._forget_renumbered(outgoing)
-        if outgoing not in transfer.unacknowledged:
+        if transfer.awaiting_final.pop(key, None) is not None or outgoing not in transfer.unacknowledged:
             return False
         index = transfer.unacknowledged.index(outgoing)
         del transfer.unacknowledged[index]
