@@ -228,10 +228,11 @@ class Receiving:
         message = arrived.message
         self._check_security(arrived)
         info = self._incoming.of(stream, message)
-        if not self._incoming.follows(info, stream, message):
+        follows, duplicate = self._incoming.follows(info, stream, message), self._is_duplicate(message)
+        if not follows or (duplicate and self._incoming.is_former(info, message)):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
-        if not self._is_duplicate(message):
+        if not duplicate:
             self._enqueue(arrived)
             self._remember(message)
         info.queue = arrived.queues[0]
