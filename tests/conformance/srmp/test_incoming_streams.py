@@ -379,15 +379,6 @@ def test_a_stream_with_the_number_zero_begins_as_any_other():
     harness.restart()
 
 
-def test_a_stream_of_a_sender_whose_binary_sequence_has_the_same_name():
-    harness, peer, queue = receiver()
-    session = harness.accept_session()
-    session.send_message(b"binary", destination="DIRECT=HTTP://here/msmq/private$/orders", tx=(1, 1, 1, 0))
-    peer.send_in_stream(1)
-    harness.advance(DELAY_MS)
-    assert receipts(harness) == [(peer.stream_id(), 1)]
-
-
 def test_the_states_of_streams_of_strangers_are_bounded():
     harness, peer, queue = receiver(incoming_sequences_max=10)
     for number in range(50):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, sequence_key
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
@@ -100,7 +100,8 @@ class IncomingStreams:
         if stream is None or message.destination is None:
             return ""
         bound_to = message.origin if self._context.settings.bind_senders else ""
-        info = self._sequences.infos.get((stream.queue_manager, message.destination.canonical, bound_to))
+        key = sequence_key(stream.queue_manager, message.destination, bound_to, stream=True)
+        info = self._sequences.infos.get(key)
         return "" if info is None else info.send_receipts_to
 
     def _is_due(self, info: IncomingTransactionalTransferInfo) -> bool:
