@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import FormatName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
@@ -63,15 +64,17 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 def stream_of(message: Message) -> StreamIdentifier | None:
     """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
 
-    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope.
+    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope. A message of
+    the binary protocol may have brought anything as envelope.
     """
     sequence = message.transactional_message_sequence_identifier
     if sequence is None:
         return None
     if message.soap_envelope:
-        stream = parse_envelope(message.soap_envelope.encode("utf-8")).stream
-        if stream is not None:
-            return StreamIdentifier(*stream.streamId)
+        with suppress(MalformedPacket):
+            stream = parse_envelope(message.soap_envelope.encode("utf-8", "surrogatepass")).stream
+            if stream is not None:
+                return StreamIdentifier(*stream.streamId)
     return StreamIdentifier(message.source_machine_identifier, sequence.time_stamp << 32 | sequence.ordinal)
 
 
