@@ -8,9 +8,9 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.timers import Timer
-from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, START_UTC, THIRD_ID
+from tests.support.engine_harness import PEER_ID, START_UTC, THIRD_ID
 from tests.support.queue_contents import bodies
-from tests.support.srmp_harness import SentRequest, SrmpHarness
+from tests.support.srmp_harness import SrmpHarness
 from tests.support.srmp_peer import ADMIN, ORDINAL, RECEIPTS, SrmpPeer
 
 OK = 200
