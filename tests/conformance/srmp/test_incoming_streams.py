@@ -126,9 +126,10 @@ def test_a_stream_message_is_stored_before_its_receipts():
     commitment = (
         f"<commitmentReceiptRequest><sendTo>{ADMIN}</sendTo><positiveOnly/></commitmentReceiptRequest>"
     )
-    assert peer.send_in_stream(1, services=f"<durable/>{DELIVERY}{commitment}", start=ADMIN) == OK
+    assert peer.send_in_stream(1, services=f"<durable/>{DELIVERY}{commitment}") == OK
     assert harness.rows(Table.MESSAGE)
-    assert "deliveryReceipt" in harness.take_one()
+    delivery = harness.take_one()
+    assert ("deliveryReceipt" in delivery, delivery.url) == (True, ADMIN)
     harness.advance(DELAY_MS)
     assert "streamReceipt" in harness.take_one()
     assert harness.receive(queue) == b"s1"

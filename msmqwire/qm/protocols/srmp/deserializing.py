@@ -132,7 +132,9 @@ def _read_stream(stream: Content, message: Message) -> None:
     message.transaction_previous_sequence_number = stream.previous or 0
     # Those of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-    if stream.start is not None:
+    if stream.start is not None and message.administration is None:
+        # By the letter it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
+        # stream would go to the order queue of its sender, which takes no others than those of the stream.
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 
