@@ -114,9 +114,9 @@ class OutgoingStreams:
     # -- the Stream Receipt Wait Timer ------------------------------------------------------------------
 
     def await_receipt(self, transfer: Transfer) -> None:
-        """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20."""
+        """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20, SRMP-3.1.7.4-01."""
         context, key = self._context, transfer.queue.number
-        if context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
+        if transfer.is_held or context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
             return
         interval = self._interval(transfer)
         transfer.resend_at = context.utc + interval

@@ -24,8 +24,6 @@ from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
 from msmqwire.srmp.http_message import HttpMessage
 
-HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
-"""States in which nothing leaves an outgoing queue."""
 _REFUSED_FROM: Final = 400
 _FAILED_FROM: Final = 500
 _ACCEPTED: Final = range(200, 300)
@@ -106,8 +104,7 @@ class Sending:
 
     def send_waiting(self, transfer: Transfer) -> None:
         """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
-        queue = transfer.queue
-        while transfer.under_way is None and not transfer.blocked and queue.state not in HELD:
+        while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
                 return
             outgoing = transfer.next_waiting()
@@ -122,7 +119,7 @@ class Sending:
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
         if outgoing.state is not MessageState.PREPARE_TO_SEND or transfer.under_way is not None:
             return
-        if transfer.blocked or queue.state in HELD:
+        if transfer.blocked or transfer.is_held:
             return
         message = outgoing.position.message
         if _has_expired(message, self._context.utc):
@@ -250,7 +247,7 @@ class Sending:
             transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
         )
         self.streams.stop_waiting(transfer)
-        if queue.state not in HELD:
+        if not transfer.is_held:
             queue.state = OutgoingQueueState.INACTIVE
         self._dispatch.remove_queue(queue)
         message = outgoing.position.message
@@ -308,7 +305,7 @@ class Sending:
 
         Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
         """
-        if transfer.queue.state in HELD:
+        if transfer.is_held:
             return
         if transfer.messages:
             self.resume(transfer)

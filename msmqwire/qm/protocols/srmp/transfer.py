@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from typing import Final
 
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.message import NO_SEQUENCE, Message, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
+
+_HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 
 
 class OutgoingMessage:
@@ -115,6 +119,11 @@ class Transfer:
     def is_idle(self) -> bool:
         """Whether it has nothing to transfer, and nobody uses its queue."""
         return not (self.messages or self.queue.active)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing may leave its queue."""
+        return self.queue.state in _HELD
 
     def add(self, position: MessagePosition, message: Message) -> OutgoingMessage:
         """Add a message; `wait` lets it be sent."""
