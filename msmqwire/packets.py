@@ -67,6 +67,7 @@ from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ping import PING
 from msmqwire.schema import (
     MORE,
+    REST,
     Close,
     Header,
     Packet,
@@ -74,6 +75,7 @@ from msmqwire.schema import (
     View,
     jsonform,
     maybe,
+    raw,
     sub,
 )
 from msmqwire.schema.codec import Refused
@@ -123,6 +125,7 @@ _MESSAGE_PARTS: Final = (
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
     maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),
     maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),
+    raw("TrailingData", REST, "What PacketSize counts behind the last header."),
     Close(),  # MQMQ-2.2.19.1-20: PacketSize does not count the SessionHeader of a message
     maybe("BaseHeader.Flags.SH", sub(SESSION_HEADER), req="MQMQ-2.2.20-10"),
 )
