@@ -273,7 +273,8 @@ def _received_stays_stored(original: Any) -> Any:
 
 def _no_resend(original: Any) -> Any:
     def serve(self: Connecting, session: Any, transfer: Any) -> None:
-        send_again, transfer.send_again = transfer.send_again, lambda _outgoing: None
+        send_again = transfer.send_again
+        transfer.send_again = lambda _outgoing: send_again([])
         original(self, session, transfer)
         transfer.send_again = send_again
 
@@ -281,11 +282,11 @@ def _no_resend(original: Any) -> Any:
 
 
 def _history_in_memory(original: Any) -> Any:
-    def touch(self: History, identifier: Any) -> None:
+    def store(self: History, identifier: Any) -> None:
         self._stored.discard(identifier)
         original(self, identifier)
 
-    return touch
+    return store
 
 
 _LOST = frozenset({Invariant.TRANSACTIONS_LOST, Invariant.RECOVERABLE, Invariant.HELD})
@@ -301,7 +302,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", _nothing, _HANGS),
         "duplicates are not looked for": Mistake(History, "known", _false, frozenset({Invariant.NOT_TWICE})),
         "what was received is not stored": Mistake(
-            History, "_touch", _history_in_memory, frozenset({Invariant.NOT_TWICE, Invariant.DURABLE})
+            History, "_store", _history_in_memory, frozenset({Invariant.NOT_TWICE, Invariant.DURABLE})
         ),
         "gaps in a sequence are accepted": Mistake(
             IncomingSequences, "follows", _gaps_accepted, _ORDER | _LOST | _HANGS
