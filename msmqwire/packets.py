@@ -251,12 +251,17 @@ def lacks_properties(data: bytes | bytearray) -> bool:
 
 
 def well_formed(data: bytes, start: int, end: int) -> bool:
-    """Return whether these bytes are exactly one session packet; fast, without a reason if not."""
+    """Return whether these bytes are exactly one session packet; fast, without a reason if not.
+
+    Not one with bytes behind its last header: then a PacketSize that is wrong would be right.
+    """
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
         packet, stop = schema.codec.read_trusted(data, start, end)
         if stop == end and not internal:
+            if packet.TrailingData:
+                return False
             acknowledgement = _acknowledgement_schema(packet)
             if acknowledgement is not None:
                 stop = acknowledgement.codec.read_trusted(data, start, end)[1]
