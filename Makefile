@@ -18,7 +18,7 @@ SEED ?= 10
 
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test lint format types floors docs machine-code columns state-docs conformance conformance-check mutate unit nightly bench clean
+.PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs conformance conformance-check mutate unit nightly bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -56,6 +56,9 @@ columns: $(VENV)/.installed-dev
 
 state-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/state_diagrams.py
+
+srmp-docs: $(VENV)/.installed-dev
+	$(BIN)/python tools/srmp_docs.py
 
 conformance-check: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py --check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, BinaryIO, TextIO
+from typing import Annotated, Any, BinaryIO, TextIO
 
 import typer
 
@@ -22,13 +22,21 @@ def run(text: bytes, out: BinaryIO, err: TextIO, *, hex_text: bool = False) -> i
         say(f"not JSON: {exc}", err, offset=offset)
         return EX_DATAERR
     try:
-        data = build(packet)
+        data = _build(packet)
     except LocatedError as exc:
         say(exc, err)
         return EX_DATAERR
     out.write(data.hex().encode() + b"\n" if hex_text else data)
     out.flush()
     return 0
+
+
+def _build(packet: Any) -> bytes:
+    if isinstance(packet, dict) and packet.get("packet") == "SrmpMessage":
+        from msmqwire.srmp.message_json import from_json
+
+        return from_json(packet).to_bytes()
+    return build(packet)
 
 
 def command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated, TextIO
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -23,6 +23,25 @@ class Kind(StrEnum):
     REMOTE_READ = "remote_read"
 
 
+class AnyKind(StrEnum):
+    """The same for a packet or a message of SRMP."""
+
+    AUTO = "auto"
+    SESSION = "session"
+    PING = "ping"
+    REMOTE_READ = "remote_read"
+    SRMP = "srmp"
+
+
+# None of them begins a packet of a session, whose first byte is its version, 0x10.
+_SRMP_STARTS: Final = (b"POST ", b"HTTP/1.", b"<")
+
+
+def is_srmp(data: bytes, kind: AnyKind) -> bool:
+    """Return whether bytes are to be read as SRMP: an HTTP message or an envelope."""
+    return kind is AnyKind.SRMP or (kind is AnyKind.AUTO and data.startswith(_SRMP_STARTS))
+
+
 def protocol_of(data: bytes, kind: Kind) -> Protocol:
     """Return the protocol of a packet; if detected, 24 bytes with the signature of a ping are a ping."""
     if kind is not Kind.AUTO:
@@ -31,15 +50,25 @@ def protocol_of(data: bytes, kind: Kind) -> Protocol:
     return "ping" if has_signature and len(data) == PING_SIZE else "session"
 
 
-def run(data: bytes, out: TextIO, err: TextIO, *, kind: Kind = Kind.AUTO, indent: int | None = None) -> int:
+def run(
+    data: bytes, out: TextIO, err: TextIO, *, kind: AnyKind = AnyKind.AUTO, indent: int | None = None
+) -> int:
     """Print the packet; return the exit status."""
     try:
-        packet = parse(data, protocol=protocol_of(data, kind))
+        packet = _to_json(data, kind)
     except LocatedError as exc:
         say(exc, err)
         return EX_DATAERR
-    print(dumps(packet.to_json(), indent=indent), file=out)
+    print(dumps(packet, indent=indent), file=out)
     return 0
+
+
+def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
+    if is_srmp(data, kind):
+        from msmqwire.srmp import message, message_json
+
+        return message_json.to_json(message.parse_message(data))
+    return parse(data, protocol=protocol_of(data, Kind(kind.value))).to_json()
 
 
 def command(
@@ -47,7 +76,7 @@ def command(
         str, typer.Argument(help="File with the bytes of one packet; - is standard input.")
     ] = "-",
     hex_text: Annotated[bool, typer.Option("--hex", help="The input is hex text.")] = False,
-    protocol: Annotated[Kind, typer.Option(help="What the bytes are.")] = Kind.AUTO,
+    protocol: Annotated[AnyKind, typer.Option(help="What the bytes are.")] = AnyKind.AUTO,
 ) -> None:
     """Parse one packet and print it as one JSON object."""
     try:

@@ -166,7 +166,8 @@ def test_version_and_help():
     "arguments",
     [
         [], ["nope"], ["parse", "--nope"], ["parse", "a", "b"], ["parse", "--protocol", "smtp"], ["dissect"],
-        ["lint"], ["dissect", "--json", "--table", SESSION], ["dissect", "--port", "0", SESSION],
+        ["lint"], ["lint", "--protocol", "srmp", SESSION],
+        ["dissect", "--json", "--table", SESSION], ["dissect", "--port", "0", SESSION],
         ["dissect", "--port", "65536", SESSION], ["dissect", "--port", "x", SESSION],
         ["dissect", "--kind", "Nope", SESSION], ["dissect", "--from", "yesterday", SESSION],
     ],

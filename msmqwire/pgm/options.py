@@ -1,0 +1,141 @@
+"""The option extensions of PGM to values and back: RFC 3208 section 9."""
+
+from __future__ import annotations
+
+from struct import error as StructError
+from struct import pack, unpack
+from typing import Any, Final
+
+from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.pgm.layouts import (
+    NAK_LIST_HEAD,
+    NAK_LIST_MAX,
+    OPTION_END,
+    OPTION_HEAD,
+    OPTION_HEAD_SIZE,
+    OPTIONS,
+    OptionType,
+)
+from msmqwire.pgm.reading import Reader, build
+from msmqwire.pgm.values import (
+    OptFin,
+    OptFragment,
+    Option,
+    OptJoin,
+    OptLength,
+    OptNakList,
+    OptRst,
+    OptSyn,
+    UnknownOption,
+)
+
+OPTIONS_MAX: Final = 64
+"""Our own limit on the options of a packet: what is refused must stay cheap. The RFC allows 16."""
+
+OPTION_LENGTH_MIN: Final = 4
+SEQUENCE_NUMBER_SIZE: Final = 4
+NETWORK_SIGNIFICANT: Final = frozenset({OptionType.OPT_NAK_LIST})
+"""The known options for which a packet has the N bit: section 9.3; the others never have it."""
+
+_CLASSES: Final[dict[int, Any]] = {
+    kind.kind: kind for kind in (OptLength, OptFragment, OptJoin, OptSyn, OptFin, OptRst)
+}
+
+
+def parse_options(reader: Reader) -> tuple[Option, ...]:
+    """Return the options that begin here, OPT_LENGTH first. Raises MalformedPacket."""
+    start = reader.offset
+    first = _parse_option(reader, 0)
+    if not isinstance(first, OptLength):
+        raise MalformedPacket("the first option is not OPT_LENGTH", path="options.0", offset=start)
+    assert first.TotalLength is not None
+    end = start + first.TotalLength
+    if not reader.offset <= end <= reader.end:
+        why = f"{first.TotalLength} octets of options, {reader.end - start} are left"
+        raise MalformedPacket(why, path="options.0.TotalLength", offset=start + OPTION_HEAD_SIZE)
+    options: list[Option] = [first]
+    inside = Reader(reader.data, reader.offset, end)
+    while not options[-1].E:
+        if len(options) == OPTIONS_MAX:
+            raise MalformedPacket(f"more than {OPTIONS_MAX} options", path="options", offset=inside.offset)
+        options.append(_parse_option(inside, len(options)))
+    if inside.left:
+        why = f"the last option ends {inside.left} octets before the total length"
+        raise MalformedPacket(why, path="options", offset=inside.offset)
+    reader.offset = end
+    return tuple(options)
+
+
+def _parse_option(reader: Reader, number: int) -> Option:
+    path, start = f"options.{number}", reader.offset
+    head = reader.read(OPTION_HEAD, path)
+    common = {"E": bool(head.OptionType & OPTION_END), "OptionLength": head.OptionLength}
+    kind, size = head.OptionType & ~OPTION_END, head.OptionLength - OPTION_HEAD_SIZE
+    if head.OptionLength < OPTION_LENGTH_MIN:
+        why = f"{head.OptionLength} octets, at least {OPTION_LENGTH_MIN} are due"
+        raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
+    if kind == OptionType.OPT_NAK_LIST:
+        count, rest = divmod(size - NAK_LIST_HEAD.sizeof(), SEQUENCE_NUMBER_SIZE)
+        if rest or count > NAK_LIST_MAX:
+            why = f"{head.OptionLength} octets are no list of up to {NAK_LIST_MAX} sequence numbers"
+            raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
+        value = reader.read(NAK_LIST_HEAD, path)
+        numbers = unpack(f">{count}I", reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers"))
+        return OptNakList(numbers, Reserved=value.Reserved, U=value.U, **common)
+    schema = OPTIONS.get(kind)
+    if schema is None:
+        return UnknownOption(kind, reader.take(size, path), **common)
+    if schema.sizeof() != size:
+        why = f"{head.OptionLength} octets, {schema.sizeof() + OPTION_HEAD_SIZE} are due"
+        raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
+    value = reader.read(schema, path)
+    option: Option = _CLASSES[kind](**{name: value[name] for name in _names(schema)}, **common)
+    return option
+
+
+def _names(schema: Any) -> list[str]:
+    return [part.name for part in schema.subcons]
+
+
+def complete_options(options: tuple[Option, ...]) -> tuple[Option, ...]:
+    """Return options with OPT_LENGTH before them, if any are there and it is not."""
+    return options if not options or isinstance(options[0], OptLength) else (OptLength(), *options)
+
+
+def build_options(options: tuple[Option, ...]) -> bytes:
+    """Return the bytes of options as they are, lengths and the E bit worked out where None."""
+    contents = [_content(option, f"options.{number}") for number, option in enumerate(options)]
+    total = sum(len(content) + OPTION_HEAD_SIZE for content in contents)
+    if options and isinstance(options[0], OptLength) and options[0].TotalLength is None:
+        contents[0] = build(OPTIONS[OptionType.OPT_LENGTH], {"TotalLength": total}, "options.0")
+    data = bytearray()
+    for number, (option, content) in enumerate(zip(options, contents, strict=True)):
+        path = f"options.{number}"
+        last = number == len(options) - 1 if option.E is None else option.E
+        length = option.OptionLength
+        if length is None:
+            length = OPTION_HEAD_SIZE + len(content)
+        if not 0 <= option.kind < OPTION_END:
+            raise InvalidValue(f"{option.kind} is not in 0..127", path=f"{path}.OptionType")
+        head = {"OptionType": option.kind | (OPTION_END if last else 0), "OptionLength": length}
+        data += build(OPTION_HEAD, head, path) + content
+    return bytes(data)
+
+
+def _content(option: Option, path: str) -> bytes:
+    match option:
+        case UnknownOption():
+            return option.content
+        case OptLength(TotalLength=None):
+            return bytes(OPTIONS[OptionType.OPT_LENGTH].sizeof())
+        case OptNakList():
+            head = build(NAK_LIST_HEAD, {"Reserved": option.Reserved, "U": option.U}, path)
+            numbers = option.SequenceNumbers
+            try:
+                return head + pack(f">{len(numbers)}I", *numbers)
+            except StructError as exc:
+                why = "a number is not in 0..4294967295"
+                raise InvalidValue(why, path=f"{path}.SequenceNumbers") from exc
+        case _:
+            schema = OPTIONS[option.kind]
+            return build(schema, {name: getattr(option, name) for name in _names(schema)}, path)

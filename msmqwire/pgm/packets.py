@@ -1,0 +1,161 @@
+"""The packets of PGM, bytes to values and back: RFC 3208 section 8, SRMP-2.1.3-01."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from ipaddress import IPv4Address, IPv6Address
+from struct import unpack
+from typing import Any, Final
+
+from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.pgm.layouts import (
+    CHECKSUM_OFFSET,
+    COMMON_HEADER,
+    COMMON_HEADER_SIZE,
+    GSI_SIZE,
+    HALF_WORD,
+    NLA_HEAD,
+    NLA_SIZES,
+    SEQUENCE_NUMBER,
+    TSDU_LENGTH_OFFSET,
+    OptionFlags,
+    PgmType,
+)
+from msmqwire.pgm.options import NETWORK_SIGNIFICANT, build_options, complete_options, parse_options
+from msmqwire.pgm.reading import Reader, build
+from msmqwire.pgm.values import BODIES, Body, Nla, Opaque, Option, PgmPacket
+
+PACKET_SIZE_MAX: Final = 0xFFFF
+"""Nothing longer fits into an IP packet."""
+
+_HALF_WORDS: Final = frozenset({"POLLRound", "POLLSubType", "POLRRound", "Reserved"})
+_NLAS: Final = frozenset({"PathNLA", "SourceNLA", "MulticastGroupNLA"})
+
+
+def parse_pgm(data: bytes) -> PgmPacket:
+    """Return the packet that takes exactly these bytes. Raises MalformedPacket with path and offset.
+
+    The checksum is not looked at: `checksum_is_right`. A packet of an unknown type keeps all that follows
+    the common header as one.
+    """
+    if len(data) > PACKET_SIZE_MAX:
+        raise MalformedPacket(f"{len(data)} bytes, more than {PACKET_SIZE_MAX}", offset=PACKET_SIZE_MAX)
+    reader = Reader(data, 0, len(data))
+    head = reader.read(COMMON_HEADER, "header")
+    flags = OptionFlags(head.Options)
+    options: tuple[Option, ...] = ()
+    content = b""
+    body: Body
+    if head.Type in BODIES:
+        body = _parse_body(reader, head.Type)
+        options = parse_options(reader) if flags & OptionFlags.E else ()
+        if reader.left != head.TSDULength:
+            why = f"{head.TSDULength}, but {reader.left} bytes follow the header"
+            raise MalformedPacket(why, path="TSDULength", offset=TSDU_LENGTH_OFFSET)
+        content = reader.take(reader.left, "data")
+    else:
+        body = Opaque(reader.take(reader.left, "body"))
+    return PgmPacket(
+        Type=head.Type,
+        SourcePort=head.SourcePort,
+        DestinationPort=head.DestinationPort,
+        GSI=head.GSI,
+        body=body,
+        options=options,
+        data=content,
+        Options=flags,
+        Checksum=head.Checksum,
+        TSDULength=head.TSDULength,
+    )
+
+
+def build_pgm(packet: PgmPacket) -> bytes:
+    """Return the bytes of a packet; None is worked out, what is given stays. Raises InvalidValue."""
+    if len(packet.GSI) != GSI_SIZE:
+        raise InvalidValue(f"{len(packet.GSI)} octets instead of {GSI_SIZE}", path="GSI")
+    options = complete_options(packet.options)
+    flags = packet.Options
+    if flags is None:
+        flags = OptionFlags.E if options else OptionFlags(0)
+        if any(option.kind in NETWORK_SIGNIFICANT for option in options):
+            flags |= OptionFlags.N
+    head = {
+        "SourcePort": packet.SourcePort,
+        "DestinationPort": packet.DestinationPort,
+        "Type": packet.Type,
+        "Options": int(flags),
+        "Checksum": packet.Checksum or 0,
+        "GSI": packet.GSI,
+        "TSDULength": len(packet.data) if packet.TSDULength is None else packet.TSDULength,
+    }
+    built = build(COMMON_HEADER, head, "") + _build_body(packet.body) + build_options(options) + packet.data
+    if len(built) > PACKET_SIZE_MAX:
+        raise InvalidValue(f"{len(built)} bytes, more than {PACKET_SIZE_MAX}", path="data")
+    if packet.Checksum is None:
+        # A sum of 0 is sent as all ones, for 0 says that there is none: section 8.
+        total = (~_sum(built) & 0xFFFF) or 0xFFFF
+        built = built[:CHECKSUM_OFFSET] + total.to_bytes(2, "big") + built[CHECKSUM_OFFSET + 2 :]
+    return built
+
+
+def checksum_is_right(data: bytes) -> bool:
+    """Return whether the checksum fits the bytes of a packet; 0 is none, which only data must not have.
+
+    Bytes too short for a common header have no checksum that could be right.
+    """
+    if len(data) < COMMON_HEADER_SIZE:
+        return False
+    head = COMMON_HEADER.parse(data[:COMMON_HEADER_SIZE])
+    if head.Checksum == 0:
+        return head.Type not in (PgmType.ODATA, PgmType.RDATA)
+    return _sum(data) == 0xFFFF
+
+
+def _sum(data: bytes) -> int:
+    """The ones' complement sum of 16-bit words, an odd octet at the end padded with a zero octet."""
+    padded = data + bytes(len(data) % 2)
+    total: int = sum(unpack(f">{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def _schema(name: str) -> Any:
+    return HALF_WORD if name in _HALF_WORDS else SEQUENCE_NUMBER
+
+
+def _parse_body(reader: Reader, kind: int) -> Body:
+    shape = BODIES[kind]
+    values: dict[str, Any] = {}
+    for field in fields(shape):
+        path = f"body.{field.name}"
+        if field.name in _NLAS:
+            values[field.name] = _parse_nla(reader, path)
+        else:
+            values[field.name] = reader.read(_schema(field.name), path)
+    return shape(**values)
+
+
+def _parse_nla(reader: Reader, path: str) -> Nla:
+    start = reader.offset
+    head = reader.read(NLA_HEAD, path)
+    size = NLA_SIZES.get(head.AFI)
+    if size is None:
+        raise MalformedPacket(f"{head.AFI} is neither IPv4 nor IPv6", path=f"{path}.AFI", offset=start)
+    packed = reader.take(size, path)
+    address = IPv4Address(packed) if size == NLA_SIZES[1] else IPv6Address(packed)
+    return Nla(address, head.Reserved)
+
+
+def _build_body(body: Body) -> bytes:
+    if isinstance(body, Opaque):
+        return body.content
+    built = b""
+    for field in fields(body):
+        path, value = f"body.{field.name}", getattr(body, field.name)
+        if isinstance(value, Nla):
+            afi = 1 if value.Address.version == 4 else 2
+            built += build(NLA_HEAD, {"AFI": afi, "Reserved": value.Reserved}, path) + value.Address.packed
+        else:
+            built += build(_schema(field.name), value, path)
+    return built

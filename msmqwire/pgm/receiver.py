@@ -1,0 +1,290 @@
+"""The receiver of a group, without I/O, clock and chance: RFC 3208 section 6, [MC-MQSRM] 2.1.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.pgm.constants import TXW_SECS
+from msmqwire.pgm.effects import (
+    Address,
+    Deliver,
+    Ended,
+    EndReason,
+    Joined,
+    Lost,
+    Multicast,
+    ReceiverEffect,
+    Tsi,
+    Unicast,
+)
+from msmqwire.pgm.layouts import NAK_LIST_MAX, PgmType
+from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
+from msmqwire.pgm.reassembly import Reassembly
+from msmqwire.pgm.receive_window import Arrived, Hole, ReceiveWindow
+from msmqwire.pgm.sequence import near, wire
+from msmqwire.pgm.values import (
+    Data,
+    Nak,
+    Nla,
+    OptFin,
+    OptFragment,
+    OptJoin,
+    OptNakList,
+    OptRst,
+    PgmPacket,
+    Spm,
+)
+
+SOURCES_MAX: Final = 64
+"""Sources followed at the same time; further ones are not heard. Our own limit, like the next."""
+SILENCE_MAX: Final = TXW_SECS
+"""Seconds without a packet after which a source is forgotten: it could not repair anything any more."""
+
+_NAK_MAX: Final = 1 + NAK_LIST_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverSettings:
+    """What a receiver listens to (SRMP-2.1.2-02): the multicast address and the data-destination port."""
+
+    group: Address
+    group_port: int
+
+
+class Receiver:
+    """Follows every source of a group, asks for what is lost and delivers APDUs in order.
+
+    Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
+
+    Attributes:
+        refused: the packets received that were malformed, not for this group or of no use.
+    """
+
+    def __init__(self, settings: ReceiverSettings, random: Callable[[], float]) -> None:
+        """Listen; `random` returns numbers of [0, 1), from which back-off times are made."""
+        self._settings, self._random = settings, random
+        self._sessions = dict[Tsi, _Session]()
+        self.refused = 0
+
+    @property
+    def buffered(self) -> int:
+        """The bytes of data kept behind gaps."""
+        return sum(session.window.buffered for session in self._sessions.values())
+
+    @property
+    def kept(self) -> int:
+        """The packets kept and the sequence numbers noted, of all sources."""
+        return sum(session.window.kept for session in self._sessions.values())
+
+    def next_time(self) -> float:
+        """Return when `tick` is to be called next; infinity while there is no source."""
+        return min((session.next_time() for session in self._sessions.values()), default=float("inf"))
+
+    def tick(self, now: float) -> list[ReceiverEffect]:
+        """Do what is due."""
+        effects: list[ReceiverEffect] = []
+        for tsi, session in list(self._sessions.items()):
+            effects += session.tick(now)
+            if now >= session.forget_at:
+                effects += session.end(EndReason.SILENT)
+                del self._sessions[tsi]
+        return effects
+
+    def received(self, data: bytes, sender: Address, now: float) -> list[ReceiverEffect]:
+        """Take a packet from the group; `sender` is the source address of its IP packet."""
+        try:
+            packet = parse_pgm(data)
+        except MalformedPacket:
+            self.refused += 1
+            return self.tick(now)
+        upstream = packet.Type == PgmType.NAK
+        ports = packet.SourcePort, packet.DestinationPort
+        group_port, port = ports if upstream else ports[::-1]
+        effects: list[ReceiverEffect] = []
+        session = None
+        if group_port == self._settings.group_port and checksum_is_right(data):
+            tsi = Tsi(packet.GSI, port)
+            session = self._sessions.get(tsi)
+            if session is None and self._has_room():
+                session = _join(tsi, packet, sender, self._settings, self._random)
+        if session is None or not session.takes(packet):
+            self.refused += 1
+        else:
+            if self._sessions.setdefault(tsi, session).forget_at == float("inf"):
+                effects.append(Joined(tsi, wire(session.window.next)))
+            effects += session.received(packet, now)
+        return effects + self.tick(now)
+
+    def _has_room(self) -> bool:
+        """Return whether one more source can be followed; one that has ended makes room."""
+        if len(self._sessions) >= SOURCES_MAX:
+            ended = next((tsi for tsi, session in self._sessions.items() if session.ended), None)
+            if ended is None:
+                return False
+            del self._sessions[ended]
+        return True
+
+
+def _join(
+    tsi: Tsi, packet: PgmPacket, sender: Address, settings: ReceiverSettings, random: Callable[[], float]
+) -> _Session | None:
+    """Return the session that a packet begins, if it does: RFC 3208 section 6.1.
+
+    The end of a session begins none. What was sent before is not asked for, unless OPT_JOIN allows it;
+    OPT_SYN changes nothing (SRMP-2.1.3-09).
+    """
+    match packet.body:
+        case Spm(TrailingEdgeSequenceNumber=trail, LeadingEdgeSequenceNumber=lead):
+            following = lead + 1
+        case Data(TrailingEdgeSequenceNumber=trail, DataPacketSequenceNumber=following) if (
+            packet.Type == PgmType.ODATA
+        ):
+            pass
+        case _:
+            return None
+    for option in packet.options:
+        if isinstance(option, OptRst) or (isinstance(option, OptFin) and isinstance(packet.body, Spm)):
+            return None
+        if isinstance(option, OptJoin):
+            allowed = max(near(following, option.MinimumSequenceNumber), near(following, trail))
+            following = min(following, allowed)
+    return _Session(tsi, following, sender, settings, random)
+
+
+class _Session:
+    """A source as a receiver knows it."""
+
+    def __init__(
+        self,
+        tsi: Tsi,
+        following: int,
+        source: Address,
+        settings: ReceiverSettings,
+        random: Callable[[], float],
+    ) -> None:
+        self._tsi, self._settings, self._random = tsi, settings, random
+        self._nlas = Nla(source), Nla(settings.group)
+        self.window = ReceiveWindow(following, random)
+        self._reassembly = Reassembly(following)
+        self._path: Address | None = None
+        self._spm_sequence: int | None = None
+        self._last: int | None = None
+        self.ended = False
+        self.forget_at = float("inf")
+
+    def next_time(self) -> float:
+        return min(self.forget_at, self.window.next_time())
+
+    def takes(self, packet: PgmPacket) -> bool:
+        """Return whether a packet makes sense here and now."""
+        reference = self.window.lead
+        match packet.body:
+            case Spm() as spm:
+                # One that was overtaken says nothing new: section 6.2.
+                overtaken = (
+                    self._spm_sequence is not None
+                    and near(self._spm_sequence, spm.SPMSequenceNumber) <= self._spm_sequence
+                )
+                lead = near(reference, spm.LeadingEdgeSequenceNumber)
+                return not overtaken and near(lead, spm.TrailingEdgeSequenceNumber) <= lead + 1
+            case Data() as data:
+                sequence = near(reference, data.DataPacketSequenceNumber)
+                return near(sequence, data.TrailingEdgeSequenceNumber) <= sequence
+            case Nak():
+                return packet.Type in (PgmType.NAK, PgmType.NCF)
+            case _:
+                return False
+
+    def received(self, packet: PgmPacket, now: float) -> Iterator[ReceiverEffect]:
+        """Take a packet of this session that makes sense."""
+        if packet.Type != PgmType.NAK:  # that one is from another receiver
+            self.forget_at = now + SILENCE_MAX
+        if self.ended:
+            return
+        window = self.window
+        match packet.body:
+            case Spm() as spm:
+                self._spm_sequence, self._path = spm.SPMSequenceNumber, spm.PathNLA.Address
+                last = near(window.lead, spm.LeadingEdgeSequenceNumber)
+                window.heard(near(last, spm.TrailingEdgeSequenceNumber), last)
+            case Data() as data:
+                last = near(window.lead, data.DataPacketSequenceNumber)
+                fragment = next((o for o in packet.options if isinstance(o, OptFragment)), None)
+                window.heard(near(last, data.TrailingEdgeSequenceNumber), last)
+                window.store(Arrived(last, fragment, packet.data))
+            case Nak() as nak:
+                numbers = [nak.RequestedSequenceNumber]
+                for option in packet.options:
+                    numbers += option.SequenceNumbers if isinstance(option, OptNakList) else ()
+                sequences = [near(window.lead, number) for number in numbers]
+                if packet.Type == PgmType.NCF:
+                    # It tells of data that were sent before they are known to be missing: section 6.3.
+                    window.heard(window.next, max(sequences))
+                    window.look_for_gaps(now)
+                    window.confirmed(sequences, now)
+                else:
+                    window.asked_by_others(sequences, now)
+                return
+            case _:
+                return
+        for option in packet.options:
+            if isinstance(option, OptRst):
+                yield from self.end(EndReason.RST, option.error_code)
+                return
+            if isinstance(option, OptFin):
+                self._last = last
+        yield from self._deliver(now)
+
+    def tick(self, now: float) -> Iterator[ReceiverEffect]:
+        """Send the NAKs that are due, and go on behind what was given up."""
+        if now < self.window.next_time():
+            return
+        due = self.window.due(now)
+        # Nobody to ask is known before the first SPM: section 6.3. Time goes on all the same.
+        if self._path is not None:
+            for at in range(0, len(due), _NAK_MAX):
+                nak = self._nak(due[at : at + _NAK_MAX])
+                yield Unicast(nak, self._path)
+                yield Multicast(nak, ttl=1)  # SRMP-2.1.3-07
+        yield from self._deliver(now)
+
+    def end(self, reason: EndReason, error_code: int = 0) -> Iterator[ReceiverEffect]:
+        """End the session. It stays known, so that late packets do not begin it again."""
+        if self.ended:
+            return
+        self.ended = True
+        window = self.window
+        first = self._reassembly.drop(window.next)
+        if reason is not EndReason.RST and (first is not None or window.next <= window.lead):
+            yield self._lost(window.next if first is None else first, window.lead)
+        self.window = ReceiveWindow(window.lead + 1, self._random)
+        yield Ended(self._tsi, reason, error_code)
+
+    def _deliver(self, now: float) -> Iterator[ReceiverEffect]:
+        for item in self.window.drain():
+            if isinstance(item, Hole):
+                first = self._reassembly.hole(item.last + 1)
+                yield self._lost(item.first if first is None else first, item.last)
+                continue
+            result = self._reassembly.add(*item)
+            if result.lost_first is not None:
+                yield self._lost(result.lost_first, result.lost_last)
+            if result.apdu is not None:
+                yield Deliver(self._tsi, result.apdu)
+        if self._last is not None and self.window.next > self._last:
+            yield from self.end(EndReason.FIN)
+        else:
+            self.window.look_for_gaps(now)
+
+    def _lost(self, first: int, last: int) -> Lost:
+        return Lost(self._tsi, wire(first), wire(last))
+
+    def _nak(self, sequences: Iterable[int]) -> bytes:
+        first, *others = map(wire, sequences)
+        body = Nak(first, *self._nlas)
+        options = (OptNakList(tuple(others)),) if others else ()
+        ports = self._settings.group_port, self._tsi.port
+        return build_pgm(PgmPacket(PgmType.NAK, *ports, self._tsi.gsi, body, options))

@@ -1,0 +1,120 @@
+"""The values of an envelope: what a group holds, and what is kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self
+
+from msmqwire.errors import InvalidValue
+from msmqwire.srmp.elements import Blank, Element, Flag, Group, Ignored
+
+
+class Departure(NamedTuple):
+    """Where a parsed envelope is not as the specification wants it, and was accepted all the same."""
+
+    requirement: str
+    path: str
+    text: str
+
+
+class Kept(NamedTuple):
+    """An element that no declaration gives a value, as XML of its own.
+
+    The XML declares the namespaces of its names itself, so that it means the same in any place. Prefixes
+    are not those of the peer, and names with a prefix inside a text or attribute are not followed.
+
+    Attributes:
+        path: of its parent, such as ``Envelope.Header.path``.
+        position: how many elements of the parent stand before it.
+        xml: the element.
+        known: whether the specification has it, as one that is ignored.
+    """
+
+    path: str
+    position: int
+    xml: str
+    known: bool = False
+
+
+class Content(Mapping[str, Any]):
+    """What a group holds: values by the names of elements, those that are there.
+
+    It does not change; `replace` makes another. As an attribute, an element that is not there is None
+    (False for an empty element, () for one that may stand repeatedly). The order is that of the document.
+    """
+
+    __slots__ = ("_values", "group")
+
+    def __init__(self, group: Group, values: Mapping[str, Any], path: str = "") -> None:
+        """Take values by name; nested groups may be mappings. Raises InvalidValue for an unknown name."""
+        path = path or group.name
+        declared = {child.name: child for child in group.children if not isinstance(child, Ignored | Blank)}
+        taken: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in declared and name not in group.attributes:
+                raise InvalidValue(f"{group.name} has no element {name}", path=path)
+            if not _is_absent(value):
+                element = declared.get(name)
+                taken[name] = _taken(element, value, f"{path}.{name}") if element else value
+        self.group = group
+        self._values = taken
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "group":
+            raise AttributeError(name)
+        if name in self._values:
+            return self._values[name]
+        if name in self.group.attributes:
+            return None
+        try:
+            element = self.group.child(name)
+        except KeyError:
+            raise AttributeError(f"{self.group.name} has no element {name}") from None
+        return False if isinstance(element, Flag) else () if element.most > 1 else None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Content):
+            return NotImplemented
+        return self.group.name == other.group.name and self._values == other._values
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{self.group.name}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.group, self._values)
+
+    def replace(self, **values: Any) -> Self:
+        """Return a copy with other values; None leaves an element out. Raises InvalidValue."""
+        return type(self)(self.group, {**self._values, **values})
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or value is False or value == ()
+
+
+def _taken(element: Element, value: Any, path: str) -> Any:
+    if not isinstance(element, Group):
+        return value
+    if element.most > 1:
+        items = value if isinstance(value, tuple | list) else (value,)
+        return tuple(_group(element, item, f"{path}[{number}]") for number, item in enumerate(items))
+    return _group(element, value, path)
+
+
+def _group(element: Group, value: Any, path: str) -> Content:
+    if isinstance(value, Content) and value.group.name == element.name:
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidValue(f"{element.name} is a group of elements", path=path)
+    return Content(element, value, path)

@@ -1,0 +1,230 @@
+"""Header fields of HTTP messages and of MIME parts: RFC 9112 section 5, RFC 2045 section 5.1.
+
+A field remembers its exact bytes while its name and value are those that were read. Whatever two readers
+could take for different messages is refused: bare LF and CR, control characters, blanks before the colon,
+several lengths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from msmqwire.errors import InvalidValue, MalformedPacket
+
+CRLF: Final = b"\r\n"
+HEAD_SIZE_MAX: Final = 16_384  # as http.sys, the web server of Windows, limits the head of a request
+FIELD_COUNT_MAX: Final = 100
+CONTENT_LENGTH: Final = "Content-Length"
+CONTENT_TYPE: Final = "Content-Type"
+TRANSFER_ENCODING: Final = "Transfer-Encoding"
+
+_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_FIELD: Final = re.compile(rf"({_TOKEN}):([^\0-\x08\x0a-\x1f\x7f]*)".encode())
+_FOLD: Final = re.compile(rb"[ \t][^\0-\x08\x0a-\x1f\x7f]*")
+_NAME: Final = re.compile(_TOKEN)
+# Text that reads back as it is: Latin-1 without controls, no blank at either end.
+_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
+_LENGTH: Final = re.compile(r"[0-9]{1,19}")
+_MEDIA_TYPE: Final = re.compile(rf"{_TOKEN}/{_TOKEN}")
+_PARAMETER: Final = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})=(?:({_TOKEN}(?:/{_TOKEN})?)|"((?:[^"\\]|\\.)*)")')
+_QUOTED_PAIR: Final = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One header field.
+
+    Attributes:
+        name: as it was written.
+        value: without blanks around it; a folded value is joined by single blanks.
+        raw: the line or lines without the last CRLF, if they are not ``name: value``. They count only while
+            they say the same as `name` and `value`.
+    """
+
+    name: str
+    value: str
+    raw: bytes = b""
+
+    @property
+    def folded(self) -> bool:
+        """Whether the value goes on in a further line, which RFC 9112 5.2 calls obsolete."""
+        return CRLF in self.raw
+
+    def to_bytes(self, path: str) -> bytes:
+        """Return the line or lines with CRLF. Raises InvalidValue for what would not read back."""
+        if self.raw and _reads_as(self.raw) == (self.name, self.value):
+            return self.raw + CRLF
+        if not _NAME.fullmatch(self.name):
+            raise InvalidValue(f"{self.name!r} is not the name of a header field", path=path)
+        if not _VALUE.fullmatch(self.value):
+            raise InvalidValue(f"{self.value!r} can't be the value of a header field", path=path)
+        return f"{self.name}: {self.value}".encode("latin-1") + CRLF
+
+
+def line_end(
+    data: bytes | bytearray, start: int, stop: int, path: str, *, name: str, scanned: int = 0
+) -> int:
+    """Return the offset behind the CRLF of the line at `start`; -1 if its end is not there yet.
+
+    The line must end before `stop`; up to `scanned` no LF is to be found. Raises MalformedPacket for a
+    line that is too long, and for an LF or CR on its own.
+    """
+    at = data.find(b"\n", max(start, scanned), stop)
+    if at < 0:
+        if len(data) >= stop:
+            raise MalformedPacket(f"{name} is too long", path=path, offset=stop)
+        return -1
+    if at == start or data[at - 1] != CRLF[0]:
+        raise MalformedPacket("a line feed without a carriage return", path=path, offset=at)
+    bare = data.find(b"\r", start, at - 1)
+    if bare >= 0:
+        raise MalformedPacket("a carriage return without a line feed", path=path, offset=bare)
+    return at + 1
+
+
+class FieldBlock:
+    """Collects header fields line by line, up to the empty line."""
+
+    def __init__(self, path: str) -> None:
+        """Start a block; `path` names it in errors."""
+        self.path = path
+        self.offsets: list[int] = []
+        self._lines: list[list[bytes]] = []
+
+    def add(self, line: bytes, offset: int) -> None:
+        """Add a line without its CRLF, from this offset. Raises MalformedPacket for what is no field."""
+        if line[:1] in (b" ", b"\t"):
+            self._fold(line, offset)
+            return
+        if len(self._lines) == FIELD_COUNT_MAX:
+            why = f"more than {FIELD_COUNT_MAX} header fields"
+            raise MalformedPacket(why, path=self.path, offset=offset)
+        if not _FIELD.fullmatch(line):
+            raise MalformedPacket("the line is not a header field", path=self.path, offset=offset)
+        self._lines.append([line])
+        self.offsets.append(offset)
+
+    def _fold(self, line: bytes, offset: int) -> None:
+        if not self._lines:
+            raise MalformedPacket("the first line starts with a blank", path=self.path, offset=offset)
+        if not _FOLD.fullmatch(line):
+            raise MalformedPacket("a control character", path=self.path, offset=offset)
+        self._lines[-1].append(line)
+
+    def fields(self) -> tuple[Field, ...]:
+        """Return the fields in their order."""
+        return tuple(_field(lines) for lines in self._lines)
+
+
+def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
+    """Return the fields at `start` and the offset behind their empty line. Raises MalformedPacket."""
+    block, limit = FieldBlock(path), start + HEAD_SIZE_MAX
+    while True:
+        end = line_end(data, start, limit, path, name="the block of header fields")
+        if end < 0:
+            raise MalformedPacket("the header fields break off", path=path, offset=len(data))
+        if end == start + len(CRLF):
+            return block, end
+        block.add(data[start : end - len(CRLF)], start)
+        start = end
+
+
+def build_block(fields: Iterable[Field], path: str) -> bytes:
+    """Return the bytes of header fields and their empty line. Raises InvalidValue."""
+    lines = [field.to_bytes(f"{path}[{number}]") for number, field in enumerate(fields)]
+    return b"".join(lines) + CRLF
+
+
+def find_all(fields: Sequence[Field], name: str) -> list[int]:
+    """Return the numbers of the fields of this name, in any case."""
+    return [number for number, field in enumerate(fields) if field.name.lower() == name.lower()]
+
+
+def value_of(fields: Sequence[Field], name: str) -> str | None:
+    """Return the value of the first field of this name, or None."""
+    numbers = find_all(fields, name)
+    return fields[numbers[0]].value if numbers else None
+
+
+def refuse_twice(fields: Sequence[Field], name: str, block: FieldBlock) -> None:
+    """Raise MalformedPacket if a field is there twice: readers differ in which one counts."""
+    numbers = find_all(fields, name)
+    if len(numbers) > 1:
+        path, offset = f"{block.path}.{name}", block.offsets[numbers[1]]
+        raise MalformedPacket("given more than once", path=path, offset=offset)
+
+
+def one_value(fields: Sequence[Field], name: str, block: FieldBlock) -> tuple[str, int] | None:
+    """Return the value and offset of a field that divides bytes, or None.
+
+    Raises MalformedPacket if it is there twice, or folded, which some readers do not follow.
+    """
+    refuse_twice(fields, name, block)
+    numbers = find_all(fields, name)
+    if not numbers:
+        return None
+    field, offset = fields[numbers[0]], block.offsets[numbers[0]]
+    if field.folded:
+        raise MalformedPacket("folded", path=f"{block.path}.{name}", offset=offset)
+    return field.value, offset
+
+
+def content_length(fields: Sequence[Field], block: FieldBlock, length_max: int) -> int | None:
+    """Return the Content-Length, or None without one.
+
+    Raises MalformedPacket unless it is given once, in decimal digits, and at most `length_max`.
+    """
+    found = one_value(fields, CONTENT_LENGTH, block)
+    if found is None:
+        return None
+    text, offset = found
+    path = f"{block.path}.{CONTENT_LENGTH}"
+    if not _LENGTH.fullmatch(text):
+        raise MalformedPacket("not a decimal number of 1 to 19 digits", path=path, offset=offset)
+    if int(text) > length_max:
+        raise MalformedPacket(f"{int(text)} is more than {length_max}", path=path, offset=offset)
+    return int(text)
+
+
+def parse_media_type(value: str) -> tuple[str, dict[str, str]] | None:
+    """Return the media type of a Content-Type in lower case, and its parameters by lower-case name.
+
+    None if the value breaks the grammar or has a parameter twice. Quoted strings lose their quotes.
+    """
+    media_type = _MEDIA_TYPE.match(value)
+    if media_type is None:
+        return None
+    parameters: dict[str, str] = {}
+    at = media_type.end()
+    while at < len(value):
+        parameter = _PARAMETER.match(value, at)
+        if parameter is None or parameter[1].lower() in parameters:
+            return None
+        quoted = parameter[3]
+        text = parameter[2] if quoted is None else _QUOTED_PAIR.sub(r"\1", quoted)
+        parameters[parameter[1].lower()] = text
+        at = parameter.end()
+    return media_type[0].lower(), parameters
+
+
+def _field(lines: Sequence[bytes]) -> Field:
+    name, _, first = lines[0].partition(b":")
+    value = b" ".join(part for line in (first, *lines[1:]) if (part := line.strip(b" \t")))
+    raw = CRLF.join(lines)
+    canonical = name + b": " + value
+    return Field(name.decode("ascii"), value.decode("latin-1"), b"" if raw == canonical else raw)
+
+
+def _reads_as(raw: bytes) -> tuple[str, str] | None:
+    """Return name and value of the lines of one field; None if they are none."""
+    block = FieldBlock("")
+    try:
+        for line in raw.split(CRLF):
+            block.add(line, 0)
+    except MalformedPacket:
+        return None
+    fields = block.fields()
+    return (fields[0].name, fields[0].value) if len(fields) == 1 else None

@@ -1,0 +1,175 @@
+"""SRMP messages: an HTTP request, its response, or an envelope alone. [MC-MQSRM] 2.1.1, 2.2.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.srmp.content import Departure
+from msmqwire.srmp.departures import departures
+from msmqwire.srmp.envelope import Envelope, parse_envelope
+from msmqwire.srmp.fields import CONTENT_TYPE, Field, find_all, parse_media_type
+from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX, parse_http
+from msmqwire.srmp.http_message import HEADER_FIELDS, Chunking, HttpMessage, RequestLine, StartLine
+from msmqwire.srmp.multipart import (
+    BODY_ID,
+    EXTENSION_ID,
+    MULTIPART_TYPE,
+    PARTS,
+    TEXT_XML,
+    Multipart,
+    Part,
+    parse_multipart,
+)
+
+_CONTENT_TYPE_PATH: Final = f"{HEADER_FIELDS}.{CONTENT_TYPE}"
+
+
+@dataclass(frozen=True)
+class SrmpMessage:
+    """One message.
+
+    Attributes:
+        start: the first line; None for an envelope without HTTP.
+        fields: the header fields of the request or response.
+        content: the parts; or the entity as it is, which in a request is the envelope.
+        chunking: how the entity was cut into chunks, or None.
+    """
+
+    start: StartLine | None
+    fields: tuple[Field, ...]
+    content: Multipart | bytes
+    chunking: Chunking | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the message. Raises InvalidValue."""
+        entity = self.content.to_bytes() if isinstance(self.content, Multipart) else self.content
+        if self.start is None:
+            return entity
+        return HttpMessage(self.start, self.fields, entity, self.chunking).to_bytes()
+
+    @property
+    def envelope_bytes(self) -> bytes | None:
+        """The bytes of the envelope; None in a response, which has none (SRMP-2.1.1-12)."""
+        if isinstance(self.content, bytes):
+            return self.content if self.start is None or isinstance(self.start, RequestLine) else None
+        number = self.content.envelope_number
+        return None if number is None else self.content.parts[number].content
+
+    @cached_property
+    def envelope(self) -> Envelope | None:
+        """The SOAP envelope, or None. Raises MalformedPacket, with offsets in the envelope."""
+        data = self.envelope_bytes
+        return None if data is None else parse_envelope(data)
+
+    @property
+    def departures(self) -> list[Departure]:
+        """What was accepted although Windows or the specification has it otherwise.
+
+        Raises MalformedPacket for a message that was made with an envelope that can't be parsed.
+        """
+        envelope = self.envelope
+        found = departures(self.start, self.fields, self.content)
+        return found if envelope is None else [*found, *envelope.departures]
+
+    @property
+    def body(self) -> bytes | None:
+        """The payload of the application, or None: SRMP-2.2.2-11."""
+        return self._payload(BODY_ID)
+
+    @property
+    def extension(self) -> bytes | None:
+        """The extension of the application, or None: SRMP-2.2.2-12."""
+        return self._payload(EXTENSION_ID)
+
+    @property
+    def other_parts(self) -> tuple[Part, ...]:
+        """The parts that are neither envelope nor body nor extension."""
+        if isinstance(self.content, bytes):
+            return ()
+        envelope = self.content.envelope_number
+        numbered = enumerate(self.content.parts)
+        return tuple(part for number, part in numbered if number != envelope and not part.is_payload)
+
+    def _payload(self, prefix: str) -> bytes | None:
+        parts = () if isinstance(self.content, bytes) else self.content.parts
+        return next((part.content for part in parts if part.has_id(prefix)), None)
+
+
+def parse_message(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> SrmpMessage:
+    """Parse one message: a request, a response, or an envelope, which starts with ``<``.
+
+    Raises MalformedPacket with path and offset for what a receiver answers with status 400:
+    SRMP-3.1.5.1.2-01.
+    """
+    if data.startswith(b"<"):
+        envelope = SrmpMessage(None, (), data)
+        _check_envelope(envelope)
+        return envelope
+    return from_http(parse_http(data, entity_size_max))
+
+
+def from_http(http: HttpMessage) -> SrmpMessage:
+    """Return the message that an HTTP request or response carries. Raises MalformedPacket."""
+    if not isinstance(http.start, RequestLine):
+        return SrmpMessage(http.start, http.fields, http.entity, http.chunking)
+    content: Multipart | bytes = http.entity
+    boundary = _boundary(http)
+    try:
+        if boundary is not None:
+            content = parse_multipart(http.entity, boundary)
+            _check_parts(content)
+        message = SrmpMessage(http.start, http.fields, content, http.chunking)
+        _check_envelope(message)
+    except MalformedPacket as exc:
+        offset = http.offset_of(exc.offset or 0)
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+    return message
+
+
+def _check_envelope(message: SrmpMessage) -> None:
+    """Raise MalformedPacket for an invalid envelope, with the offset in the entity."""
+    try:
+        _ = message.envelope
+    except MalformedPacket as exc:
+        offset = exc.offset or 0
+        if isinstance(message.content, Multipart):
+            offset += message.content.content_offset(message.content.envelope_number or 0)
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+
+
+def _boundary(message: HttpMessage) -> str | None:
+    """Return the boundary that the Content-Type gives, None for an envelope alone. Raises MalformedPacket."""
+    numbers = find_all(message.fields, CONTENT_TYPE)
+    if not numbers:
+        offset = message.field_offset(len(message.fields))
+        raise MalformedPacket("missing", path=_CONTENT_TYPE_PATH, offset=offset)
+    value, offset = message.fields[numbers[0]].value, message.field_offset(numbers[0])
+    media_type = parse_media_type(value)
+    if media_type is None or media_type[0] not in (TEXT_XML, MULTIPART_TYPE):
+        why = f"{value!r} is neither {MULTIPART_TYPE} nor {TEXT_XML}"
+        raise MalformedPacket(why, path=_CONTENT_TYPE_PATH, offset=offset)
+    if media_type[0] == TEXT_XML:
+        return None
+    boundary = media_type[1].get("boundary")
+    if not boundary:
+        raise MalformedPacket("without a boundary", path=_CONTENT_TYPE_PATH, offset=offset)
+    return boundary
+
+
+def _check_parts(content: Multipart) -> None:
+    """Raise MalformedPacket unless there is an envelope, and at most one body and extension."""
+    if content.envelope_number is None:
+        raise MalformedPacket(f"no part is {TEXT_XML}", path=PARTS, offset=0)
+    for prefix in (BODY_ID, EXTENSION_ID):
+        numbers = [number for number, part in enumerate(content.parts) if part.has_id(prefix)]
+        if len(numbers) > 1:  # readers would differ in which one they deliver
+            offset = content.content_offset(numbers[1])
+            raise MalformedPacket(f"a second part {prefix}", path=f"{PARTS}[{numbers[1]}]", offset=offset)
+
+
+def build_message(message: SrmpMessage) -> bytes:
+    """Return the bytes of a message; lengths are respected, even if wrong. Raises InvalidValue."""
+    return message.to_bytes()

@@ -1,0 +1,89 @@
+"""What hostile XML is refused for before an XML reader sees it, and where in the bytes its elements stand.
+
+One pass over the tags, in time and memory that the limits bound. It knows too little of XML to accept a
+document: lxml decides that afterwards, and then both have seen the same elements.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from msmqwire.errors import MalformedPacket
+
+SIZE_MAX: Final = 0x0040_0000  # bytes; SRMP-2.2.2-18 has no message above
+DEPTH_MAX: Final = 32  # the deepest declared element stands 6 deep
+ELEMENTS_MAX: Final = 4096  # about 60 are declared; comments, sections and instructions count too
+TAG_MAX: Final = 4096  # bytes of a start tag: attributes and namespaces are compared with each other
+
+BOM: Final = b"\xef\xbb\xbf"
+_ENCODING = re.compile(rb"""<\?xml[^?>]*?[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*["']([^"'?>]*)["']""")
+# Possessive, so that no text makes it search twice: a quoted value may hold a >.
+_TAG_END = re.compile(rb"""[^"'<>]*+(?:"[^"<]*+"[^"'<>]*+|'[^'<]*+'[^"'<>]*+)*+>""")
+_ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
+
+
+class Place(NamedTuple):
+    """Where an element begins, and whether it is written as one tag (``<via/>``)."""
+
+    start: int
+    single: bool
+
+
+def scan(data: bytes) -> list[Place]:
+    """Return the place of each element, in the order of their start tags.
+
+    Raises MalformedPacket for a document that is too large, too deep or not in UTF-8, that has too many
+    elements, or a document type, and with it every entity.
+    """
+    if len(data) > SIZE_MAX:
+        raise _malformed(f"{len(data)} bytes, more than {SIZE_MAX}", SIZE_MAX)
+    _check_encoding(data)
+    places: list[Place] = []
+    depth = others = 0
+    at = data.find(b"<")
+    while at >= 0:
+        if ends := next((ends for ends in _ENDS if data.startswith(ends[0], at)), None):
+            first, last = ends
+            found = data.find(last, at + len(first))  # <!--><a/>--> is one comment
+            if found < 0:
+                raise _malformed(f"no {last.decode()} follows", at)
+            after = found + len(last)
+            others += 1
+        elif data.startswith(b"<!", at):
+            raise _malformed("a document type or entity: no XML with one is read", at)
+        else:
+            after = _tag_end(data, at)
+            closing, single = data.startswith(b"</", at), data.startswith(b"/>", after - 2)
+            if not closing:
+                places.append(Place(at, single))
+                depth += 1
+            if depth > DEPTH_MAX:
+                raise _malformed(f"elements more than {DEPTH_MAX} deep", at)
+            depth -= closing or single
+        if len(places) + others > ELEMENTS_MAX:
+            raise _malformed(f"more than {ELEMENTS_MAX} elements", at)
+        at = data.find(b"<", after)
+    return places
+
+
+def _check_encoding(data: bytes) -> None:
+    """SRMP-2.2-01. A declaration may name UTF-8, or nothing."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise _malformed("not UTF-8, the encoding of every envelope", exc.start) from None
+    declared = _ENCODING.match(data, len(BOM) if data.startswith(BOM) else 0)
+    if declared and declared[1].lower() != b"utf-8":
+        raise _malformed("declares another encoding than UTF-8", declared.start(1))
+
+
+def _tag_end(data: bytes, at: int) -> int:
+    end = _TAG_END.match(data, at + 1, at + TAG_MAX)
+    if end is None:
+        raise _malformed(f"a tag that does not end within {TAG_MAX} bytes", at)
+    return end.end()
+
+
+def _malformed(why: str, offset: int) -> MalformedPacket:
+    return MalformedPacket(f"{why} (SRMP-3.1.5.1.2-02)", path="Envelope", offset=offset)
