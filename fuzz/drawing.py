@@ -249,6 +249,8 @@ class _Drawing:
             if part.default != bytes(part.length):
                 drawn = st.one_of(st.just(part.default), drawn)
             data: bytes = self.fix(part.name, drawn)
+        elif len(self.scopes.open) == 1 and self.draw(st.integers(0, 3)):
+            data = self.fix(part.name, st.just(b""))  # bytes behind the headers of a packet are rare
         else:
             data = self.fix(part.name, BYTES)
         if isinstance(part.length, Ref) and part.length.over:

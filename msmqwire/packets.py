@@ -125,7 +125,11 @@ _MESSAGE_PARTS: Final = (
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
     maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),
     maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),
-    raw("TrailingData", REST, "What PacketSize counts behind the last header."),
+    raw(
+        "TrailingData",
+        REST,
+        "What PacketSize counts behind the last header: often an ExtensionHeader, or nothing.",
+    ),
     Close(),  # MQMQ-2.2.19.1-20: PacketSize does not count the SessionHeader of a message
     maybe("BaseHeader.Flags.SH", sub(SESSION_HEADER), req="MQMQ-2.2.20-10"),
 )
@@ -250,17 +254,17 @@ def lacks_properties(data: bytes | bytearray) -> bool:
     return not data[PROPERTIES_OFFSET] & PROPERTIES_BIT
 
 
-def well_formed(data: bytes, start: int, end: int) -> bool:
+def well_formed(data: bytes, start: int, end: int, *, trailing: bool = True) -> bool:
     """Return whether these bytes are exactly one session packet; fast, without a reason if not.
 
-    Not one with bytes behind its last header: then a PacketSize that is wrong would be right.
+    Without `trailing`, not one with bytes behind its last header: they make a wrong PacketSize look right.
     """
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
         packet, stop = schema.codec.read_trusted(data, start, end)
         if stop == end and not internal:
-            if packet.TrailingData:
+            if packet.TrailingData and not trailing:
                 return False
             acknowledgement = _acknowledgement_schema(packet)
             if acknowledgement is not None:

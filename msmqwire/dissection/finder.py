@@ -339,10 +339,14 @@ class PacketFinder:
         return at, False
 
     def _certain(self, at: int, end: int) -> bool:
-        """Whether this is a well-formed packet; not if too many checks have failed that cover its start."""
+        """Whether this is a well-formed packet, without bytes behind its last header.
+
+        Not if too many checks have failed that cover its start.
+        """
         if not self._failed.admit(self._start + at, self._start + end):
             return False
-        if well_formed(cast(bytes, self._buffer), at, end):  # it accepts a bytearray, without a copy
+        # It accepts a bytearray, without a copy.
+        if well_formed(cast(bytes, self._buffer), at, end, trailing=False):
             return True
         self._failed.add(self._start + at, self._start + end)
         return False
