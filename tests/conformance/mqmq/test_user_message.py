@@ -12,6 +12,7 @@ import pytest
 
 import msmqwire
 from msmqwire.headers.propvariant import PROPVARIANT
+from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.schema import Header
 from tests.support import handmade
