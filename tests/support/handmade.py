@@ -313,7 +313,9 @@ def user_message(
     user = user_header() if user is None else user
     user = user[:44] + struct.pack("<L", struct.unpack_from("<L", user, 44)[0] | told) + user[48:]
     properties = properties_header() if properties is None else properties
-    counted = user + transaction + security + properties + debug + srmp + compound + soap + multi_queue + trailing
+    counted = (
+        user + transaction + security + properties + debug + srmp + compound + soap + multi_queue + trailing
+    )
     told_size = 16 + len(counted) if size is None else size
     base = base_header(told_size, flags, reserved=reserved, time_to_reach_queue=time_to_reach_queue)
     return base + counted + session

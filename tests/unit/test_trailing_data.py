@@ -79,7 +79,7 @@ def test_rows_are_those_of_the_generic_reader(data: bytes) -> None:
     assert [item.kind for item in items] == ["UserMessage", "SessionAck"]
     assert items[0].raw == data
     assert {finding.id for finding in lint(data)} <= {finding.id for finding in items[0].findings}
-    table = msmqwire.read_capture(io.BytesIO(capture)).read_all()
+    table = msmqwire.read_capture(io.BytesIO(capture))
     assert table["kind"].to_pylist() == ["UserMessage", "SessionAck"]
     for array in (read_packets(pa.array([data])), functions.parse_raw(pa.array([data]))):
         (row,) = array.to_pylist()
@@ -97,16 +97,17 @@ def test_a_message_keeps_the_bytes_with_its_packet_only(data: bytes) -> None:
     tail = msmqwire.parse(data).TrailingData
     assert msmqwire.parse(serialization.to_packet(message)).TrailingData == tail
     assert msmqwire.parse(serialization.to_stored(message)).TrailingData == tail
-    made_again = serialization.to_packet(message.copy(packet=None))
-    packet = msmqwire.parse(made_again)
+    without = message.copy(packet=None)
+    packet = msmqwire.parse(serialization.to_packet(without))
     assert packet.TrailingData == b""
-    assert packet.BaseHeader.PacketSize == len(made_again) == serialization.packet_size(message.copy(packet=None))
+    assert packet.BaseHeader.PacketSize == len(packet.to_bytes()) == serialization.packet_size(without)
 
 
 @pytest.mark.requirement("MQMQ-2.2.20-12")
 def test_a_finding_says_what_the_bytes_look_like() -> None:
     found = {finding.id: finding for finding in lint(VECTOR)}
-    assert found["MQMQ-2.2.20-12"].message.endswith("12 bytes behind the last header, an ExtensionHeader of [MS-MQRR] 2.2.5.2")
+    message = "12 bytes behind the last header, an ExtensionHeader of [MS-MQRR] 2.2.5.2"
+    assert found["MQMQ-2.2.20-12"].message == message
     assert "ATTACK-PACKET-SIZE" not in found
     (finding,) = (f for f in lint(MESSAGES["a packet"]) if f.id == "MQMQ-2.2.20-12")
     assert "no ExtensionHeader" in finding.message
@@ -122,7 +123,9 @@ def test_a_finding_says_what_the_bytes_look_like() -> None:
         ({"MsgBodySize": 9}, "MQRR-2.2.5.1.2.2-05", f"{COMPOUND}.MsgBodySize"),
     ],
 )
-def test_a_body_elsewhere_and_padding_are_parsed_and_found(changes: dict[str, int], id: str, path: str) -> None:
+def test_a_body_elsewhere_and_padding_are_parsed_and_found(
+    changes: dict[str, int], id: str, path: str
+) -> None:
     packet = msmqwire.parse(VECTOR)
     header = packet.CompoundMessageHeader
     assert header.Data[header.MsgBodyOffset :][: header.MsgBodySize] == b"Message"

@@ -218,19 +218,23 @@ def test_a_message_with_bytes_behind_its_last_header_is_taken(tail, session):
 
 @TAILS
 def test_bytes_behind_the_last_header_are_forwarded(tail):
-    """A packet that is forwarded keeps them, also out of the store."""
+    """A packet that is forwarded keeps them, also out of the store.
+
+    With a DebugHeader, behind which the peer does not look for the end of the packet.
+    """
     harness = EngineHarness(relay=Relay.ALL)
     stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
     stranger.send(
         stranger.message(
             b"far",
-            destination=direct(address=PEER_ADDRESS), address=PEER_ID.bytes_le, recoverable=True, trailing=tail,
+            destination=direct(address=PEER_ADDRESS), address=PEER_ID.bytes_le, recoverable=True,
+            trailing=tail, trace=THIRD_ID,
         )
     )  # fmt: skip
     harness = harness.restarted(relay=Relay.ALL)
     harness.resolve(PEER_ADDRESS)
     peer = harness.connect()
     peer.answer_handshake()
-    assert peer.bodies() == [b"far"]
-    (packet,) = (packet for packet in peer.packets if packet.kind == "UserMessage")
+    (packet,) = peer.take("UserMessage")
+    assert packet.body == b"far"
     assert parse(packet).TrailingData == tail
