@@ -35,14 +35,14 @@ def largest_claims(size: int) -> bytes:
 
 
 def to_the_end(size: int) -> bytes:
-    """Messages one in the other, each malformed only by its last bytes, which are the last of the stream."""
-    return _nested(size, _message(), short_by=4)
+    """Messages one in the other, each malformed only at its end, that of the stream: a DebugHeader lacks."""
+    return _nested(size, _message(flags=h.DH))
 
 
 def broken_acknowledgements(size: int) -> bytes:
     """FinalAcks one in the other, each malformed only because its body is too large."""
     user = h.user_header(destination=(3, h.private_id(4)))
-    return _nested(size, _message(user, label="QM Ordering Ack", message_class=0x4000), short_by=0)
+    return _nested(size, _message(user, label="QM Ordering Ack", message_class=0x4000))
 
 
 def shortened(size: int) -> bytes:
@@ -65,21 +65,23 @@ STREAMS: Final[dict[str, Callable[[int], bytes]]] = {
 }  # fmt: skip
 
 
-def _message(user: bytes | None = None, *, label: str | None = None, message_class: int = 0) -> bytes:
+def _message(
+    user: bytes | None = None, *, label: str | None = None, message_class: int = 0, flags: int = 0
+) -> bytes:
     """A message without its body, whose sizes are marked."""
     properties = h.properties_header(
         label=label, message_class=message_class, message_size=_MARK, allocation_body_size=_MARK
     )
-    return h.user_message(user=user, properties=properties, flags=0)
+    return h.user_message(user=user, properties=properties, flags=flags)
 
 
-def _nested(size: int, message: bytes, short_by: int) -> bytes:
+def _nested(size: int, message: bytes) -> bytes:
     """Messages each of which has the rest of the stream as its body, up to the largest size."""
     blocks, sizes_at = [], message.index(struct.pack("<L", _MARK))
     for at in range(0, size - 2 * len(message), len(message)):
         total = min(size - at, LARGEST) & ~3
         block = bytearray(_with_size(message, total))
-        body = total - len(message) - short_by
+        body = total - len(message)
         struct.pack_into("<LL", block, sizes_at, body, body)
         blocks.append(bytes(block))
     return b"".join(blocks).ljust(size, b"\0")
