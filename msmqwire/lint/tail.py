@@ -6,7 +6,7 @@ other bytes mean that PacketSize is wrong.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import EXTENSION_HEADER
@@ -38,5 +38,6 @@ def _lies(packet: Any) -> Problem:
     return f"{packet.BaseHeader.PacketSize} counts {len(data)} bytes that are in no header"
 
 
-for _id, _severity in (("ATTACK-PACKET-SIZE", "ATTACK"), ("MQMQ-2.2.19.1-19", "MUST")):
-    rule(_id, "PacketSize counts nothing but headers", "BaseHeader.PacketSize", MESSAGES, _severity)(_lies)
+_TITLE: Final = "PacketSize counts nothing but headers"
+rule("ATTACK-PACKET-SIZE", _TITLE, "BaseHeader.PacketSize", MESSAGES, "ATTACK")(_lies)
+rule("MQMQ-2.2.19.1-19", _TITLE, "BaseHeader.PacketSize", MESSAGES)(_lies)
