@@ -53,6 +53,18 @@ def test_all_readers_and_writers_agree(data: bytes) -> None:
 
 
 @EVERY
+def test_every_cut_is_refused_where_the_bytes_end(data: bytes) -> None:
+    size = msmqwire.parse(data).BaseHeader.PacketSize
+    for cut in range(size - 5, len(data)):
+        with pytest.raises(msmqwire.MalformedPacket) as caught:
+            msmqwire.parse(data[:cut])
+        assert caught.value.offset == cut
+        assert "ATTACK-TRUNCATED" in {finding.id for finding in lint(data[:cut])}
+    with pytest.raises(msmqwire.MalformedPacket, match="TrailingData"):
+        msmqwire.parse(data[: size - 1])
+
+
+@EVERY
 def test_recomputing_keeps_the_bytes_and_counts_them(data: bytes) -> None:
     packet = msmqwire.parse(data)
     shorter = packet.replace(TrailingData=b"abc").recomputed()
