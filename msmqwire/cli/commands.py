@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -28,13 +29,8 @@ _PLACES: Final = {
 class _Commands(Mapping[str, Any]):
     """The commands by name."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _command(name)
-        return self._made[name]
+        return _command(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(_PLACES)
@@ -43,6 +39,7 @@ class _Commands(Mapping[str, Any]):
         return len(_PLACES)
 
 
+@cache
 def _command(name: str) -> Any:
     """Import a command. Raises KeyError."""
     module, attribute = _PLACES[name]

@@ -44,11 +44,16 @@ def read_document(data: bytes) -> tuple[Any, list[Place]]:
 
 def _offset(data: bytes, line: int, column: int) -> int | None:
     """Return the byte at a line and column of the XML reader, which counts both from 1."""
-    lines = data.split(b"\n")
-    if not 0 < line <= len(lines):
+    if line < 1:
         return None
-    before = lines[line - 1].decode("utf-8", "replace")[: max(column - 1, 0)]
-    return sum(len(text) + 1 for text in lines[: line - 1]) + len(before.encode("utf-8"))
+    start = 0
+    for _ in range(line - 1):  # not split: 4 MiB may be millions of lines
+        start = data.find(b"\n", start) + 1
+        if not start:
+            return None
+    end = data.find(b"\n", start)
+    text = data[start : len(data) if end < 0 else end].decode("utf-8", "replace")
+    return start + len(text[: max(column - 1, 0)].encode("utf-8"))
 
 
 class Reading:

@@ -24,10 +24,11 @@ _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
 
 
 class Place(NamedTuple):
-    """Where an element begins, and whether it is written as one tag (``<via/>``)."""
+    """Where an element begins and ends, and whether it is written as one tag (``<via/>``)."""
 
     start: int
     single: bool
+    end: int
 
 
 def scan(data: bytes) -> list[Place]:
@@ -40,6 +41,7 @@ def scan(data: bytes) -> list[Place]:
         raise _malformed(f"{len(data)} bytes, more than {SIZE_MAX}", SIZE_MAX)
     _check_encoding(data)
     places: list[Place] = []
+    opened: list[int] = []
     depth = others = 0
     at = data.find(b"<")
     while at >= 0:
@@ -56,8 +58,13 @@ def scan(data: bytes) -> list[Place]:
             after = _tag_end(data, at)
             closing, single = data.startswith(b"</", at), data.startswith(b"/>", after - 2)
             if not closing:
-                places.append(Place(at, single))
+                if not single:
+                    opened.append(len(places))
+                places.append(Place(at, single, after))
                 depth += 1
+            elif opened:  # one too many is for lxml to refuse
+                number = opened.pop()
+                places[number] = places[number]._replace(end=after)
             if depth > DEPTH_MAX:
                 raise _malformed(f"elements more than {DEPTH_MAX} deep", at)
             depth -= closing or single

@@ -101,10 +101,10 @@ PROPERTIES: Final = Group(
         Date(
             name="expiresAt",
             section="2.2.5.1.1",
-            meaning="When it expires; used if there is no TTrq.",
+            meaning="The limit of TimeToBeReceived; without Msmq, that of TimeToReachQueue.",
             req=("SRMP-2.2.5.1.1-01",),
             least=1,
-            attribute="time_to_reach_queue",
+            attribute="time_to_be_received",
         ),
         Date(
             name="sentAt",

@@ -116,7 +116,6 @@ def test_a_message_does_not_look_at_all_transfers(waiting):
         scene.serve(transfer, session)
         if waiting:
             scene.add(transfer, 3)
-    sent = 0
     for number in random.Random(1).sample(range(2_000), 500):
         scene.add(scene.transfers[number], 3)
         lines = 0
@@ -134,9 +133,7 @@ def test_a_message_does_not_look_at_all_transfers(waiting):
             session.send_order.first()
         finally:
             sys.settrace(None)
-        sent += 1
         assert lines < 200
-    assert sent == 500
 
 
 def test_messages_that_expire_are_not_kept():

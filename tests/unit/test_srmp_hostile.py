@@ -138,7 +138,12 @@ def test_what_is_cut_anywhere_is_refused():
 
 def test_tags_are_where_xml_says_that_they_are():
     data = b"<!--><no/>--><a b='>' c=\"/>\"><![CDATA[<no/>]]><?no <no/>?><b\n/></a>"
-    assert [(data[at : at + 2], single) for at, single in scan(data)] == [(b"<a", False), (b"<b", True)]
+    inner = data.index(b"<b"), len(data) - len(b"</a>")
+    assert scan(data) == [(data.index(b"<a"), False, len(data)), (inner[0], True, inner[1])]
+
+
+def test_an_end_without_a_start_is_no_element():
+    assert scan(b"</a><b></b></c>") == [(4, False, 11)]
 
 
 FLOODS = {

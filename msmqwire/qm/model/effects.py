@@ -10,6 +10,7 @@ from uuid import UUID
 
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.srmp.http_message import HttpMessage
 
 
 class Resolve(NamedTuple):
@@ -59,6 +60,40 @@ class SendDatagram(NamedTuple):
     request: bool
 
 
+class HttpRequest(NamedTuple):
+    """Send a request of HTTP or HTTPS. Answered with the same number: a status code, or why there is none.
+
+    `url` is where it goes, ``https://host:port/msmq/private$/q``; start line and Host of the message say the
+    same unless the destination was redirected.
+    """
+
+    request: int
+    url: str
+    message: HttpMessage
+
+
+class HttpResponse(NamedTuple):
+    """Answer a request that came in by HTTP. Ignored if its connection is closed by now."""
+
+    request: int
+    status: int
+
+
+class MulticastGroups(NamedTuple):
+    """The groups, as pairs of address and port, whose messages are to be received from now on."""
+
+    groups: frozenset[tuple[str, int]]
+
+
+class Multicast(NamedTuple):
+    """Send an HTTP request to a multicast group, by PGM. Answered with the same number once it is sent."""
+
+    request: int
+    address: str
+    port: int
+    data: bytes
+
+
 class ReadCompleted(NamedTuple):
     """A read that had to wait has ended.
 
@@ -93,4 +128,17 @@ class ErrorReport(NamedTuple):
     text: str
 
 
-Effect = Resolve | Connect | Send | Disconnect | SendDatagram | ReadCompleted | TransactionReply | ErrorReport
+Effect = (
+    Resolve
+    | Connect
+    | Send
+    | Disconnect
+    | SendDatagram
+    | HttpRequest
+    | HttpResponse
+    | MulticastGroups
+    | Multicast
+    | ReadCompleted
+    | TransactionReply
+    | ErrorReport
+)

@@ -1,0 +1,160 @@
+"""From an SRMP message to a message of the queue manager: [MC-MQSRM] 3.1.5.1.1."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.constants import MessageClass
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee
+from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
+from msmqwire.qm.protocols.srmp.queue_names import (
+    MSMQ,
+    read_destination,
+    read_http,
+    read_list,
+    read_response,
+)
+from msmqwire.qm.protocols.srmp.times import message_time_of, span_of, time_of
+from msmqwire.srmp.content import Content
+from msmqwire.srmp.elements import StreamIdentifier
+from msmqwire.srmp.envelope import Envelope, parse_envelope
+from msmqwire.srmp.message import SrmpMessage
+from msmqwire.srmp.soap_text import soap_text
+
+WITHOUT_MSMQ: Final = ObjectId(NULL_GUID, 1)
+"""The identifier of a message without Msmq, for which duplicates are not looked for: SRMP-3.1.5.1.1-13."""
+_HEADER: Final = "Envelope.Header"
+_MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
+
+
+def deserialize(received: SrmpMessage, arrival: int) -> Message:
+    """Return the message that a request carries, or an envelope alone; `arrival` is the present time.
+
+    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
+    has verified `Envelope.Signature` to set it.
+
+    Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
+    response, which carries no message.
+    """
+    data, envelope = received.envelope_bytes, received.envelope
+    if data is None or envelope is None:
+        raise InvalidValue("a response carries no message")
+    message = Message(arrival_time=arrival, body=received.body or b"", extension=received.extension or b"")
+    message.soap_compound_message = received.to_bytes()
+    message.soap_envelope, message.soap_header, message.soap_body = soap_text(data)
+    _read_path(envelope.path, message)
+    _read_times(envelope, message)
+    if envelope.services is not None:
+        _read_services(envelope.services, message)
+    if envelope.stream is not None:
+        _read_stream(envelope.stream, message)
+    message.identifier = WITHOUT_MSMQ
+    if envelope.Msmq is not None:
+        _read_msmq(envelope.Msmq, message)
+        # SourceQmGuid has precedence over the GUID in id: SRMP-2.2.4.3-05.
+        message.identifier = ObjectId(message.source_machine_identifier, envelope.path.id.uniquifier)
+    return message
+
+
+def stream_of(message: Message) -> StreamIdentifier | None:
+    """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
+
+    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope.
+    """
+    sequence = message.transactional_message_sequence_identifier
+    if sequence is None:
+        return None
+    if message.soap_envelope:
+        stream = parse_envelope(message.soap_envelope.encode("utf-8")).stream
+        if stream is not None:
+            return StreamIdentifier(*stream.streamId)
+    return StreamIdentifier(message.source_machine_identifier, sequence.time_stamp << 32 | sequence.ordinal)
+
+
+def _read_path(path: Content, message: Message) -> None:
+    if path.action.startswith(MSMQ):
+        message.label = _label(path.action.removeprefix(MSMQ))
+    message.destination = read_destination(path.to, f"{_HEADER}.path.to")
+    if path.rev is not None and path.rev.via:  # an empty one is none: SRMP-2.2.4.4-04
+        message.response = read_response(path.rev.via, f"{_HEADER}.path.rev.via")
+
+
+def _label(text: str) -> str:
+    """Return a label that can be sent again: a longer one is cut, between two characters."""
+    return text.encode("utf-16-le")[: 2 * LABEL_MAX].decode("utf-16-le", "ignore")
+
+
+def _read_times(envelope: Envelope, message: Message) -> None:
+    properties, msmq = envelope.properties, envelope.Msmq
+    reach_queue = properties.expiresAt if msmq is None else msmq.TTrq  # SRMP-3.1.5.1.4-01
+    if properties.sentAt is not None:
+        message.sent_time = message_time_of(properties.sentAt, f"{_HEADER}.properties.sentAt")
+    else:
+        # SRMP-2.2.5.1.2-04: the limit counts from the arrival. One that is over must stay so.
+        message.sent_time = min(message.arrival_time, max(0, time_of(reach_queue)))
+    message.time_to_reach_queue = span_of(reach_queue, message.sent_time)
+    if msmq is not None:  # beside TTrq, it is the limit that no other element has: SRMP-3.1.5.1.1-48
+        message.time_to_be_received = span_of(properties.expiresAt, message.sent_time)
+
+
+def _read_services(services: Content, message: Message) -> None:
+    path = f"{_HEADER}.services"
+    if services.durable:
+        message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+    requested = AcknowledgementsRequested.NONE
+    if services.deliveryReceiptRequest is not None:
+        requested |= AcknowledgementsRequested.ACK_POS_ARRIVAL
+    if services.commitmentReceiptRequest is not None:
+        message.final_ack_required = True
+        if services.commitmentReceiptRequest.positiveOnly:
+            requested |= AcknowledgementsRequested.ACK_POS_RECEIVE
+        if services.commitmentReceiptRequest.negativeOnly:
+            requested |= AcknowledgementsRequested.ACK_NEG_RECEIVE
+    message.acknowledgements_requested = requested
+    for name, request in services.items():  # in the order of the document: the last one counts
+        if isinstance(request, Content):
+            message.administration = read_http(request.sendTo, f"{path}.{name}.sendTo")
+
+
+def _read_stream(stream: Content, message: Message) -> None:
+    identifier: StreamIdentifier = stream.streamId
+    message.transactional_message_sequence_identifier = TxSequenceId(
+        identifier.time_stamp, identifier.ordinal
+    )
+    message.transaction_sequence_number = stream.current
+    message.transaction_previous_sequence_number = stream.previous or 0
+    # Those of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
+    message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+    if stream.start is not None:
+        uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
+        message.administration = read_http(uri, path)
+
+
+def _read_msmq(msmq: Content, message: Message) -> None:
+    message.message_class = _MESSAGE_CLASSES.get(msmq.Class, msmq.Class)
+    message.priority, message.body_type = msmq.Priority, msmq.BodyType
+    message.positive_journaling_requested = msmq.Journal
+    message.negative_journaling_requested = msmq.DeadLetter
+    message.tracing_requested = msmq.Trace
+    message.source_machine_identifier = msmq.SourceQmGuid
+    _set(message, "correlation_identifier", msmq.Correlation)
+    _set(message, "connector_type_identifier", msmq.ConnectorType)
+    _set(message, "application_tag", msmq.App)
+    _set(message, "hash_algorithm", msmq.HashAlgorithm)
+    if msmq.Eod is not None:
+        message.first_in_transaction, message.last_in_transaction = msmq.Eod.First, msmq.Eod.Last
+        _set(message, "connector_queue_manager_identifier", msmq.Eod.ConnectorId)
+    if msmq.Provider is not None:
+        _set(message, "authentication_provider_type", msmq.Provider.Type)
+        _set(message, "authentication_provider_name", msmq.Provider.Name)
+    path = f"{_HEADER}.Msmq"
+    message.destinations = read_list(msmq.DestinationMqf, f"{path}.DestinationMqf")
+    message.administrations = read_list(msmq.AdminMqf, f"{path}.AdminMqf")
+    message.responses = read_list(msmq.ResponseMqf, f"{path}.ResponseMqf")
+
+
+def _set(message: Message, attribute: str, value: Any) -> None:
+    """Set an attribute that keeps its default if the element is not there."""
+    if value is not None:
+        setattr(message, attribute, value)

@@ -1,0 +1,140 @@
+"""Receipts: [MC-MQSRM] 2.2.5.4 to 2.2.5.6, 3.1.5.1.6.2, 3.1.6.3, 3.1.7.3.
+
+A receipt is a message of its own, with a fresh identifier of this queue manager, express and without body.
+3.1.7.2.4 does not write the elements that make it a receipt; by 4.3 and 4.4 they stand before Msmq.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from msmqwire.constants import MessageClass
+from msmqwire.names import FormatName
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
+from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.protocols.srmp.kinds import DECISIONS, POSITIVE, STREAM_RECEIPT_LABEL
+from msmqwire.qm.protocols.srmp.serializing import serialize
+from msmqwire.qm.protocols.srmp.times import date_of
+from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
+from msmqwire.srmp.envelope import Envelope
+
+_ARRIVAL: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
+_RECEIVED: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
+_NOT_RECEIVED: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
+
+
+class Receipt(NamedTuple):
+    """A receipt that is to be sent, as message and as envelope."""
+
+    message: Message
+    envelope: Envelope
+
+
+def delivery_receipt(original: Message, identifier: ObjectId, sent_time: int) -> Receipt | None:
+    """Return the receipt for a message that is in its queue; None if none was asked for. 3.1.5.1.6.2.
+
+    `identifier` is that of the receipt: a new number of this queue manager. Raises InvalidValue.
+    """
+    if original.administration is None or not original.acknowledgements_requested & _ARRIVAL:
+        return None
+    message = _answer(
+        original, original.administration, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, identifier, sent_time
+    )
+    element = {"receivedAt": date_of(original.arrival_time, "arrival_time"), "id": _identifier(original)}
+    return _receipt(message, deliveryReceipt=element)
+
+
+def commitment_receipt(
+    original: Message, reason: MessageClass, identifier: ObjectId, sent_time: int, decided_at: int
+) -> Receipt | None:
+    """Return the receipt for a message that left its queue; None if none is due. 3.1.7.3.1.
+
+    `reason` is iReason of the event, `decided_at` when it was. Raises InvalidValue.
+    """
+    decision = DECISIONS.get(reason)
+    wanted = _RECEIVED if decision == POSITIVE else _NOT_RECEIVED
+    requested = original.final_ack_required and original.acknowledgements_requested & wanted
+    if decision is None or original.administration is None or not requested:
+        return None
+    message = _answer(original, original.administration, reason, identifier, sent_time)
+    return _receipt(message, commitmentReceipt=_commitment(original, decision, decided_at))
+
+
+def stream_receipt(
+    stream: StreamIdentifier,
+    last: Message,
+    send_receipts_to: FormatName,
+    identifier: ObjectId,
+    sent_time: int,
+) -> Receipt:
+    """Return the receipt for all messages of a stream up to `last`. 3.1.6.3.
+
+    `send_receipts_to` comes from the first message of the stream. Raises InvalidValue.
+    """
+    message = _answer(last, send_receipts_to, MessageClass.MQMSG_CLASS_ORDER_ACK, identifier, sent_time).copy(
+        label=STREAM_RECEIPT_LABEL, correlation_identifier=bytes(20)
+    )  # both as in 4.4
+    return _receipt(message, streamReceipt=_accepted(stream, last))
+
+
+def final_stream_receipt(
+    stream: StreamIdentifier,
+    original: Message,
+    send_receipts_to: FormatName,
+    reason: MessageClass,
+    identifier: ObjectId,
+    sent_time: int,
+    decided_at: int,
+) -> Receipt | None:
+    """Return the receipt for one message of a stream that left its queue; None if none is due. 3.1.7.3.3.
+
+    It is due to a message that its sender keeps for its dead-letter queue. Raises InvalidValue.
+    """
+    decision = DECISIONS.get(reason)
+    if decision is None or not original.transactional or not original.negative_journaling_requested:
+        return None
+    message = _answer(original, send_receipts_to, reason, identifier, sent_time)
+    return _receipt(
+        message.copy(label=STREAM_RECEIPT_LABEL),
+        streamReceipt=_accepted(stream, original),
+        commitmentReceipt=_commitment(original, decision, decided_at),
+    )
+
+
+def _answer(
+    original: Message, destination: FormatName, reason: MessageClass, identifier: ObjectId, sent_time: int
+) -> Message:
+    """Return the message of a receipt: SRMP-2.2.5.4-07, SRMP-2.2.5.4-08, SRMP-2.2.4.4-07."""
+    return Message(
+        label=original.label,
+        identifier=identifier,
+        message_class=reason,
+        priority=original.priority,
+        correlation_identifier=bytes(original.identifier),
+        sent_time=sent_time,
+        source_machine_identifier=identifier.lineage,
+        destination=destination,
+        response=original.destination,
+        hash_algorithm=0,
+    )
+
+
+def _receipt(message: Message, **elements: Any) -> Receipt:
+    envelope = serialize(message, queue_manager=message.source_machine_identifier).envelope
+    return Receipt(message, envelope.replace(**elements))
+
+
+def _identifier(original: Message) -> MessageIdentifier:
+    return MessageIdentifier(original.identifier.uniquifier, original.identifier.lineage)
+
+
+def _commitment(original: Message, decision: str, decided_at: int) -> dict[str, Any]:
+    return {
+        "decidedAt": date_of(decided_at, "decided_at"),
+        "decision": decision,
+        "id": _identifier(original),
+    }
+
+
+def _accepted(stream: StreamIdentifier, message: Message) -> dict[str, Any]:
+    return {"streamId": stream, "lastOrdinal": message.transaction_sequence_number}

@@ -1,0 +1,157 @@
+"""From a message of the queue manager to an SRMP envelope: [MC-MQSRM] 3.1.7.2.4."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
+from msmqwire.qm.model.message import LABEL_MAX, NO_SEQUENCE, NULL_GUID, Message
+from msmqwire.qm.protocols.srmp.queue_names import (
+    MSMQ,
+    write_destination,
+    write_http,
+    write_name,
+)
+from msmqwire.qm.protocols.srmp.times import date_of, limit_of
+from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
+from msmqwire.srmp.envelope import Envelope
+
+_ARRIVAL: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
+_POSITIVE: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
+_NEGATIVE: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
+
+
+class Serialized(NamedTuple):
+    """What a request is made of, by `msmqwire.srmp.request.make_request`. None: no part for it."""
+
+    envelope: Envelope
+    body: bytes | None
+    extension: bytes | None
+
+
+def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") -> Serialized:
+    """Return the envelope of a message, its body and its extension.
+
+    It has no Signature, which needs a key. App, HashAlgorithm and Correlation are written even if 0, as by
+    Windows: without them the envelopes of 4.2 and 4.5 would not have their sizes.
+
+    Args:
+        message: with identifier and sent_time, and in a stream with its numbers.
+        queue_manager: the sender, in streamId.
+        receipts_url: where stream receipts are to be sent; for the first message of a stream.
+
+    Raises InvalidValue, also `build_envelope` for what does not fit into an element.
+    """
+    if message.privacy_level or message.encrypted:
+        raise InvalidValue("an encrypted body can't be sent by SRMP; use HTTPS", path="privacy_level")
+    header: dict[str, Any] = {
+        "path": _path(message),
+        "properties": {
+            "expiresAt": limit_of(message.sent_time, message.time_to_be_received, "time_to_be_received"),
+            "sentAt": date_of(message.sent_time, "sent_time"),
+        },
+        "services": _services(message),
+        "stream": _stream(message, queue_manager, receipts_url) if _in_stream(message) else None,
+        "Msmq": _msmq(message),
+    }
+    return Serialized(Envelope(header), message.body or None, message.extension or None)  # type: ignore[arg-type]
+
+
+def _in_stream(message: Message) -> bool:
+    return (message.transactional_message_sequence_identifier or NO_SEQUENCE) != NO_SEQUENCE
+
+
+def _path(message: Message) -> dict[str, Any]:
+    if len(message.label.encode("utf-16-le", "surrogatepass")) > 2 * LABEL_MAX:
+        raise InvalidValue(f"a label has {LABEL_MAX} characters at most", path="label")
+    rev = None
+    if message.response is not None:
+        rev = {"via": write_name(message.response, "response")}
+    return {
+        "action": f"{MSMQ}{message.label}",
+        "to": write_destination(message.destination, "destination"),
+        "id": MessageIdentifier(message.identifier.uniquifier, message.identifier.lineage),
+        "rev": rev,
+    }
+
+
+def _services(message: Message) -> dict[str, Any] | None:
+    requested = message.acknowledgements_requested
+    services: dict[str, Any] = {}
+    if message.recoverable or _in_stream(message):
+        services["durable"] = True
+    if message.administration is not None:  # without it nothing can be asked for: there is no sendTo
+        if requested & _ARRIVAL:
+            services["deliveryReceiptRequest"] = {"sendTo": _administration(message)}
+        # Without the request its two children can't be said: SRMP-3.1.7.2.4-14.
+        if message.final_ack_required or requested & (_POSITIVE | _NEGATIVE):
+            services["commitmentReceiptRequest"] = {
+                "sendTo": _administration(message),
+                "positiveOnly": bool(requested & _POSITIVE),
+                "negativeOnly": bool(requested & _NEGATIVE),
+            }
+    return services or None
+
+
+def _administration(message: Message) -> str:
+    return write_http(message.administration, "administration")
+
+
+def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[str, Any]:
+    sequence = message.transactional_message_sequence_identifier or NO_SEQUENCE
+    start = None
+    if message.transaction_sequence_number == 1:
+        if not receipts_url:
+            raise InvalidValue("the first message of a stream says where receipts go", path="receipts_url")
+        start = {"sendReceiptsTo": receipts_url}
+    return {
+        "streamId": StreamIdentifier(queue_manager, sequence.time_stamp << 32 | sequence.ordinal),
+        "current": message.transaction_sequence_number,
+        "previous": message.transaction_previous_sequence_number or None,
+        "start": start,
+    }
+
+
+def _msmq(message: Message) -> dict[str, Any]:
+    return {
+        "Class": int(message.message_class),
+        "Priority": message.priority,
+        "Journal": message.positive_journaling_requested,
+        "DeadLetter": message.negative_journaling_requested,
+        "Correlation": message.correlation_identifier,
+        "Trace": message.tracing_requested,
+        "ConnectorType": _guid(message.connector_type_identifier),
+        "App": message.application_tag,
+        "BodyType": message.body_type,
+        "HashAlgorithm": int(message.hash_algorithm),
+        "Eod": _eod(message),
+        "Provider": _provider(message),
+        "SourceQmGuid": message.source_machine_identifier,
+        "DestinationMqf": tuple(write_name(name, "destinations") for name in message.destinations),
+        "AdminMqf": tuple(write_name(name, "administrations") for name in message.administrations),
+        "ResponseMqf": tuple(write_name(name, "responses") for name in message.responses),
+        "TTrq": limit_of(message.sent_time, message.time_to_reach_queue, "time_to_reach_queue"),
+    }
+
+
+def _eod(message: Message) -> dict[str, Any] | None:
+    eod = {
+        "First": message.first_in_transaction,
+        "Last": message.last_in_transaction,
+        "ConnectorId": _guid(message.connector_queue_manager_identifier),
+    }
+    return eod if any(eod.values()) else None
+
+
+def _provider(message: Message) -> dict[str, Any] | None:
+    provider = {
+        "Type": message.authentication_provider_type or None,
+        "Name": message.authentication_provider_name or None,
+    }
+    return provider if any(provider.values()) else None
+
+
+def _guid(value: UUID) -> UUID | None:
+    return None if value == NULL_GUID else value
