@@ -254,17 +254,47 @@ def lacks_properties(data: bytes | bytearray) -> bool:
     return not data[PROPERTIES_OFFSET] & PROPERTIES_BIT
 
 
-def well_formed(data: bytes, start: int, end: int, *, trailing: bool = True) -> bool:
+def is_extension(data: bytes) -> bool:
+    """Return whether bytes begin with an ExtensionHeader that counts them all: [MS-MQRR] 2.2.5.2."""
+    try:
+        header, size = EXTENSION_HEADER.read(data)
+    except MalformedPacket:
+        return False
+    return bool(header.HeaderSize == size and header.RemainingHeadersSize == len(data) - size)
+
+
+def unexplained_tail(packet: Record) -> int:
+    """Return how many bytes behind the last header of a packet are no ExtensionHeader.
+
+    They make a PacketSize that is too large look right.
+    """
+    data = packet.get("TrailingData")
+    return len(data) if data and not is_extension(data) else 0
+
+
+def headers_end(data: bytes) -> int:
+    """Return where the last header of a message ends that is cut off behind it.
+
+    Raises MalformedPacket if it is cut off in a header.
+    """
+    flags = (data[FLAGS_OFFSET] & ~SESSION_HEADER_BIT).to_bytes(1, "little")
+    size = len(data).to_bytes(4, "little")
+    whole = data[:FLAGS_OFFSET] + flags + data[FLAGS_OFFSET + 1 : PACKET_SIZE_OFFSET] + size
+    message, end = USER_MESSAGE.read(whole + data[PACKET_SIZE_OFFSET + 4 :])
+    return int(end) - len(message.TrailingData)
+
+
+def well_formed(data: bytes, start: int, end: int, *, strict: bool = False) -> bool:
     """Return whether these bytes are exactly one session packet; fast, without a reason if not.
 
-    Without `trailing`, not one with bytes behind its last header: they make a wrong PacketSize look right.
+    With `strict`, not one with an `unexplained_tail`.
     """
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
         packet, stop = schema.codec.read_trusted(data, start, end)
         if stop == end and not internal:
-            if packet.TrailingData and not trailing:
+            if strict and unexplained_tail(packet):
                 return False
             acknowledgement = _acknowledgement_schema(packet)
             if acknowledgement is not None:

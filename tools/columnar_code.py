@@ -303,6 +303,9 @@ class Source:
         start = self.here
         if part.length is REST:
             self.refuse_if(f"{start} > {self.end}")
+            if isinstance(self.scopes[-1].header, Packet):  # what follows the packet says what they are
+                self.emit(f"if {start} != {self.end} and not trusted:")
+                self.emit("    return UNSURE")
             self.move(self.end)
         else:
             assert isinstance(part.length, Ref)

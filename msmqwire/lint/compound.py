@@ -45,10 +45,10 @@ def _offset(packet: Any) -> Problem:
 )
 def _size(packet: Any) -> Problem:
     header = packet.CompoundMessageHeader
-    announced = _LENGTH.search(_head(header) or b"")
-    if announced is None or int(announced[1]) == header.MsgBodySize:
+    announced = _LENGTH.findall(_head(header) or b"")  # the last: what precedes the head may say so too
+    if not announced or int(announced[-1]) == header.MsgBodySize:
         return None
-    return f"{header.MsgBodySize}, but the Content-Length is {int(announced[1])}"
+    return f"{header.MsgBodySize}, but the Content-Length is {int(announced[-1])}"
 
 
 def _padding(name: str) -> None:

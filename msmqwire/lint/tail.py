@@ -8,18 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.errors import MalformedPacket
-from msmqwire.headers import EXTENSION_HEADER
+from msmqwire.framing import find_header
 from msmqwire.lint.registry import MESSAGES, Problem, rule
-
-
-def is_extension(data: bytes) -> bool:
-    """Return whether bytes begin with an ExtensionHeader that counts them all."""
-    try:
-        header, size = EXTENSION_HEADER.read(data)
-    except MalformedPacket:
-        return False
-    return bool(header.HeaderSize == size and header.RemainingHeadersSize == len(data) - size)
+from msmqwire.packets import is_extension, unexplained_tail
 
 
 @rule("MQMQ-2.2.20-12", "PacketSize is the sum of the headers", "TrailingData", MESSAGES)
@@ -28,14 +19,14 @@ def _trailing(packet: Any) -> Problem:
     if not data:
         return None
     kind = "an ExtensionHeader" if is_extension(data) else "no ExtensionHeader"
-    return f"{len(data)} bytes behind the last header, {kind} of [MS-MQRR] 2.2.5.2"
+    inside = find_header(data)
+    packet_inside = f"; a packet seems to begin at byte {inside} of them" if inside >= 0 else ""
+    return f"{len(data)} bytes behind the last header, {kind} of [MS-MQRR] 2.2.5.2{packet_inside}"
 
 
 def _lies(packet: Any) -> Problem:
-    data = packet.TrailingData
-    if not data or is_extension(data):
-        return None
-    return f"{packet.BaseHeader.PacketSize} counts {len(data)} bytes that are in no header"
+    count = unexplained_tail(packet)
+    return f"{packet.BaseHeader.PacketSize} counts {count} bytes that are in no header" if count else None
 
 
 _TITLE: Final = "PacketSize counts nothing but headers"

@@ -50,6 +50,16 @@ def shortened(size: int) -> bytes:
     return _of_size(h.base_header(0x4_0000) + bytes(4) + h.session_ack(), size)
 
 
+def swallowed(size: int) -> bytes:
+    """Messages that count the stream up to its last bytes behind their headers, each before a good packet."""
+    message, good = h.user_message(), h.session_ack()
+    blocks = [
+        _with_size(message, min(size - 64 - at, LARGEST)) + good
+        for at in range(0, size - 512, len(message) + len(good))
+    ]
+    return b"".join(blocks).ljust(size, b"x")
+
+
 def names_without_end(size: int) -> bytes:
     """Messages one in the other, each with a direct format name that has no end."""
     head = h.user_message(user=h.user_header(destination=(5, b"x\1")))[:66]
@@ -60,7 +70,8 @@ def names_without_end(size: int) -> bytes:
 STREAMS: Final[dict[str, Callable[[int], bytes]]] = {
     make.__name__: make
     for make in (
-        signatures, largest_claims, to_the_end, broken_acknowledgements, shortened, names_without_end,
+        signatures, largest_claims, to_the_end, broken_acknowledgements, shortened, swallowed,
+        names_without_end,
     )
 }  # fmt: skip
 

@@ -350,6 +350,8 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trus
         q84 = e6
     if q84 > e6:
         return MALFORMED
+    if q84 != e6 and not trusted:
+        return UNSURE
     p85 = e6
     if p85 != e6:
         return MALFORMED
