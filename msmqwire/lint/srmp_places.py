@@ -63,7 +63,7 @@ class Places:
             name = part[2]
             inside = start if name is None else block.of(name.removeprefix(HEADER_FIELDS).removeprefix("."))
             return self._in_message(inside)
-        return self._in_message(0) if path.startswith(PARTS) else 0
+        return self._in_message(0) if path in (PARTS, "Entity") else 0
 
     def _in_envelope(self, path: str) -> int:
         envelope = self._message.envelope

@@ -87,6 +87,7 @@ def stream(inside: str) -> tuple[str, str]:
 CASES: list[tuple[str, list[tuple[str, str]], list[tuple[str, str, str, str]]]] = [
     (USER, [("<se:Envelope ", '<?xml version="1.0"?><se:Envelope ')],
      [("SRMP-2.2-01", "SHOULD", "Envelope", "<se:Envelope ")]),
+    (USER, [("<Msmq ", '<Msmq a=">" ')], []),
     (USER, [(MSMQ, "<a:New xmlns:a='urn:a'/></Msmq>")],
      [("SRMP-2.2.3-07", "SHOULD", MSMQ_PATH, "<Msmq ")]),
     (USER, [(f"<path {ROUTING}", f"<r:path {ROUTING.replace('=', ':r=', 1)}"),
@@ -246,7 +247,8 @@ def test_a_receipt_with_parts() -> None:
 @pytest.mark.requirement("SRMP-2.1.1-12")
 def test_a_response_with_an_entity() -> None:
     response = b"HTTP/1.1 %s\r\nContent-Length: 4\r\n\r\nbody"
-    assert [(f.id, f.path) for f in found(response % b"200 OK")] == [("SRMP-2.1.1-12", "Entity")]
+    data = response % b"200 OK"
+    assert [(f.id, f.path, data[f.offset :]) for f in found(data)] == [("SRMP-2.1.1-12", "Entity", b"body")]
     assert found(response % b"400 Bad Request") == found(MESSAGES["4.3-2"]) == set()
 
 
