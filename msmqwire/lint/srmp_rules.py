@@ -52,7 +52,9 @@ def broken_rules(message: SrmpMessage) -> Iterator[Broken]:
     if envelope is None:
         return
     if isinstance(message.start, RequestLine):
-        yield from _request(message, message.start, envelope)
+        yield from _request(message, message.start, envelope.path.to)
+    if envelope.Msmq is not None and isinstance(message.content, Multipart):
+        yield from _names_of_parts(message.content, envelope.Msmq.SourceQmGuid)
     yield from _sizes(message, envelope)
     yield from _document(envelope)
     yield from _routing(envelope)
@@ -85,12 +87,12 @@ def _response(message: SrmpMessage, start: StatusLine) -> Iterator[Broken]:
         yield EMPTY, EMPTY.path, f"{len(message.content)} bytes"
 
 
-def _request(message: SrmpMessage, start: RequestLine, envelope: Envelope) -> Iterator[Broken]:
+def _request(message: SrmpMessage, start: RequestLine, to: str) -> Iterator[Broken]:
     try:
-        target, host = request_address(envelope.path.to)
-    except InvalidValue:  # no host; the target can be compared to nothing
-        return
-    multicast = envelope.path.to.startswith(_MULTICAST)
+        target, host = request_address(to)
+    except InvalidValue:
+        return  # no host
+    multicast = to.startswith(_MULTICAST)
     if _comparable(start.target) != _comparable(target):
         check = MULTICAST_HEAD if multicast else TARGET
         yield check, REQUEST_LINE, f"{start.target:.200} instead of {target:.200}"
@@ -100,8 +102,6 @@ def _request(message: SrmpMessage, start: RequestLine, envelope: Envelope) -> It
         if _without_port(value) != _without_port(host):
             check = MULTICAST_HEAD if multicast else HOST_OF_TO
             yield check, HOST_OF_TO.path, f"{value:.200} instead of {host:.200}"
-    if envelope.Msmq is not None and isinstance(message.content, Multipart):
-        yield from _names_of_parts(message.content, envelope.Msmq.SourceQmGuid)
 
 
 def _comparable(target: str) -> str:
