@@ -45,7 +45,7 @@ _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 class HttpReceiver(Protocol):
     """The engine, as far as incoming requests go."""
 
-    def requested(self, number: int, http: HttpMessage, address: str, port: int, secure: bool) -> None:
+    def requested(self, request: int, http: HttpMessage, address: str) -> None:
         """A request has come in: one `HttpResponse` of this number answers it."""
 
 
@@ -251,14 +251,10 @@ class HttpListener:
         self._answers[number] = future
         self._waiting_bytes += len(http.entity)
         self.traffic.requests += 1
-        endpoint = connection.endpoint
         watch = partial(_gone, future)
         connection.gone.add_done_callback(watch)
         try:
-            self._driver.notify(
-                self._engine.requested, number, http, connection.address, endpoint.port,
-                endpoint.context is not None,
-            )  # fmt: skip
+            self._driver.notify(self._engine.requested, number, http, connection.address)
             return await future
         finally:
             connection.gone.remove_done_callback(watch)

@@ -10,6 +10,7 @@ import io
 import socket
 import ssl
 from collections.abc import Iterable
+from contextvars import ContextVar
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final, Protocol
@@ -18,10 +19,11 @@ from urllib.parse import quote
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.payload import BytesIOPayload
 from yarl import URL
 
-from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.addresses import AddressOverrides, canonical
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
@@ -40,11 +42,15 @@ _REASON_MAX: Final = 300
 _OWN_FIELDS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type", "Content-Disposition")
 
 
+_PEER: Final[ContextVar[str]] = ContextVar("_PEER", default="")
+"""The address that the request of a task goes to."""
+
+
 class HttpAnswered(Protocol):
     """The engine, as far as outgoing requests go."""
 
-    def answered(self, request: int, status: int) -> None:
-        """A request has an answer."""
+    def answered(self, request: int, status: int, address: str) -> None:
+        """A request has an answer from an address."""
 
     def failed(self, request: int, reason: str) -> None:
         """A request has none."""
@@ -147,7 +153,7 @@ class HttpSender:
         ) as response:
             if response.status not in _STATUSES:
                 raise ValueError(f"{response.status} is no status of HTTP")
-            self._driver.notify(self._engine.answered, request, response.status)
+            self._driver.notify(self._engine.answered, request, response.status, _PEER.get())
             log.debug("sent by HTTP", extra={"url": url, "status": response.status})
             await _drain(response)
 
@@ -239,6 +245,14 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, response_bytes: int, **options: Any) -> None:
         super().__init__(**options)
         self._factory = partial(_Response, response_bytes, self._loop)  # type: ignore[assignment]
+
+
+    async def connect(self, req: aiohttp.ClientRequest, *rest: Any, **options: Any) -> Connection:
+        """Return a connection for a request; note its address."""
+        connection = await super().connect(req, *rest, **options)
+        peer = connection.transport.get_extra_info("peername") if connection.transport else None
+        _PEER.set(canonical(peer[0]) if peer else "")
+        return connection
 
 
 class _Response(ResponseHandler):
