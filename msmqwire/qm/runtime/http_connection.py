@@ -11,7 +11,6 @@ import asyncio
 import re
 import ssl
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Protocol, cast
 
@@ -32,19 +31,6 @@ _EOF_S: Final = 0.5
 """Seconds after the end of what a peer sends in which aiohttp has to find a whole request in it."""
 SERVER: Final = "msmqwire"
 """The value of the field Server, which tells no version."""
-
-
-@dataclass(slots=True)
-class HttpEndpoint:
-    """Where connections come in.
-
-    Attributes:
-        context: of TLS for HTTPS, or None for HTTP.
-        port: the TCP port, once it is known.
-    """
-
-    context: ssl.SSLContext | None = None
-    port: int = 0
 
 
 class HttpConnectionOwner(Protocol):
@@ -128,15 +114,15 @@ class HttpConnection(asyncio.Protocol):
     """An incoming connection.
 
     Attributes:
-        endpoint: where it came in.
         address: address of the peer; empty until it is established.
         number: its number among those of its owner, who sets it.
         held: bytes of requests that were received and not answered.
         gone: done when it is closed.
     """
 
-    def __init__(self, owner: HttpConnectionOwner, endpoint: HttpEndpoint) -> None:
-        self._owner, self.endpoint = owner, endpoint
+    def __init__(self, owner: HttpConnectionOwner, context: ssl.SSLContext | None) -> None:
+        """`context` is of TLS for HTTPS, None for HTTP."""
+        self._owner, self._context = owner, context
         self.address, self.number, self.held = "", 0, 0
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._socket: asyncio.Transport | None = None
@@ -163,11 +149,11 @@ class HttpConnection(asyncio.Protocol):
         if not self._owner.accepted(self):
             self.address = ""
             transport.abort()
-        elif self.endpoint.context is None:
+        elif self._context is None:
             self._begin(transport)
         else:
             transport.pause_reading()  # until TLS takes over
-            shake = self._start_tls(transport, self.endpoint.context)
+            shake = self._start_tls(transport, self._context)
             self._handshake = asyncio.get_running_loop().create_task(shake)
 
     async def _start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:

@@ -21,7 +21,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.http_connection import HttpConnection, HttpEndpoint, RequestHandler, answer
+from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
 from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.logs import log
@@ -94,11 +94,10 @@ class HttpListener:
 
     async def listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
-        endpoint = HttpEndpoint(context)
-        listeners = Listeners(partial(HttpConnection, self, endpoint))
-        endpoint.port = await listeners.listen(address, port)
+        listeners = Listeners(partial(HttpConnection, self, context))
+        port = await listeners.listen(address, port)
         self._listeners.append(listeners)
-        return endpoint.port
+        return port
 
     def stop_listening(self) -> None:
         """Accept no more connections and requests."""

@@ -246,7 +246,6 @@ class _Connector(aiohttp.TCPConnector):
         super().__init__(**options)
         self._factory = partial(_Response, response_bytes, self._loop)  # type: ignore[assignment]
 
-
     async def connect(self, req: aiohttp.ClientRequest, *rest: Any, **options: Any) -> Connection:
         """Return a connection for a request; note its address."""
         connection = await super().connect(req, *rest, **options)
