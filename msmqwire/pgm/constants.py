@@ -20,6 +20,9 @@ NAK_RDATA_IVL: Final = 2.0  # SRMP-2.1.3.1-07
 NAK_NCF_RETRIES: Final = 10  # SRMP-2.1.3.1-08
 NAK_DATA_RETRIES: Final = 10
 
+NCF_SHARE: Final = 0.1
+"""The rate of NCFs, of TXW_MAX_RTE: our own limit. It confirms far more packets than could be repaired."""
+
 APDU_MAX: Final = 65_536  # SRMP-2.1.3.1-15
 TPDU_MAX: Final = 1_400
 """The longest packet that a source makes unless told otherwise: fits into Ethernet, in IP and in UDP."""

@@ -30,6 +30,10 @@ class Unicast(NamedTuple):
     address: Address
 
 
+class Transmitted(NamedTuple):
+    """All packets of an APDU have gone out for the first time: of the oldest one not reported yet."""
+
+
 class Finished(NamedTuple):
     """The source has nothing left to send or to repair."""
 
@@ -75,5 +79,5 @@ class Ended(NamedTuple):
     error_code: int = 0
 
 
-SourceEffect: TypeAlias = Multicast | Finished
+SourceEffect: TypeAlias = Multicast | Transmitted | Finished
 ReceiverEffect: TypeAlias = Multicast | Unicast | Joined | Deliver | Lost | Ended
