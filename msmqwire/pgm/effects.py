@@ -69,6 +69,7 @@ class EndReason(Enum):
     FIN = "all data have been delivered"  # SRMP-2.1.3-10
     RST = "the source has cancelled the session"  # SRMP-2.1.3-11
     SILENT = "nothing has come for too long"
+    REPLACED = "there are too many sources"
 
 
 class Ended(NamedTuple):
