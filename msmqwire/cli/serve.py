@@ -13,8 +13,9 @@ import typer
 
 from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.errors import StoreInUse, Unreachable
+from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
 from msmqwire.names.addresses import without_brackets
+from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
@@ -25,6 +26,8 @@ from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.local import server_of
+from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
+from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
 _GC_THRESHOLD: Final = 20_000
@@ -250,6 +253,24 @@ def command(
         int | None,
         typer.Option(min=1, help="Computers that can't be reached, which messages from one address ask for."),
     ] = None,
+    pgm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
+            help="What carries multicast messages: IP protocol 113; UDP, with its ports "
+            f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given. "
+            "Nothing is opened before a queue has a multicast address or something is sent to one.",
+        ),
+    ] = None,
+    pgm_interface: Annotated[
+        str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
+    ] = None,
+    pgm_ttl: Annotated[
+        int, typer.Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
+    ] = TTL,
+    pgm_rate: Annotated[
+        int, typer.Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
+    ] = int(TXW_MAX_RTE),
     log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
@@ -288,10 +309,19 @@ def command(
             resolutions=max_resolutions,
         ),
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
+        pgm=_pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate),
     )
     logs.begin(log)
     descriptors.raise_limit()
     run_reporting_errors(lambda: _run(options))
+
+
+def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
+    """Parse the options of multicast. Raises typer.BadParameter."""
+    try:
+        return parse_pgm_options(text, interface, ttl=ttl, rate=rate)
+    except InvalidValue as exc:
+        raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
 
 
 def _run(options: ServerOptions) -> None:

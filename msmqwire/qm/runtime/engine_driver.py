@@ -25,6 +25,8 @@ from msmqwire.qm.model.effects import (
     Disconnect,
     Effect,
     ErrorReport,
+    Multicast,
+    MulticastGroups,
     ReadCompleted,
     Resolve,
     Send,
@@ -71,6 +73,16 @@ class Network(Protocol):
         """Send what this turn has queued; called once after the effects of a turn."""
 
 
+class GroupNetwork(Protocol):
+    """Carries out the effects on multicast groups."""
+
+    def set_groups(self, groups: frozenset[tuple[str, int]]) -> None:
+        """See `msmqwire.qm.model.effects.MulticastGroups`."""
+
+    def send(self, request: int, address: str, port: int, data: bytes) -> None:
+        """See `msmqwire.qm.model.effects.Multicast`."""
+
+
 class EngineDriver:
     """Runs one core in the running event loop.
 
@@ -84,6 +96,7 @@ class EngineDriver:
     Attributes:
         core: the queue manager.
         network: carries out the effects that leave the process; None if there is nothing to send.
+        multicast: carries out the effects on multicast groups; None if there is no multicast.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         room: the room on the disk; None if it is not watched.
         unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
@@ -95,6 +108,7 @@ class EngineDriver:
     def __init__(self, core: Core, store: Store) -> None:
         self.core, self._store = core, store
         self.network: Network | None = None
+        self.multicast: GroupNetwork | None = None
         self.refused = False
         self.room: DiskRoom | None = None
         self.unsaved: StoreRefused | None = None
@@ -362,6 +376,12 @@ class EngineDriver:
             case SendDatagram(address, port, data, request):
                 if network is not None:
                     network.send_datagram(address, port, data, request=request)
+            case MulticastGroups(groups):
+                if self.multicast is not None:
+                    self.multicast.set_groups(groups)
+            case Multicast(request, address, port, data):
+                if self.multicast is not None:
+                    self.multicast.send(request, address, port, data)
             case TransactionReply():
                 pass  # only coordinators get one, and no request of the service creates any
             case ErrorReport(text):

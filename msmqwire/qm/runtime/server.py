@@ -21,6 +21,7 @@ from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, ope
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
+from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -57,6 +58,8 @@ class ServerOptions:
         keep: settings that the folder is to keep for later starts as well; they go before `settings`.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
+        pgm: how multicast messages are sent and received; nothing is opened before a queue has a multicast
+            address or something is sent to one.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
     """
 
@@ -72,6 +75,7 @@ class ServerOptions:
     keep: KeptSettings = field(default_factory=KeptSettings)
     limits: Limits = field(default_factory=Limits)
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
+    pgm: PgmOptions = field(default_factory=PgmOptions)
     control_tcp: bool = os.name == "nt"
 
 
@@ -83,6 +87,7 @@ class Server:
         listen, ping: its addresses, with the ports that the system has chosen.
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
+        multicast: its multicast groups; None before the start.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -93,6 +98,7 @@ class Server:
         self._store: SqliteStore | None = None
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
+        self.multicast: MulticastNetwork | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._stopped = False
@@ -133,6 +139,8 @@ class Server:
         )
         self.driver = driver = EngineDriver(core, store)
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        self.multicast = driver.multicast = multicast_of(driver, options.pgm)
+        await self.multicast.start()
         driver.room = DiskRoom(store, options.min_free)
         driver.start()
         for request in queue_requests:
@@ -165,6 +173,8 @@ class Server:
             self.network.stop_listening()
         if self._control is not None:
             await self._control.stop()
+        if self.multicast is not None:
+            await self.multicast.close()  # while what it reports can still be stored
         if self.driver is not None:
             if not self.driver.broken.done():
                 await self._finish(self.driver)
@@ -185,10 +195,33 @@ class Server:
             await self._metrics.stop()
         if self._control is not None:
             await self._control.stop()
+        if self.multicast is not None:
+            await self.multicast.close()
         if self.network is not None:
             await self.network.close()
         if self._store is not None:
             self._store.close()
+
+
+def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
+    """Return the multicast of a queue manager, joined to its protocol engine."""
+    engine = getattr(driver.core, "srmp", None)
+
+    def received(apdu: bytes, source: str, group: str, port: int) -> None:
+        if engine is None:
+            log.debug("a multicast message is dropped", extra={"peer": source, "group": group, "port": port})
+        else:
+            driver.notify(engine.multicast_received, apdu, source, group, port)
+
+    def sent(request: int) -> None:
+        if engine is not None:
+            driver.notify(engine.multicast_sent, request)
+
+    def failed(request: int, why: str) -> None:
+        if engine is not None:
+            driver.notify(engine.multicast_failed, request, why)
+
+    return MulticastNetwork(options, received, sent, failed)
 
 
 _ANY: Final = ("0.0.0.0", "::", "")
