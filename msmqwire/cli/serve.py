@@ -15,6 +15,7 @@ from msmqwire.cli.common import EX_USAGE, NoInput, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS, without_brackets
+from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
@@ -26,6 +27,8 @@ from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.local import server_of
+from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
+from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.redirections_file import load_redirections
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
@@ -321,6 +324,24 @@ def command(
             help="A timer or limit by its name, more than once for several; other options yield to it.",
         ),
     ] = None,
+    pgm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
+            help="What carries multicast messages: IP protocol 113; UDP, with its ports "
+            f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given. "
+            "Nothing is opened before a queue has a multicast address or something is sent to one.",
+        ),
+    ] = None,
+    pgm_interface: Annotated[
+        str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
+    ] = None,
+    pgm_ttl: Annotated[
+        int, typer.Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
+    ] = TTL,
+    pgm_rate: Annotated[
+        int, typer.Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
+    ] = int(TXW_MAX_RTE),
     log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
@@ -375,10 +396,19 @@ def command(
         keep=kept_settings(insecure_nacks, resend_times),
         limits=limits,
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
+        pgm=_pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate),
     )
     logs.begin(log)
     descriptors.raise_limit()
     run_reporting_errors(lambda: _run(options, redirections))
+
+
+def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
+    """Parse the options of multicast. Raises typer.BadParameter."""
+    try:
+        return parse_pgm_options(text, interface, ttl=ttl, rate=rate)
+    except InvalidValue as exc:
+        raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
 
 
 def _run(options: ServerOptions, redirections: Path | None) -> None:

@@ -172,6 +172,7 @@ class Core:
         for protocol in self.protocols:
             protocol.start(self._stored)
         restoring.release()
+        self.queues.announce_groups()
         manager.create_time = manager.create_time or self.context.utc
         self.changed()
         manager.state = QueueManagerState.READY

@@ -27,6 +27,8 @@ from msmqwire.qm.model.effects import (
     ErrorReport,
     HttpRequest,
     HttpResponse,
+    Multicast,
+    MulticastGroups,
     ReadCompleted,
     Resolve,
     Send,
@@ -84,6 +86,16 @@ class Http(Protocol):
         """See `msmqwire.qm.model.effects.HttpResponse`."""
 
 
+class GroupNetwork(Protocol):
+    """Carries out the effects on multicast groups."""
+
+    def set_groups(self, groups: frozenset[tuple[str, int]]) -> None:
+        """See `msmqwire.qm.model.effects.MulticastGroups`."""
+
+    def send(self, request: int, address: str, port: int, data: bytes) -> None:
+        """See `msmqwire.qm.model.effects.Multicast`."""
+
+
 class EngineDriver:
     """Runs one core in the running event loop.
 
@@ -98,6 +110,7 @@ class EngineDriver:
         core: the queue manager.
         network: carries out the effects that leave the process; None if there is nothing to send.
         http: carries out those of SRMP; None if there is no HTTP.
+        multicast: carries out the effects on multicast groups; None if there is no multicast.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         room: the room on the disk; None if it is not watched.
         unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
@@ -110,6 +123,7 @@ class EngineDriver:
         self.core, self._store = core, store
         self.network: Network | None = None
         self.http: Http | None = None
+        self.multicast: GroupNetwork | None = None
         self.refused = False
         self.room: DiskRoom | None = None
         self.unsaved: StoreRefused | None = None
@@ -383,6 +397,12 @@ class EngineDriver:
             case HttpResponse(request, status):
                 if self.http is not None:
                     self.http.respond(request, status)
+            case MulticastGroups(groups):
+                if self.multicast is not None:
+                    self.multicast.set_groups(groups)
+            case Multicast(request, address, port, data):
+                if self.multicast is not None:
+                    self.multicast.send(request, address, port, data)
             case TransactionReply():
                 pass  # only coordinators get one, and no request of the service creates any
             case ErrorReport(text):

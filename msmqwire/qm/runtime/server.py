@@ -24,6 +24,7 @@ from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
+from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -65,6 +66,8 @@ class ServerOptions:
         keep: settings that the folder is to keep for later starts as well; they go before `settings`.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
+        pgm: how multicast messages are sent and received; nothing is opened before a queue has a multicast
+            address or something is sent to one.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
     """
 
@@ -87,6 +90,7 @@ class ServerOptions:
     keep: KeptSettings = field(default_factory=KeptSettings)
     limits: Limits = field(default_factory=Limits)
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
+    pgm: PgmOptions = field(default_factory=PgmOptions)
     control_tcp: bool = os.name == "nt"
 
 
@@ -99,6 +103,7 @@ class Server:
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
         http_network: those of HTTP; None before the start.
+        multicast: its multicast groups; None before the start.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -111,6 +116,7 @@ class Server:
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self.http_network: HttpNetwork | None = None
+        self.multicast: MulticastNetwork | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._stopped = False
@@ -157,6 +163,8 @@ class Server:
         self.http_network = driver.http = HttpNetwork(
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
         )
+        self.multicast = driver.multicast = multicast_of(driver, options.pgm)
+        await self.multicast.start()
         driver.room = DiskRoom(store, options.min_free)
         driver.start()
         for request in queue_requests:
@@ -211,6 +219,8 @@ class Server:
             self.http_network.stop_listening()
         if self._control is not None:
             await self._control.stop()
+        if self.multicast is not None:
+            await self.multicast.close()  # while what it reports can still be stored
         if self.driver is not None:
             if not self.driver.broken.done():
                 await self._finish(self.driver)
@@ -237,6 +247,8 @@ class Server:
             await self._control.stop()
         if self.http_network is not None:
             await self.http_network.close()
+        if self.multicast is not None:
+            await self.multicast.close()
         if self.network is not None:
             await self.network.close()
         if self._store is not None:
@@ -245,6 +257,22 @@ class Server:
 
 def _port(endpoint: Endpoint | None) -> int | None:
     return None if endpoint is None else endpoint[1]
+
+
+def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
+    """Return the multicast of a queue manager, joined to its protocol engine."""
+    srmp = driver.core.srmp
+
+    def received(apdu: bytes, source: str, _group: str, _port: int) -> None:
+        driver.notify(srmp.multicast_received, apdu, source)
+
+    def sent(request: int) -> None:
+        driver.notify(srmp.answered, request, 200)
+
+    def failed(request: int, why: str) -> None:
+        driver.notify(srmp.failed, request, why)
+
+    return MulticastNetwork(options, received, sent, failed)
 
 
 _ANY: Final = ("0.0.0.0", "::", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import MalformedPacket
 from msmqwire.names import FormatName
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.effects import HttpResponse
@@ -22,7 +21,6 @@ from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.sending import HELD, Sending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.recovery import Stored
-from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.http_message import HttpMessage
 
 DEADLETTERED = frozenset(
@@ -101,12 +99,7 @@ class SrmpEngine(TransferProtocol):
 
     def multicast_received(self, data: bytes, address: str) -> None:
         """A request has come by PGM from an address; nobody gets an answer."""
-        try:
-            http = parse_http(data)
-        except MalformedPacket as exc:
-            self.context.trouble("malformed", f"a multicast message of {address}: {exc!s:.400}")
-        else:
-            self.receiving.take(http, origin_of(address))
+        self.receiving.take(data, origin_of(address))
 
     def answered(self, request: int, status: int, address: str = "") -> None:
         """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""

@@ -31,7 +31,7 @@ from msmqwire.qm.rules.waiting_messages import is_over
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
-from msmqwire.srmp.message import SrmpMessage, from_http
+from msmqwire.srmp.message import SrmpMessage, from_http, parse_multicast
 
 OK: Final = 200
 BAD_REQUEST: Final = 400
@@ -86,10 +86,14 @@ class Receiving:
         self._redirections, self._incoming, self._outgoing = redirections, incoming, outgoing
         self._places = places
 
-    def take(self, http: HttpMessage, origin: str) -> int:
-        """Take a request, by HTTP or PGM, and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+    def take(self, request: HttpMessage | bytes, origin: str) -> int:
+        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1.
+
+        `request` is bytes if it came by PGM, where its header counts for nothing.
+        """
         try:
-            self._take(from_http(http), origin)
+            received = parse_multicast(request) if isinstance(request, bytes) else from_http(request)
+            self._take(received, origin)
         except MalformedPacket as exc:
             self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
             return BAD_REQUEST
@@ -151,13 +155,11 @@ class Receiving:
     def _find(self, name: FormatName, message: Message) -> tuple[Queue, ...]:
         """Return the queues of a destination here: SRMP-3.1.5.1.3-01 and -08 to -10."""
         lookup = self._queues.lookup
-        found: list[Queue | None]
-        found = (
-            lookup.multicast_queues(name.address, name.port)
-            if isinstance(name, MulticastName)
-            else [lookup.addressed(name)]
-        )
-        queues = tuple(queue for queue in found if queue is not None)
+        if isinstance(name, MulticastName):
+            queues = tuple(lookup.multicast_queues(name.address, name.port))
+        else:
+            queue = lookup.addressed(name)
+            queues = () if queue is None else (queue,)
         if not queues or name.is_read_only:
             raise _Refused(BAD_REQUEST, f"there is no queue {name!s:.200}")
         if any(queue.transactional != message.transactional for queue in queues):
