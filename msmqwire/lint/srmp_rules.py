@@ -16,6 +16,7 @@ from msmqwire.lint.registry import SRMP, Check, listed
 from msmqwire.srmp.elements import Guid, MessageIdentifier
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import find_all, value_of
+from msmqwire.srmp.http_framer import ENTITY
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, REQUEST_LINE, RequestLine, StatusLine
 from msmqwire.srmp.kinds import DECISIONS, STREAM_RECEIPT_LABEL, kind_of
 from msmqwire.srmp.message import SrmpMessage
@@ -66,7 +67,7 @@ def broken_rules(message: SrmpMessage) -> Iterator[Broken]:
 
 # --- HTTP and MIME -----------------------------------------------------------------------------------------
 
-EMPTY: Final = _rule("SRMP-2.1.1-12", "A response of 200 is empty", "Entity", "SHOULD")
+EMPTY: Final = _rule("SRMP-2.1.1-12", "A response of 200 is empty", ENTITY, "SHOULD")
 TARGET: Final = _rule("SRMP-2.1.1-04", "The request target is that of to", REQUEST_LINE, "SHOULD")
 HOST_OF_TO: Final = _rule("SRMP-2.1.1-06", "Host is that of to", f"{HEADER_FIELDS}.{HOST}", "SHOULD")
 MULTICAST_HEAD: Final = _rule(

@@ -162,7 +162,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
         _check_envelope(message)
     except MalformedPacket as exc:
         offset = len(apdu) - len(entity) + (exc.offset or 0)
-        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset, requirement=exc.requirement) from None
     return message
 
 
