@@ -83,6 +83,16 @@ def test_heads(name: str) -> None:
     assert refusal(data).id == "SRMP-3.1.5.1.2-01"
 
 
+def test_heads_that_are_no_flood() -> None:
+    """As many fields, and as large a head, as are read; the envelope is what is wrong."""
+    many = POST + LENGTH + b"A: b\r\n" * (FIELD_COUNT_MAX - 3) + b"\r\n"
+    room = HEAD_SIZE_MAX - len(POST + LENGTH + b"A: \r\n\r\n")
+    large = POST + LENGTH + b"A: " + b"b" * room + b"\r\n\r\n"
+    assert len(large) == HEAD_SIZE_MAX
+    for head in (many, large):
+        assert attacks(head + SMALL.replace(b"<to>", b"<ot>")) == []
+
+
 def test_heads_that_begin_wrong() -> None:
     assert attacks(POST.replace(b"1.1\r", b"1.1") + LENGTH + b"\r\n" + SMALL)[0][0] == "ATTACK-HTTP-LINE"
     old = (
@@ -134,6 +144,14 @@ PARTS = {
     "two types": (BODY_TYPE, BODY_TYPE + b"Content-Type: text/xml\r\n"),
     "a field without a colon": (BODY_TYPE, BODY_TYPE + b"x\r\n"),
 }
+
+
+def test_a_part_that_breaks_off_is_no_attack() -> None:
+    entity = b"--x\r\nContent-Type: text/xml\r\n"
+    head = POST.replace(b"text/xml", b"multipart/related; boundary=x")
+    data = head + b"Content-Length: %d\r\n\r\n" % len(entity) + entity
+    assert attacks(data) == []
+    assert (refusal(data).id, refusal(data).offset) == ("SRMP-2.2.2-17", len(data))
 
 
 @pytest.mark.parametrize("name", PARTS)
