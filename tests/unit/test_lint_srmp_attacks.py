@@ -103,6 +103,8 @@ def test_heads_that_begin_wrong() -> None:
         + b"\r\n0\r\n\r\n"
     )
     assert attacks(old) == [("ATTACK-HTTP-LENGTH", CODING_PATH, b"Transfer-")]
+    later = POST + b" more\r\n" + LENGTH + b"\r\n" + SMALL.replace(b"<to>", b"<ot>")
+    assert attacks(later) == []  # a fold of another field
     folded = b"POST /q HTTP/1.1\r\n Host: h\r\n" + LENGTH + b"\r\n" + SMALL
     assert attacks(folded) == [("ATTACK-HTTP-LINE", "HeaderFields", b" Host: h\r")]
 
