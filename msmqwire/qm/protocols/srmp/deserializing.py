@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
@@ -60,6 +61,12 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
     return message
 
 
+def reach_limit(envelope: Envelope) -> datetime:
+    """Return until when a message has to be in its queue: SRMP-3.1.5.1.4-01."""
+    limit: datetime = envelope.properties.expiresAt if envelope.Msmq is None else envelope.Msmq.TTrq
+    return limit
+
+
 def stream_of(message: Message) -> StreamIdentifier | None:
     """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
 
@@ -90,7 +97,7 @@ def _label(text: str) -> str:
 
 def _read_times(envelope: Envelope, message: Message) -> None:
     properties, msmq = envelope.properties, envelope.Msmq
-    reach_queue = properties.expiresAt if msmq is None else msmq.TTrq  # SRMP-3.1.5.1.4-01
+    reach_queue = reach_limit(envelope)
     if properties.sentAt is not None:
         message.sent_time = message_time_of(properties.sentAt, f"{_HEADER}.properties.sentAt")
     else:
