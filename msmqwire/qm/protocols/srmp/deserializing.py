@@ -31,8 +31,8 @@ _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 def deserialize(received: SrmpMessage, arrival: int) -> Message:
     """Return the message that a request carries, or an envelope alone; `arrival` is the present time.
 
-    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
-    has verified `Envelope.Signature` to set it.
+    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for
+    `signatures.authenticate`, which verifies that, to set it.
 
     Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
     response, which carries no message.
