@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Final
 
 from msmqwire.constants import HashAlgorithm
@@ -52,13 +53,18 @@ class SignatureElement:
     def canonical_signed_info(self, exclusive: bool) -> bytes:
         """Return SignedInfo in a canonical form. Raises InvalidSignature where it has none.
 
-        It has none where a namespace that is not absolute, as that of Msmq, must be declared in it.
+        It has none where a namespace is to be declared in it that is not absolute, as that of Msmq.
         """
         from lxml import etree
 
+        # A document of its own, with the namespaces of its place: inside a larger one lxml also applies
+        # those default namespaces that are hidden there, and writes xmlns="" against them.
         try:
-            return bytes(etree.tostring(self._signed_info, method="c14n", exclusive=exclusive))
-        except etree.LxmlError as exc:
+            apart = etree.Element(self._signed_info.tag, self._signed_info.attrib, self._signed_info.nsmap)
+            apart.text = self._signed_info.text
+            apart.extend(deepcopy(list(self._signed_info)))
+            return bytes(etree.tostring(apart, method="c14n", exclusive=exclusive))
+        except (etree.LxmlError, ValueError) as exc:  # ValueError: a namespace that is no URI
             raise InvalidSignature(f"no canonical form: {exc}"[:200], path=SIGNED_INFO_PATH) from None
 
     def certificates(self) -> list[str]:
