@@ -159,7 +159,7 @@ class Trust:
         return below < CHAIN_MAX and any(
             self._reaches(issuer, left, now, below + 1)
             for issuer in left
-            if issuer.subject == certificate.issuer
+            if issuer.subject == certificate.issuer  # asked first: the rest costs more
             and issuer.issues is not None
             and issuer.issues >= below
             and issuer.is_valid(now)

@@ -58,13 +58,11 @@ class Verified:
 
     Attributes:
         signer: whose key has made the signature.
-        signature: the bytes of SignatureValue.
         body: the content of the part that is signed; None if there is none in the message.
         extension: likewise.
     """
 
     signer: Certificate
-    signature: bytes
     body: bytes | None
     extension: bytes | None
 
@@ -90,7 +88,7 @@ def verify(message: SrmpMessage, trust: Trust, now: int) -> Verified:
     signed = element.signed_info if form is None else element.canonical_signed_info(form)
     offered = _offered(element) if has_key_info else []
     signer = _signer(signed, signature.SignatureValue, trust, offered, now)
-    return Verified(signer, signature.SignatureValue, covered.get(BODY_ID), covered.get(EXTENSION_ID))
+    return Verified(signer, covered.get(BODY_ID), covered.get(EXTENSION_ID))
 
 
 def _beside(envelope: Envelope) -> tuple[bool | None, bool]:
@@ -132,12 +130,12 @@ def _covered(message: SrmpMessage, references: Sequence[Content]) -> dict[str, b
             raise InvalidSignature("it is neither of the body nor of the extension", path=f"{path}.URI")
         if prefix in covered:
             raise InvalidSignature(f"a second one of {prefix} ({_TWICE[prefix]})", path=f"{path}.URI")
-        named = [n for n, part in enumerate(parts) if CID + part.content_id == uri and n not in numbers]
-        if len(named) != 1:
+        named = next((n for n, part in enumerate(parts) if CID + part.content_id == uri), None)
+        if named is None:
             raise InvalidSignature(f"no such part ({_NO_PART[prefix]})", path=f"{path}.URI")
-        _check_digest(parts[named[0]], reference, path)
-        covered[prefix] = parts[named[0]].content
-        numbers.add(named[0])
+        _check_digest(parts[named], reference, path)
+        covered[prefix] = parts[named].content
+        numbers.add(named)
     for number, part in enumerate(parts):
         if number not in numbers:
             requirement = next(

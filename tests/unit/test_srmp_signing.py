@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA1
 
 from msmqwire.constants import HashAlgorithm
 from msmqwire.errors import InvalidValue
-from msmqwire.srmp.envelope import build_envelope, parse_envelope
+from msmqwire.srmp.envelope import parse_envelope
+from msmqwire.srmp.signature_keys import is_value_of, make_value
 from msmqwire.srmp.signing import sign
 from msmqwire.srmp.verifying import verify
 from tests.support.srmp_envelopes import GUID
@@ -24,7 +25,6 @@ from tests.support.srmp_signatures import (
     EXTENSION,
     MD5_URI,
     SHA1_URI,
-    request_of,
     signed_envelope,
     signed_request,
     signer,
@@ -115,18 +115,26 @@ def test_round_trip(kind, algorithm, body, extension):
 
 
 def test_a_short_r_or_s_of_dsa_keeps_its_place():
-    """One of 128 values begins with a zero byte in r or s."""
-    issued = signer("DSA")
-    by, trust, envelope = issued.signer, issued.trust, parse_envelope(unsigned_envelope())
-    for _ in range(2000):
-        done = sign(envelope, by, queue_manager=GUID, body=BODY)
-        value = done.Signature.SignatureValue
+    """Each begins with a zero byte in one of 256 values."""
+    by, seen = signer("DSA").signer, set()
+    for number in range(20_000):
+        data = str(number).encode()
+        value = make_value(by.key, data)
         assert len(value) == 40
-        if not value[0] or not value[20]:
+        if zero := {place for place in (0, 20) if not value[place]}:
+            assert is_value_of(by.certificate.key, data, value)
+            seen |= zero
+        if len(seen) == 2:
             break
-    else:
-        pytest.fail("no short one in 2000")
-    assert verify(request_of(build_envelope(done), BODY, None), trust, ARRIVAL).body == BODY
+    assert seen == {0, 20}
+
+
+def test_r_and_s_of_dsa_have_one_form():
+    by = signer("DSA").signer
+    value = make_value(by.key, BODY)
+    assert is_value_of(by.certificate.key, BODY, value)
+    for other in (value[:20] + b"\0" + value[20:], b"\0" + value, value + b"\0", value[:-1]):
+        assert not is_value_of(by.certificate.key, BODY, other)
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.4-43")

@@ -16,10 +16,11 @@ from msmqwire.srmp.verifying import verify
 
 
 def authenticate(received: SrmpMessage, message: Message, trust: Trust, *, required: bool = False) -> None:
-    """Set AuthenticationLevel, SenderCertificate and Signature of a message whose Signature is verified.
+    """Set AuthenticationLevel and SenderCertificate of a message whose Signature is verified.
 
-    A message without Signature is left as it is. What the attributes prove is who made the body and the
-    extension; label, queues and the rest of the envelope may be from anybody.
+    A message without one is left as it is. What the attributes prove is who made the body and the extension;
+    label, queues and the rest of the envelope may be from anybody. Message.Signature, which is for the
+    signatures of binary packets (DMPR-3.1.1.12-66), stays empty: this one is in SoapEnvelope.
 
     Args:
         received: the message on the wire.
@@ -39,7 +40,6 @@ def authenticate(received: SrmpMessage, message: Message, trust: Trust, *, requi
         raise InvalidSignature("another body or extension is signed", path=SIGNATURE_PATH)
     message.authentication_level = AuthenticationLevel.XML_SIG
     message.sender_certificate = verified.signer.der
-    message.signature = verified.signature
 
 
 def signed(
