@@ -178,7 +178,8 @@ class Signer:
     def from_pem(cls, certificate: bytes, key: bytes) -> Self:
         """Read both in PEM; the first certificate counts.
 
-        Raises InvalidValue, also for a key that is encrypted or belongs to another certificate.
+        Raises InvalidValue, also for a key that is encrypted or belongs to another certificate. Whether the
+        certificate has expired is for the receivers to see.
         """
         first = read_pem(certificate)[0]
         try:
@@ -192,6 +193,8 @@ class Signer:
         assert isinstance(private, PrivateKey)
         if private.public_key() != first.key:
             raise InvalidValue("the private key does not belong to the certificate")
+        if not first.signs:  # no receiver would believe it
+            raise InvalidValue("the certificate is not for signatures")
         return cls(first, private)
 
 

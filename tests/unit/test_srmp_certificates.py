@@ -89,8 +89,11 @@ def test_a_certificate_says_what_it_is_for(uses, valid):
     leaf = issue("leaf", key(LEAF_KEY), None, usage(**uses))
     if valid:
         assert verify(signed_request(leaf), leaf.trust, ARRIVAL).body == BODY
-    else:
-        assert "not for signatures" in refusal(signed_envelope(leaf), leaf.trust)
+        return
+    with pytest.raises(InvalidValue, match="not for signatures"):
+        Signer.from_pem(leaf.cert_pem, leaf.key_pem)
+    hasty = issue("leaf", key(LEAF_KEY))  # the same key, whose certificate does not say it
+    assert "not for signatures" in refusal(signed_envelope(hasty), leaf.trust)
 
 
 # -- chains -----------------------------------------------------------------------------------------------
