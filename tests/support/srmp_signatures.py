@@ -59,7 +59,7 @@ def _signer_of(issued: Issued) -> Signer:
 def key(kind: str) -> Any:
     """The key of that kind, made once: RSA, DSA (q of 160 bits), DSA-256 (q of 256 bits)."""
     if kind.startswith("RSA"):
-        return rsa.generate_private_key(65537, 2048)
+        return rsa.generate_private_key(65537, 1024)
     return dsa.generate_private_key(2048 if kind == "DSA-256" else 1024)
 
 

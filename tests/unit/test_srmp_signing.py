@@ -82,7 +82,7 @@ def test_the_text_of_a_signature(algorithm, uri, digest):
 
 
 @pytest.mark.requirement("SRMP-2.2.7.2-01", "SRMP-2.2.7.2-02", "SRMP-3.1.7.2.4-44")
-@pytest.mark.parametrize(("kind", "size"), [("RSA", 256), ("DSA", 40), ("DSA-256", 64)])
+@pytest.mark.parametrize(("kind", "size"), [("RSA", 128), ("DSA", 40), ("DSA-256", 64)])
 def test_the_value_is_made_over_signed_info_as_it_stands(kind, size):
     """With q of 256 bits DSA has the 64 bytes, 88 characters, of 2.2.7.2."""
     data = signed_envelope(signer(kind))
@@ -145,7 +145,6 @@ def test_other_hash_algorithms_are_refused(algorithm):
     assert caught.value.path == "hash_algorithm"
 
 
-@pytest.mark.requirement("SRMP-3.1.5.1.6.1-06")
 def test_nothing_to_sign_is_refused():
     with pytest.raises(InvalidValue, match="neither body nor extension"):
         signed_envelope(body=None, extension=None)
