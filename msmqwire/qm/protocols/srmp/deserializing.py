@@ -35,8 +35,8 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
     `destination` is given for a message that an administrator redirects, whose ``to`` may be any URL.
 
-    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
-    has verified `Envelope.Signature` to set it.
+    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for
+    `signatures.authenticate`, which verifies that, to set it.
 
     Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
     response, which carries no message.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
-from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
+from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
@@ -18,14 +18,15 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.interface import CoreServices
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
+from msmqwire.qm.protocols.srmp.signatures import authenticate
 from msmqwire.qm.protocols.srmp.times import is_past
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.srmp.content import Content
@@ -54,11 +55,13 @@ class _Arrived(NamedTuple):
     """A message that has come for a queue of this queue manager.
 
     Attributes:
-        envelope: as it came.
+        received: the request.
+        envelope: of it.
         message: what it carries.
         queues: where it is to be put: one, or all that listen to a multicast address.
     """
 
+    received: SrmpMessage
     envelope: Envelope
     message: Message
     queues: tuple[Queue, ...]
@@ -69,14 +72,14 @@ class Receiving:
 
     Args:
         services: of the core.
-        redirections: of the administrator.
+        configuration: of the administrator.
         incoming, outgoing, places: of the engine.
     """
 
     def __init__(
         self,
         services: CoreServices,
-        redirections: Redirections,
+        configuration: SrmpConfiguration,
         *,
         incoming: IncomingStreams,
         outgoing: OutgoingStreams,
@@ -84,8 +87,8 @@ class Receiving:
     ) -> None:
         self._context, self._messages, self._queues = services.context, services.messages, services.queues
         self._history, self._system_messages = services.history, services.system_messages
-        self._redirections, self._incoming, self._outgoing = redirections, incoming, outgoing
-        self._places = places
+        self._redirections, self._trust = configuration.redirections, configuration.trust
+        self._incoming, self._outgoing, self._places = incoming, outgoing, places
 
     def take(self, request: HttpMessage | bytes, origin: str) -> int:
         """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1.
@@ -115,7 +118,7 @@ class Receiving:
             message.destination = destination
             self._forward(received, message)
             return
-        arrived = _Arrived(envelope, message, self._find(destination, message))
+        arrived = _Arrived(received, envelope, message, self._find(destination, message))
         if is_past(reach_limit(envelope), utc):
             raise _Refused(OK)  # SRMP-3.1.1.1.2.2-02
         self._by_kind(arrived)
@@ -247,10 +250,15 @@ class Receiving:
             self._history.add(message)
 
     def _check_security(self, arrived: _Arrived) -> None:
-        """Refuse a message that may not be put into its queue: SRMP-3.1.5.1.12-01 to -07."""
+        """Refuse a message that may not be put into its queue: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07."""
+        required = any(queue.authentication for queue in arrived.queues)
+        try:
+            authenticate(arrived.received, arrived.message, self._trust, required=required)
+        except InvalidSignature as exc:
+            raise _Refused(BAD_REQUEST, str(exc)) from None
         for queue in arrived.queues:
-            if queue.authentication or queue.privacy_level is QueuePrivacy.BODY:
-                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes signed or encrypted messages only")
+            if queue.privacy_level is QueuePrivacy.BODY:
+                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes encrypted messages only")
             allowed = access.access_allowed(
                 self._queues.security_of(queue), _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
             )

@@ -8,6 +8,8 @@ from uuid import UUID
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import write_destination
 from msmqwire.qm.protocols.srmp.serializing import serialize
+from msmqwire.qm.protocols.srmp.signatures import signed
+from msmqwire.srmp.certificates import Signer
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import Field, find_all
 from msmqwire.srmp.http_message import HttpMessage
@@ -21,10 +23,13 @@ HOPS_MAX: Final = 15
 _BOUNDARIES: Final = 1 << 32
 
 
-def build_request(message: Message, *, queue_manager: UUID, receipts_url: str) -> HttpMessage:
+def build_request(
+    message: Message, *, queue_manager: UUID, receipts_url: str, signer: Signer | None = None
+) -> HttpMessage:
     """Return the request for a message that begins here, always the same one for the same message.
 
-    A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go.
+    A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go,
+    `signer` who signs what has a body or an extension.
     Raises InvalidValue.
     """
     envelope: Envelope | bytes
@@ -32,7 +37,8 @@ def build_request(message: Message, *, queue_manager: UUID, receipts_url: str) -
     if message.soap_envelope:
         envelope = message.soap_envelope.encode("utf-8")
     else:
-        envelope, body, extension = serialize(message, queue_manager=queue_manager, receipts_url=receipts_url)
+        serialized = serialize(message, queue_manager=queue_manager, receipts_url=receipts_url)
+        envelope, body, extension = signed(serialized, message, signer, queue_manager=queue_manager)
     to = write_destination(message.destination, "destination")
     return _request(message, to, envelope, body, extension, queue_manager)
 
