@@ -120,6 +120,7 @@ class Sending:
         message = outgoing.position.message
         if _has_expired(message, self._context.utc):
             self._expire(outgoing, message)
+            self.send_waiting(transfer)
             return
         self._identity.identify(message)
         if outgoing.stream:
@@ -131,6 +132,7 @@ class Sending:
         except InvalidValue as exc:
             self._context.trouble("not sent", f"a message to {queue.destination!s:.200}: {exc}")
             self._give_up(outgoing, message, MessageEvent.GIVEN_UP)
+            self.send_waiting(transfer)
             return
         if queue.state is not OutgoingQueueState.CONNECTED:
             self._connect(transfer)
