@@ -94,7 +94,7 @@ class Connection:
     async def _drain_transfers(self, manager: ClientManager) -> None:
         loop = asyncio.get_running_loop()
         start = loop.time()
-        while manager.transfers():
+        while manager.has_waiting:
             if manager.driver.broken.done():
                 raise manager.driver.broken.result()
             waited = loop.time() - start

@@ -132,6 +132,10 @@ class Lookup:
                 return name.guid in self._by_identifier
         return False
 
+    def is_own_host(self, name: DirectName) -> bool:
+        """Whether a name of HTTP is of this computer, whatever its port."""
+        return self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
+
     def _is_own_url(self, name: DirectName) -> bool:
         """Whether a name of HTTP is of this queue manager.
 
@@ -139,8 +143,7 @@ class Lookup:
         queue manager may listen at another port. A queue manager that listens at none can't be meant by
         ``localhost``.
         """
-        known = self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
-        return known and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
+        return self.is_own_host(name) and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
 
     def path(self, pathname: str) -> Queue | None:
         """Return the queue with a path name; case does not matter."""

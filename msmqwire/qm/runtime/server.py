@@ -13,7 +13,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
-from msmqwire.qm.protocols.srmp.redirections import Redirections
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues, tls
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.control import ControlServer
@@ -59,7 +59,7 @@ class ServerOptions:
         tls_cert, tls_key: files with the certificate of HTTPS and its key.
         tls_ca: file with the authorities of other computers' certificates; None for those of the system.
         tls_verify: whether the certificates of other computers are verified.
-        redirections: of messages by HTTP.
+        srmp: redirections and signatures of SRMP.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
@@ -83,7 +83,7 @@ class ServerOptions:
     tls_key: Path | None = None
     tls_ca: Path | None = None
     tls_verify: bool = True
-    redirections: Redirections = field(default_factory=Redirections)
+    srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
     quota: int | None = None
     min_free: int = MIN_FREE
     settings: Settings = SETTINGS
@@ -155,7 +155,7 @@ class Server:
             keep=options.keep,
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             known_hosts=options.overrides.known_hosts,
-            redirections=options.redirections,
+            srmp=options.srmp,
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)

@@ -11,13 +11,13 @@ from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.protocols.srmp import restoring
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import Receiving
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.sending import HELD, Sending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.recovery import Stored
@@ -39,7 +39,7 @@ class SrmpEngine(TransferProtocol):
 
     Args:
         services: of the core.
-        redirections: of the administrator.
+        configuration: of the administrator.
 
     Attributes:
         context: shared with the rules of [MS-MQDMPR].
@@ -47,11 +47,11 @@ class SrmpEngine(TransferProtocol):
         urls: where this queue manager is reached.
     """
 
-    def __init__(self, services: CoreServices, redirections: Redirections | None = None) -> None:
+    def __init__(self, services: CoreServices, configuration: SrmpConfiguration | None = None) -> None:
         self.context, self._messages = services.context, services.messages
-        redirections = redirections or Redirections()
+        configuration = configuration or SrmpConfiguration()
         self.urls = LocalUrls(services.context.queue_manager, services.queues.lookup)
-        self.sending = Sending(services, redirections, self.urls)
+        self.sending = Sending(services, configuration, self.urls)
         self.transfers = self.sending.transfers
         self.receipts = ReceiptSending(services)
         self.incoming = IncomingStreams(services.context, services.incoming_sequences, self.receipts.stream)
@@ -61,7 +61,7 @@ class SrmpEngine(TransferProtocol):
         )  # fmt: skip
         self.receiving = Receiving(
             services,
-            redirections,
+            configuration,
             incoming=self.incoming,
             outgoing=self.sending.streams,
             places=self.places,
