@@ -121,7 +121,7 @@ def _without_port(host: str) -> str:
 def _names_of_parts(content: Multipart, source: UUID) -> Iterator[Broken]:
     for number, part in enumerate(content.parts):
         for check, prefix in ((BODY_OF, BODY_ID), (EXTENSION_OF, EXTENSION_ID)):
-            name = (value_of(part.fields, CONTENT_ID) or "").strip("<>")[len(prefix) :]
+            name = part.content_id[len(prefix) :]
             if part.has_id(prefix) and _other_guid(name, source):
                 path = f"{PARTS}[{number}].{HEADER_FIELDS}.{CONTENT_ID}"
                 yield check, path, f"{name} instead of {source}"
