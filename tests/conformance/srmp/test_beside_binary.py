@@ -10,7 +10,7 @@ from tests.support import handmade
 from tests.support.handwritten_peer import JN, HandwrittenPeer
 from tests.support.queue_contents import bodies, message_classes
 from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_peer import ADMIN, SrmpPeer
+from tests.support.srmp_requests import ADMIN, SrmpPeer
 
 OK = 200
 BY_HTTP = 7, handmade.direct_name("HTTP://here/msmq/private$/orders")

@@ -13,11 +13,10 @@ from msmqwire.qm.model.enumerations import (
     OutgoingQueueState,
 )
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import PEER_ADDRESS
 from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_peer import SrmpPeer
+from tests.support.srmp_requests import SrmpPeer
 
 S, Q = MessageState, OutgoingQueueState
 OK = 200
@@ -246,7 +245,7 @@ OUTBOUND = {
     ],
 )
 def test_connections_are_redirected_and_messages_are_not(name, url):
-    harness = SrmpHarness(redirections=Redirections.from_json(OUTBOUND))
+    harness = SrmpHarness(redirections=OUTBOUND)
     harness.send(to=f"DIRECT={name}")
     sent = harness.take_one()
     assert sent.url == (url or name)
@@ -260,12 +259,10 @@ def test_connections_are_redirected_and_messages_are_not(name, url):
 @pytest.mark.parametrize("default", ["", "http://outside/msmq/private$/default"])
 def test_receipts_go_to_another_url(default):
     replaced = "http://outside/msmq/private$/receipts"
-    redirections = Redirections.from_json(
-        {
-            "StreamReceiptURLReplacementCollection": [{"From": "http://there/*", "To": replaced}],
-            "DefaultStreamReceiptURLReplacement": default,
-        }
-    )
+    redirections = {
+        "StreamReceiptURLReplacementCollection": [{"From": "http://there/*", "To": replaced}],
+        "DefaultStreamReceiptURLReplacement": default,
+    }
     harness = SrmpHarness(redirections=redirections)
     for name, expected in (
         ("DIRECT=HTTP://there/msmq/private$/orders", replaced),

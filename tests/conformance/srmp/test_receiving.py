@@ -16,7 +16,7 @@ from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
 from tests.support.paths import VECTORS
 from tests.support.queue_contents import bodies, messages
 from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_peer import ADMIN, HERE, NEVER, SrmpPeer, date, envelope, http_request, path
+from tests.support.srmp_requests import ADMIN, HERE, NEVER, SrmpPeer, date, envelope, http_request, path
 
 DELIVERY = f"<deliveryReceiptRequest><sendTo>{ADMIN}</sendTo></deliveryReceiptRequest>"
 OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500

@@ -9,7 +9,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_peer import SrmpPeer
+from tests.support.srmp_requests import SrmpPeer
 
 S, E = MessageState, MessageEvent
 KINDS = ("express", "recoverable", "stream")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
@@ -35,8 +36,8 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
     `destination` is given for a message that an administrator redirects, whose ``to`` may be any URL.
 
-    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
-    has verified `Envelope.Signature` to set it.
+    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for
+    `signatures.authenticate`, which verifies that, to set it.
 
     Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
     response, which carries no message.
@@ -59,6 +60,12 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
         # SourceQmGuid has precedence over the GUID in id: SRMP-2.2.4.3-05.
         message.identifier = ObjectId(message.source_machine_identifier, envelope.path.id.uniquifier)
     return message
+
+
+def reach_limit(envelope: Envelope) -> datetime:
+    """Return until when a message has to be in its queue: SRMP-3.1.5.1.4-01."""
+    limit: datetime = envelope.properties.expiresAt if envelope.Msmq is None else envelope.Msmq.TTrq
+    return limit
 
 
 def stream_of(message: Message) -> StreamIdentifier | None:
@@ -93,7 +100,7 @@ def _label(text: str) -> str:
 
 def _read_times(envelope: Envelope, message: Message) -> None:
     properties, msmq = envelope.properties, envelope.Msmq
-    reach_queue = properties.expiresAt if msmq is None else msmq.TTrq  # SRMP-3.1.5.1.4-01
+    reach_queue = reach_limit(envelope)
     if properties.sentAt is not None:
         message.sent_time = message_time_of(properties.sentAt, f"{_HEADER}.properties.sentAt")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
-from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
+from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
@@ -18,20 +18,22 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.interface import CoreServices
-from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
-from msmqwire.qm.protocols.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
+from msmqwire.qm.protocols.srmp.signatures import authenticate
+from msmqwire.qm.protocols.srmp.times import is_past
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
-from msmqwire.qm.rules.waiting_messages import is_over
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
-from msmqwire.srmp.message import SrmpMessage, from_http
+from msmqwire.srmp.kinds import EnvelopeKind, kind_of
+from msmqwire.srmp.message import SrmpMessage, from_http, parse_multicast
+from msmqwire.srmp.request import request_address
 
 OK: Final = 200
 BAD_REQUEST: Final = 400
@@ -53,11 +55,13 @@ class _Arrived(NamedTuple):
     """A message that has come for a queue of this queue manager.
 
     Attributes:
-        envelope: as it came.
+        received: the request.
+        envelope: of it.
         message: what it carries.
         queues: where it is to be put: one, or all that listen to a multicast address.
     """
 
+    received: SrmpMessage
     envelope: Envelope
     message: Message
     queues: tuple[Queue, ...]
@@ -68,14 +72,14 @@ class Receiving:
 
     Args:
         services: of the core.
-        redirections: of the administrator.
+        configuration: of the administrator.
         incoming, outgoing, places: of the engine.
     """
 
     def __init__(
         self,
         services: CoreServices,
-        redirections: Redirections,
+        configuration: SrmpConfiguration,
         *,
         incoming: IncomingStreams,
         outgoing: OutgoingStreams,
@@ -83,13 +87,17 @@ class Receiving:
     ) -> None:
         self._context, self._messages, self._queues = services.context, services.messages, services.queues
         self._history, self._system_messages = services.history, services.system_messages
-        self._redirections, self._incoming, self._outgoing = redirections, incoming, outgoing
-        self._places = places
+        self._redirections, self._trust = configuration.redirections, configuration.trust
+        self._incoming, self._outgoing, self._places = incoming, outgoing, places
 
-    def take(self, http: HttpMessage, origin: str) -> int:
-        """Take a request, by HTTP or PGM, and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+    def take(self, request: HttpMessage | bytes, origin: str) -> int:
+        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1.
+
+        `request` is bytes if it came by PGM, where its header counts for nothing.
+        """
         try:
-            self._take(from_http(http), origin)
+            received = parse_multicast(request) if isinstance(request, bytes) else from_http(request)
+            self._take(received, origin)
         except MalformedPacket as exc:
             self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
             return BAD_REQUEST
@@ -110,8 +118,8 @@ class Receiving:
             message.destination = destination
             self._forward(received, message)
             return
-        arrived = _Arrived(envelope, message, self._find(destination, message))
-        if is_over(message, message.time_to_reach_queue, utc):
+        arrived = _Arrived(received, envelope, message, self._find(destination, message))
+        if is_past(reach_limit(envelope), utc):
             raise _Refused(OK)  # SRMP-3.1.1.1.2.2-02
         self._by_kind(arrived)
 
@@ -120,44 +128,41 @@ class Receiving:
     def _destination(self, to: str) -> tuple[FormatName, FormatName]:
         """Return the queue that a message names, and the one that it is redirected to: [MC-MQSRM] 3.1.5.1.3.
 
-        With redirections ``to`` may be any URL of this computer; it is named by what it is redirected to.
+        With redirections ``to`` may be any URL of this computer. One that is no name of a queue is named by
+        what it is redirected to.
         """
         if to.startswith(MSMQ):
             name = read_destination(to, _TO)
             return name, name
         redirected = self._redirections.inbound(to)
-        try:
-            name = read_destination(to, _TO)
-        except MalformedPacket:
-            if redirected == to or not self._is_here(to):
-                raise
-            name = read_http(redirected, "To")
-        if not self._queues.lookup.is_local_name(name):
-            if self._context.settings.transparent_store_and_forward:
-                return name, name
-            if not self._is_here(to):
-                raise _Refused(BAD_REQUEST, f"{to:.200} is of another computer")
-        return name, name if redirected == to else read_http(redirected, "To")
+        if redirected != to and self._names_this_computer(to):
+            target = read_http(redirected, "To")
+            try:
+                return read_destination(to, _TO), target
+            except MalformedPacket:
+                return target, target
+        name = read_destination(to, _TO)
+        local = self._queues.lookup.is_local_name(name)
+        if not local and not self._context.settings.transparent_store_and_forward:
+            raise _Refused(BAD_REQUEST, f"{to:.200} is of another computer")
+        return name, name
 
-    def _is_here(self, to: str) -> bool:
-        """Return whether a URL names this computer, whatever its path."""
-        scheme, _, rest = to.partition("://")
+    def _names_this_computer(self, to: str) -> bool:
+        """Return whether the host of a URL is this computer, at any port: that of a proxy may be another."""
         try:
-            name = read_http(f"{scheme}://{rest.partition('/')[0]}/MSMQ/q", _TO)
-        except MalformedPacket:
+            name = read_http(f"http://{request_address(to)[1]}/MSMQ/q", _TO)
+        except (InvalidValue, MalformedPacket):
             return False
-        return self._queues.lookup.is_local_name(name)
+        return isinstance(name, DirectName) and self._queues.lookup.is_own_host(name)
 
     def _find(self, name: FormatName, message: Message) -> tuple[Queue, ...]:
         """Return the queues of a destination here: SRMP-3.1.5.1.3-01 and -08 to -10."""
         lookup = self._queues.lookup
-        found: list[Queue | None]
-        found = (
-            lookup.multicast_queues(name.address, name.port)
-            if isinstance(name, MulticastName)
-            else [lookup.addressed(name)]
-        )
-        queues = tuple(queue for queue in found if queue is not None)
+        if isinstance(name, MulticastName):
+            queues = tuple(lookup.multicast_queues(name.address, name.port))
+        else:
+            queue = lookup.addressed(name)
+            queues = () if queue is None else (queue,)
         if not queues or name.is_read_only:
             raise _Refused(BAD_REQUEST, f"there is no queue {name!s:.200}")
         if any(queue.transactional != message.transactional for queue in queues):
@@ -247,10 +252,15 @@ class Receiving:
             self._history.add(message)
 
     def _check_security(self, arrived: _Arrived) -> None:
-        """Refuse a message that may not be put into its queue: SRMP-3.1.5.1.12-01 to -07."""
+        """Refuse a message that may not be put into its queue: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07."""
+        required = any(queue.authentication for queue in arrived.queues)
+        try:
+            authenticate(arrived.received, arrived.message, self._trust, required=required)
+        except InvalidSignature as exc:
+            raise _Refused(BAD_REQUEST, str(exc)) from None
         for queue in arrived.queues:
-            if queue.authentication or queue.privacy_level is QueuePrivacy.BODY:
-                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes signed or encrypted messages only")
+            if queue.privacy_level is QueuePrivacy.BODY:
+                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes encrypted messages only")
             allowed = access.access_allowed(
                 self._queues.security_of(queue), _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
             )

@@ -44,6 +44,11 @@ def limit_of(sent: int, span: int, path: str) -> datetime:
     return date_of(NO_LIMIT if span == INFINITE else min(sent + span, NO_LIMIT), path)
 
 
+def is_past(limit: datetime, utc: int) -> bool:
+    """Whether a limit is over."""
+    return time_of(limit) < min(utc, NO_LIMIT)
+
+
 def span_of(limit: datetime, sent: int) -> int:
     """Return the seconds from `sent` to a limit; 0 if it was over before."""
     end = time_of(limit)
