@@ -52,8 +52,8 @@ def commitment_receipt(
     `reason` is iReason of the event, `decided_at` when it was. Raises InvalidValue.
     """
     decision = DECISIONS.get(reason)
-    wanted = _RECEIVED if decision == POSITIVE else _NOT_RECEIVED
-    requested = original.final_ack_required and original.acknowledgements_requested & wanted
+    # final_ack_required says nothing more, and a stored message that is not transactional does not have it.
+    requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
     if decision is None or original.administration is None or not requested:
         return None
     message = _answer(original, original.administration, reason, identifier, sent_time)
