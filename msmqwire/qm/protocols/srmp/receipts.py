@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MessageClass
-from msmqwire.names import FormatName
+from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.protocols.srmp.serializing import serialize
@@ -114,7 +114,8 @@ def _answer(
         sent_time=sent_time,
         source_machine_identifier=identifier.lineage,
         destination=destination,
-        response=original.destination,
+        # What is put into a queue can't have a multicast address for responses.
+        response=None if isinstance(original.destination, MulticastName) else original.destination,
         hash_algorithm=0,
     )
 
