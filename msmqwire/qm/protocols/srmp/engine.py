@@ -18,7 +18,7 @@ from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import Receiving
-from msmqwire.qm.protocols.srmp.sending import HELD, Sending
+from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.srmp.http_message import HttpMessage
@@ -157,7 +157,7 @@ class SrmpEngine(TransferProtocol):
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""
         transfer = self.transfers.get(queue.number)
-        if transfer is not None and queue.state not in HELD:
+        if transfer is not None and not transfer.is_held:
             self.sending.resume(transfer)
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:

@@ -30,12 +30,7 @@ class ReceiptSending:
         self._system_messages = services.system_messages
 
     def due(self, message: Message, message_class: int) -> None:
-        """A message whose administration queue is reached by HTTP has arrived, or has left its queue.
-
-        A message that came by the binary protocol could not ask for a commitment receipt in so many words.
-        """
-        if not message.soap_envelope:
-            message = message.copy(final_ack_required=True, packet=message.packet)
+        """A message whose administration queue is reached by HTTP has arrived, or has left its queue."""
         utc, reason = self._context.utc, MessageClass(message_class)
         if reason is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
             self._send(message.origin, lambda number: receipts.delivery_receipt(message, number, utc))
