@@ -27,7 +27,7 @@ _OVERLAP: Final = len(b"\n\r\n") - 1
 _HEAD_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
 _TOO_SLOW: Final = b"408 Request Timeout"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_EOF_S: Final = 0.5
+_EOF_S: Final = 0.1
 """Seconds after the end of what a peer sends in which aiohttp has to find a whole request in it."""
 SERVER: Final = "msmqwire"
 """The value of the field Server, which tells no version."""
@@ -65,6 +65,7 @@ class RequestHandler(web.RequestHandler):
 
     Attributes:
         connection: the connection that it belongs to.
+        other_version: whether the request is of a version of HTTP that we do not speak.
     """
 
     def __init__(self, connection: HttpConnection, application: web.Server, limits: Limits) -> None:
@@ -78,10 +79,11 @@ class RequestHandler(web.RequestHandler):
             max_line_size=HEAD_SIZE_MAX,
             max_field_size=HEAD_SIZE_MAX,
             max_headers=FIELD_COUNT_MAX,
-            lingering_time=limits.close_s,
+            lingering_time=0,  # `HttpConnection.close` does
             auto_decompress=False,
         )
         self.connection = connection
+        self.other_version = False
 
     def handle_error(
         self,
@@ -135,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
         self._scanned = 0  # of it, without the end of a head
         self._passed = b""  # the last bytes that were not
         self._unwanted = 0  # received after the end
-        self._closing = self._eof = False
+        self._closing = self._discards = self._eof = False
 
     # -- beginning and end ----------------------------------------------------------------------------------
 
@@ -239,7 +241,7 @@ class HttpConnection(asyncio.Protocol):
     # -- requests -------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
+        if self._closing or self._discards:
             self._unwanted += len(data)
             if self._unwanted > self._owner.limits.unwanted_bytes:
                 self.abort()
@@ -312,6 +314,11 @@ class HttpConnection(asyncio.Protocol):
         self._stage = _Stage.ANSWER
         if self._deadline is not None:
             self._deadline.cancel()
+
+    def discard(self) -> None:
+        """A request is refused, and the connection ends behind the answer: drop what else comes."""
+        self._discards = True
+        self._ahead.clear()
 
     def answered(self) -> None:
         """A request has its answer; the next one may come."""

@@ -35,10 +35,10 @@ _READ_MAX: Final = 1 << 18
 """Bytes that asyncio passes on at once: those of a next request may be among them."""
 _ROOT: Final = "/msmq/"
 _CONTENT_ENCODING: Final = "Content-Encoding"
+_CHUNKED: Final = "chunked"
 _POST: Final = "POST"
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
-_OTHER_VERSION: Final = "msmqwire_other_version"
 _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 
 
@@ -196,6 +196,7 @@ class HttpListener:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
             log.info("a request of HTTP is refused", extra=details)
+            connection.discard()
             return answer(refused.status, close=True, field=refused.field)
         finally:
             self._active -= 1
@@ -278,9 +279,8 @@ def _request(
     other = message.version not in _VERSIONS
     if other:
         message = message._replace(version=_VERSIONS[1])
-    request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
-    request[_OTHER_VERSION] = other
-    return request
+    cast(RequestHandler, protocol).other_version = other
+    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
 def _future() -> asyncio.Future[int]:
@@ -303,7 +303,7 @@ def _full() -> _Refused:
 def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
     """Return the head as it was sent, but for blanks around values. Raises _Refused for a faulty one."""
     version = request.version
-    if request[_OTHER_VERSION]:
+    if cast(RequestHandler, request.protocol).other_version:
         raise _Refused(505)
     start = RequestLine(request.method, request.raw_path, f"HTTP/{version.major}.{version.minor}")
     fields = tuple(
@@ -338,10 +338,13 @@ def _check_fields(fields: tuple[Field, ...], version: str) -> None:
     if (host is None and version == HTTP_1_1) or not _HOST.fullmatch(host or ""):  # RFC 9112 3.2
         raise _Refused(400)
     coding = value_of(fields, TRANSFER_ENCODING)
-    if coding is not None:
-        if version != HTTP_1_1 or value_of(fields, CONTENT_LENGTH) is not None:  # RFC 9112 6.1
+    if coding is not None:  # RFC 9112 6.1
+        codings = [text.strip(" \t").lower() for text in coding.split(",")]
+        if version != HTTP_1_1 or find_all(fields, CONTENT_LENGTH):
             raise _Refused(400)
-        if coding.lower() != "chunked":
+        if codings[-1] != _CHUNKED or codings.count(_CHUNKED) > 1:
+            raise _Refused(400)
+        if len(codings) > 1:
             raise _Refused(501)
     for number in find_all(fields, _CONTENT_ENCODING):
         if fields[number].value.lower() not in ("", "identity"):
