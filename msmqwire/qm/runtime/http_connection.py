@@ -102,6 +102,15 @@ class RequestHandler(web.RequestHandler):
             asyncio.get_running_loop().call_exception_handler(context)
         return answer(status, close=True)
 
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Write an answer; then the connection goes on."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self.connection.answered()
+
 
 def answer(status: int, *, close: bool = False, field: tuple[str, str] | None = None) -> web.Response:
     """Return an answer without content: SRMP-2.1.1-12. `close` ends the connection behind it."""
@@ -119,6 +128,7 @@ class HttpConnection(asyncio.Protocol):
         address: address of the peer; empty until it is established.
         number: its number among those of its owner, who sets it.
         held: bytes of requests that were received and not answered.
+        busy: whether a request is being read or answered.
         gone: done when it is closed.
     """
 
@@ -138,6 +148,7 @@ class HttpConnection(asyncio.Protocol):
         self._passed = b""  # the last bytes that were not
         self._unwanted = 0  # received after the end
         self._closing = self._discards = self._eof = False
+        self.busy = False
 
     # -- beginning and end ----------------------------------------------------------------------------------
 
@@ -226,6 +237,8 @@ class HttpConnection(asyncio.Protocol):
         """Set the time after which the connection is ended."""
         if self._deadline is not None:
             self._deadline.cancel()
+        if self.gone.done():
+            return
         self._deadline = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
 
     def _time_is_over(self) -> None:
@@ -299,6 +312,7 @@ class HttpConnection(asyncio.Protocol):
 
     def begin_request(self) -> None:
         """aiohttp has read the head of a request."""
+        self.busy = True
         if self._stage is _Stage.HEAD:  # it came together with the request before it
             self._wait(self._owner.limits.http_read_s)
             self._stage = _Stage.BODY
@@ -320,9 +334,14 @@ class HttpConnection(asyncio.Protocol):
         self._discards = True
         self._ahead.clear()
 
+    def begin_answer(self) -> None:
+        """A request has its answer, which the peer has to read."""
+        self._wait(self._owner.limits.http_idle_s)
+
     def answered(self) -> None:
-        """A request has its answer; the next one may come."""
-        if self.gone.done():
+        """An answer is written; the next request may come."""
+        self.busy = False
+        if self.gone.done() or self._closing:
             return
         limits = self._owner.limits
         self._stage, self.held = _Stage.HEAD, len(self._ahead)

@@ -31,6 +31,7 @@ from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, 
 
 RETRY_AFTER_S: Final = 5
 """Seconds after which a peer that was turned away may try again."""
+_POLL_S: Final = 0.005
 _READ_MAX: Final = 1 << 18
 """Bytes that asyncio passes on at once: those of a next request may be among them."""
 _ROOT: Final = "/msmq/"
@@ -84,9 +85,6 @@ class HttpListener:
         self._incomplete = PartialPackets(limits.http_held_bytes)
         self._waiting_bytes = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
-        self._active = 0  # requests that were begun and are not answered
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._numbers = 0
         self._stopping = False
 
@@ -109,15 +107,18 @@ class HttpListener:
         """Wait until the requests under way are answered, for at most `Limits.close_s`."""
         try:
             async with asyncio.timeout(self.limits.close_s):
-                await self._idle.wait()
+                while any(connection.busy for connection in self._connections.values()):
+                    await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            log.warning("requests of HTTP are left without an answer", extra={"requests": self._active})
+            log.warning("requests of HTTP are left", extra={"waiting": len(self._answers)})
 
     async def close(self) -> None:
         """End all connections once their peers have read the answers, or after `Limits.close_s`."""
         self.stop_listening()
         for future in self._answers.values():
             _set(future, 503)
+        if self._answers:
+            await self.finish()
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()
@@ -186,8 +187,6 @@ class HttpListener:
         """Answer a request of which aiohttp has read the head."""
         connection = cast(RequestHandler, request.protocol).connection
         connection.begin_request()
-        self._active += 1
-        self._idle.clear()
         try:
             http = await self._read(request, connection)
             status = await self._ask(http, connection)
@@ -199,10 +198,7 @@ class HttpListener:
             connection.discard()
             return answer(refused.status, close=True, field=refused.field)
         finally:
-            self._active -= 1
-            if not self._active:
-                self._idle.set()
-            connection.answered()
+            connection.begin_answer()
 
     async def _read(self, request: web.BaseRequest, connection: HttpConnection) -> HttpMessage:
         """Return a whole request. Raises _Refused."""
