@@ -274,7 +274,10 @@ class ClientManager:
         return [transfer for transfer in self._driver.core.srmp.transfers.values() if transfer.messages]
 
     def transfers(self) -> list[Transfer]:
-        """Return the transfers by sessions that have messages of the program."""
+        """Return the transfers by sessions that have messages of the program.
+
+        Those of session acknowledgements are not among them.
+        """
         transfers = self._driver.core.binary.transfers.values()
         return [
             transfer for transfer in transfers if transfer.table and transfer.queue.acknowledged_peer is None

@@ -177,7 +177,7 @@ class Server:
         driver.call(lambda: core.srmp.urls.listens(http=_port(self.http), https=_port(self.https)))
         self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(driver, self.network, self._control)
+            self._metrics = Metrics(driver, self.network, self.http_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
