@@ -15,6 +15,7 @@ import pytest
 from msmqwire.pgm import Data, Nak, Nla, OptNakList, PgmPacket, PgmType, Spm, build_pgm, parse_pgm
 from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
+from tests.support.lossy_multicast import Lossy, lossy_socket
 
 LOOPBACK = IPv4Address("127.0.0.1")
 GROUP, PORT = "234.9.8.7", 8001
@@ -79,28 +80,11 @@ def no_trouble_in_the_loop(monkeypatch):
     assert raised == []
 
 
-class Lossy(socket.socket):
-    """A socket that loses 30 % of what it gets."""
-
-    chance = random.Random(7)
-
-    def recvfrom(self, size):
-        while True:
-            got = super().recvfrom(size)
-            if self.chance.random() >= 0.3:
-                return got
-
-
-def lossy(kind, protocol):
-    made = Lossy(socket.AF_INET, kind, protocol)
-    made.setblocking(False)
-    return made
-
-
 @pytest.mark.requirement("SRMP-2.1.2-01", "SRMP-2.1.2-02", "SRMP-2.1.3-06", "SRMP-2.1.3.1-15")
 def test_two_servers_of_one_computer_over_a_network_that_loses(monkeypatch):
     """Messages of 1 byte to 64 KB arrive once and in order at both, which share all ports."""
-    monkeypatch.setattr(multicast_sockets, "new_socket", lossy)
+    monkeypatch.setattr(multicast_sockets, "new_socket", lossy_socket)
+    monkeypatch.setattr(Lossy, "loss", 0.3)
     # A packet that is lost six times in a row takes twelve seconds otherwise.
     for name, value in {"NAK_RDATA_IVL": 0.3, "NAK_RPT_IVL": 0.2, "NAK_DATA_RETRIES": 40}.items():
         monkeypatch.setattr(f"msmqwire.pgm.receive_window.{name}", value)
@@ -129,7 +113,8 @@ def test_two_servers_of_one_computer_over_a_network_that_loses(monkeypatch):
 
 def test_naks_of_two_servers_of_one_computer_find_their_source(monkeypatch):
     """Only the first has the port for what goes to one computer: the other is asked at its own."""
-    monkeypatch.setattr(multicast_sockets, "new_socket", lossy)
+    monkeypatch.setattr(multicast_sockets, "new_socket", lossy_socket)
+    monkeypatch.setattr(Lossy, "loss", 0.3)
     monkeypatch.setattr("msmqwire.pgm.receive_window.NAK_RDATA_IVL", 0.2)
     multicast = multicast_sockets.Sender.multicast
     monkeypatch.setattr(
