@@ -60,7 +60,7 @@ async def network(options: PgmOptions, *groups) -> AsyncIterator[Seen]:
         await seen.network.close()
 
 
-async def until(condition, seconds=8.0):
+async def until(condition, seconds=30.0):
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not condition():
@@ -99,7 +99,7 @@ def test_two_servers_of_one_computer_over_a_network_that_loses(monkeypatch):
                 for who, of_one in ((one, apdus[0]), (two, apdus[1])):
                     who.network.send(number, *ADDRESS, of_one[number])
                 await until(lambda number=number: min(len(one.sent), len(two.sent)) >= number - 8)
-            await until(lambda: len(one.received) == len(two.received) == 200, 20)
+            await until(lambda: len(one.received) == len(two.received) == 200)
             for seen in (one, two):
                 assert seen.sent == list(range(100))
                 assert seen.failed == []
@@ -116,6 +116,7 @@ def test_naks_of_two_servers_of_one_computer_find_their_source(monkeypatch):
     monkeypatch.setattr(multicast_sockets, "new_socket", lossy_socket)
     monkeypatch.setattr(Lossy, "loss", 0.3)
     monkeypatch.setattr("msmqwire.pgm.receive_window.NAK_RDATA_IVL", 0.2)
+    monkeypatch.setattr("msmqwire.pgm.receive_window.NAK_RPT_IVL", 0.2)
     multicast = multicast_sockets.Sender.multicast
     monkeypatch.setattr(
         multicast_sockets.Sender, "multicast",
