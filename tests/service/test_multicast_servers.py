@@ -10,6 +10,7 @@ import pytest
 
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
+from msmqwire.qm.runtime.server import Server
 from tests.support.running import ORDERS, InThread, called, listed, message, options, served, until
 from tests.support.sending import arrived
 
@@ -32,7 +33,11 @@ def send(server: InThread, group: str, *bodies: bytes) -> None:
 
 
 def groups(server: InThread) -> set[IPv4Address]:
-    return set(server.do(lambda one: dict(one.multicast._groups)))
+    def joined(one: Server) -> set[IPv4Address]:
+        assert one.multicast is not None
+        return set(one.multicast._groups)
+
+    return server.do(joined)
 
 
 @pytest.mark.requirement("SRMP-2.1.2-01", "SRMP-2.1.2-02", "SRMP-3.1.5.1.1-11", "SRMP-3.1.7.9-02")
@@ -76,6 +81,20 @@ def test_a_group_is_joined_again_after_a_restart(tmp_path: Path, pgm: PgmOptions
         until(lambda: groups(server) == {IPv4Address("234.9.8.5")}, "the group is joined")
         send(server, GROUP, b"to myself")
         assert arrived(server, 1) == [b"to myself"]
+
+
+@pytest.mark.requirement("SRMP-2.1.3.1-15", "SRMP-2.2.2-18")
+def test_a_message_that_is_too_long_is_given_up(tmp_path: Path, pgm: PgmOptions) -> None:
+    """It can never be sent, so those behind it need not wait for it."""
+    data = tmp_path / "alpha"
+    with served(options(data, ORDERS, pgm=pgm)) as server:
+        called("queue", "set", ORDERS, "--data", data, "--multicast", GROUP)
+        with attach(data) as local:
+            long = message(bytes(65_536), dead_letter=True)
+            local.call("send", to=f"MULTICAST={GROUP}", messages=[long, message(b"short")])
+        assert arrived(server, 1) == [b"short"]
+        assert listed(data)[f"MULTICAST={GROUP}"]["messages"] == 0
+        assert listed(data)["system$;deadletter"]["messages"] == 1
 
 
 def test_a_transactional_queue_listens_to_no_group(tmp_path: Path) -> None:

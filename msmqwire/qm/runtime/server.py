@@ -269,6 +269,7 @@ def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
         received=partial(driver.notify, engine.multicast_received),
         sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
         failed=partial(driver.notify, engine.failed),
+        refused=lambda request: driver.notify(engine.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     )
 
 

@@ -12,7 +12,6 @@ from functools import partial
 from ipaddress import IPv4Address
 from typing import Final
 
-from msmqwire.errors import InvalidValue
 from msmqwire.pgm.constants import APDU_MAX
 from msmqwire.pgm.layouts import COMMON_HEADER_SIZE, GSI_SIZE, PgmType
 from msmqwire.pgm.memory import Memory
@@ -73,6 +72,7 @@ class MulticastNetwork:
         received: Callable[[bytes, str, str, int], None],
         sent: Callable[[int], None],
         failed: Callable[[int, str], None],
+        refused: Callable[[int], None],
     ) -> None:
         """Prepare.
 
@@ -81,9 +81,10 @@ class MulticastNetwork:
             received: called with each message, the address of its source, and its group and port.
             sent: called with the number of a request that has been sent.
             failed: called with the number of a request that has not been sent, and why.
+            refused: called with the number of a request that is too long to be sent ever: SRMP-2.1.3.1-15.
         """
         self._options = options
-        self._received, self._sent, self._failed = received, sent, failed
+        self._received, self._sent, self._failed, self._refused = received, sent, failed, refused
         self._gsi = secrets.token_bytes(GSI_SIZE)
         self._memory = Memory()
         self._wanted: frozenset[GroupPort] = frozenset()
@@ -150,7 +151,13 @@ class MulticastNetwork:
     # -- sending ------------------------------------------------------------------------------------------
 
     def send(self, request: int, address: str, port: int, data: bytes) -> None:
-        """Send a message to a group. `sent` or `failed` is called with the number of the request, later."""
+        """Send a message to a group.
+
+        `sent`, `failed` or `refused` is called with the number of the request, later.
+        """
+        if len(data) > APDU_MAX:
+            asyncio.get_running_loop().call_soon(self._refused, request)
+            return
         why = self._send(request, address, port, data)
         if why is not None:
             self._fail(request, why)
@@ -165,8 +172,6 @@ class MulticastNetwork:
         """Send, or return why that is impossible."""
         if not self._is_open:
             return "multicast has ended"
-        if len(data) > APDU_MAX:
-            return f"{len(data)} bytes, more than the {APDU_MAX} of a multicast message"
         group = self._group(IPv4Address(address))
         if isinstance(group, str):
             return group
@@ -177,10 +182,7 @@ class MulticastNetwork:
             sending = self._begin_sending(group, port)
         if not sending.has_room(len(data)):
             return "too much waits to be sent to the group"
-        try:
-            sending.send(request, data)
-        except InvalidValue as exc:
-            return str(exc)
+        sending.send(request, data)
         return None
 
     def _begin_sending(self, group: _Group, port: int) -> Sending:
