@@ -5,6 +5,7 @@ This needs root: namespaces, and raw sockets.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.local import attach
+from tests.support.paths import ROOT
 from tests.support.running import (
     ORDERS,
     PATIENCE_S,
@@ -146,3 +148,25 @@ def test_messages_pass_between_namespaces(tmp_path: Path, namespaces: dict[str, 
     source, receiver = ADDRESSES.values()
     assert (receiver, group, "1") in naks, "NAKs go to the group with a TTL of 1"
     assert any((origin, to) == (receiver, source) for origin, to, _ in naks), "and to the source"
+
+
+@pytest.mark.parametrize("mode", ["raw", "udp"])
+def test_a_network_that_comes_and_goes(mode: str) -> None:
+    """Without a route, and while the interface is down, messages fail; nothing is raised, all comes back."""
+    namespace = f"msmqwire-{os.getpid()}-alone"
+    if IP is None or run("netns", "add", namespace).returncode:
+        pytest.skip("no network namespace")
+    try:
+        for command in ("link add wire type veth peer name end", "link set end up"):
+            assert run("-n", namespace, *command.split()).returncode == 0
+        program = [sys.executable, "-m", "tests.support.multicast_without_network", mode]
+        done = run("netns", "exec", namespace, "env", f"PYTHONPATH={ROOT}", *program)
+        assert done.returncode == 0, done.stderr
+    finally:
+        run("netns", "del", namespace)
+    unreachable = "group 234.9.8.3: Network is unreachable"
+    seen = json.loads(done.stdout)
+    assert seen["no route"] == [["failed", 0, unreachable]]
+    assert sorted(seen["up"]) == [["received", "up"], ["sent", 1]]
+    assert seen["down"] == [["failed", 2, unreachable]]
+    assert sorted(seen["up again"]) == [["received", "up again"], ["sent", 3]]
