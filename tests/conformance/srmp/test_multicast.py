@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.effects import HttpResponse, MulticastGroups
+from msmqwire.qm.model.effects import HttpResponse, Multicast, MulticastGroups
 from msmqwire.qm.model.elements import Queue
+from msmqwire.srmp.message import parse_multicast
 from tests.support.engine_harness import OWN_ADDRESS, EngineHarness
 from tests.support.paths import VECTORS
 from tests.support.queue_contents import bodies
@@ -71,6 +72,21 @@ def test_the_example_reaches_all_queues_of_its_group() -> None:
     assert [bodies(queue) for queue in queues] == [[BODY], [], [BODY], []]
     assert next(iter(queues[0].positions)).message.label == "mqsender label"
     assert not [effect for _, effect in harness.effect_log if isinstance(effect, HttpResponse)]
+
+
+@pytest.mark.requirement("SRMP-2.1.2-03", "SRMP-3.1.7.9-02", "SRMP-3.1.7.2.5-08")
+def test_what_goes_to_a_group_is_an_http_request_and_gone_once_it_is_sent() -> None:
+    harness = EngineHarness(utc=SENT)
+    queue = harness.outgoing("MULTICAST=234.1.1.1:8001")
+    harness.send(b"to all", to="MULTICAST=234.1.1.1:8001")
+    effect = harness.last_effect(Multicast)
+    assert (effect.address, effect.port) == GROUP
+    assert effect.data.startswith(b"POST 234.1.1.1:8001 HTTP/1.1\r\nHost: 234.1.1.1:8001\r\nContent-Type: ")
+    assert parse_multicast(effect.data).body == b"to all"
+    assert bodies(queue) == [b"to all"]
+    harness.core.srmp.answered(effect.request, 200)
+    harness.run()
+    assert bodies(queue) == []
 
 
 @pytest.mark.requirement("SRMP-2.1.2-04")

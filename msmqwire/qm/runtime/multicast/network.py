@@ -115,10 +115,6 @@ class MulticastNetwork:
                 group.listening.pop(port).close()
             self._leave_unused(group)
         self._join_wanted()
-        each = max(_SOURCES_MIN, min(SOURCES_MAX, SOURCES_TOTAL // max(1, len(self._wanted))))
-        for group in self._groups.values():
-            for listening in group.listening.values():
-                listening.receiver.sources_max = each
 
     def _join_wanted(self) -> None:
         """Join what is wanted and not joined yet."""
@@ -133,6 +129,10 @@ class MulticastNetwork:
             elif port not in group.listening:
                 group.listening[port] = self._listening(group, port)
                 log.info("listens to a multicast group", extra={"group": address, "port": port})
+        each = max(_SOURCES_MIN, min(SOURCES_MAX, SOURCES_TOTAL // max(1, len(self._wanted))))
+        for group in self._groups.values():
+            for listening in group.listening.values():
+                listening.receiver.sources_max = each
         if not complete and self._options.mode is not PgmMode.OFF:
             self._again = self._loop.call_later(_AGAIN_S, self._join_wanted)
 
