@@ -26,6 +26,12 @@ def pgm() -> PgmOptions:
     return PgmOptions(PgmMode.UDP, port, port, IPv4Address("127.0.0.1"))
 
 
+@pytest.fixture(autouse=True)
+def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loopback loses nothing: no repairs need be waited for."""
+    monkeypatch.setattr("msmqwire.qm.runtime.multicast.network.LINGER_S", 0.0)
+
+
 def send(server: InThread, group: str, *bodies: bytes) -> None:
     with attach(server.data) as local:
         answer = local.call("send", to=f"MULTICAST={group}", messages=[message(body) for body in bodies])
@@ -70,6 +76,24 @@ def test_a_message_to_all_queues_of_a_group(tmp_path: Path, pgm: PgmOptions) -> 
         assert called("queue", "delete", OTHER, "--data", beta).one["deleted"] == 3
         until(lambda: groups(two) == set(), "the group is left")
         assert listed(beta)[ORDERS]["messages"] == 2
+
+
+@pytest.mark.parametrize("how", ["express", "recoverable"])
+def test_a_message_of_a_program_without_a_folder(tmp_path: Path, pgm: PgmOptions, how: str) -> None:
+    data = tmp_path / "alpha"
+    port = pgm.multicast_port
+    options_of_send = ["--pgm", f"udp:{port}:{port}", "--pgm-interface", "127.0.0.1", "--body", "straight"]
+    with served(options(data, ORDERS, pgm=pgm)) as server:
+        called("queue", "set", ORDERS, "--data", data, "--multicast", GROUP)
+        until(lambda: groups(server), "the group is joined")
+        how_to = ["--recoverable"] if how == "recoverable" else []
+        sent = called("send", f"MULTICAST={GROUP}", *options_of_send, *how_to)
+        assert (sent.status, sent.err) == (0, "")
+        assert arrived(server, 1) == [b"straight"]
+        acknowledged = called("send", f"MULTICAST={GROUP}", *options_of_send, "--ack", "full_reach_queue")
+        assert acknowledged.error(acknowledged.status)["path"] == "acknowledge"
+        wrong = called("send", f"MULTICAST={GROUP}", "--pgm", "tcp", "--body", "x")
+        assert wrong.error(wrong.status)["path"] == "pgm"
 
 
 @pytest.mark.requirement("DMPR-3.1.1-12")

@@ -34,7 +34,7 @@ _AGAIN_S: Final = 10.0
 """Seconds after which joining a group is tried again."""
 CLOSE_S: Final = 3.0
 """Seconds that messages which wait have to get out at the end."""
-LINGER_S: Final = 1.0
+LINGER_S: Final = 2.0
 """Seconds in which the last messages are repaired after that."""
 _UPSTREAM: Final = (PgmType.NAK, PgmType.NNAK)
 
