@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.constants import MessageClass
-from msmqwire.names import FormatName
+from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
@@ -97,9 +97,9 @@ class SrmpEngine(TransferProtocol):
         status = self.receiving.take(http, origin_of(address))
         self.context.effects.insert(place, HttpResponse(request, status))
 
-    def multicast_received(self, data: bytes, address: str) -> None:
-        """A request has come by PGM from an address; nobody gets an answer."""
-        self.receiving.take(data, origin_of(address))
+    def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
+        """A request has come by PGM from an address to a group and port; nobody gets an answer."""
+        self.receiving.take_multicast(data, origin_of(address), MulticastName(group, port))
 
     def answered(self, request: int, status: int, address: str = "") -> None:
         """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""
