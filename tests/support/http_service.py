@@ -49,7 +49,7 @@ class Recorder:
         self.status: int | None = 200
         self.waiting: list[int] = []
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+    def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
         self.requested_ones.append((http, address))
         self.waiting.append(request)
         if self.status is not None:

@@ -126,6 +126,7 @@ class HttpConnection(asyncio.Protocol):
 
     Attributes:
         address: address of the peer; empty until it is established.
+        local_address: that of this computer at which it has come.
         number: its number among those of its owner, who sets it.
         held: bytes of requests that were received and not answered.
         busy: whether a request is being read or answered.
@@ -135,7 +136,7 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, owner: HttpConnectionOwner, context: ssl.SSLContext | None) -> None:
         """`context` is of TLS for HTTPS, None for HTTP."""
         self._owner, self._context = owner, context
-        self.address, self.number, self.held = "", 0, 0
+        self.address, self.local_address, self.number, self.held = "", "", 0, 0
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._socket: asyncio.Transport | None = None
         self._flow: _Flow | None = None
@@ -159,6 +160,7 @@ class HttpConnection(asyncio.Protocol):
             transport.abort()
             return
         self.address = canonical(peer[0])
+        self.local_address = canonical(transport.get_extra_info("sockname")[0])
         if not self._owner.accepted(self):
             self.address = ""
             transport.abort()

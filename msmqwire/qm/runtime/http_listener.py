@@ -46,7 +46,7 @@ _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 class HttpReceiver(Protocol):
     """The engine, as far as incoming requests go."""
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+    def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
         """A request has come in: one `HttpResponse` of this number answers it."""
 
 
@@ -250,7 +250,9 @@ class HttpListener:
         watch = partial(_gone, future)
         connection.gone.add_done_callback(watch)
         try:
-            self._driver.notify(self._engine.requested, number, http, connection.address)
+            self._driver.notify(
+                self._engine.requested, number, http, connection.address, connection.local_address
+            )
             return await future
         finally:
             connection.gone.remove_done_callback(watch)

@@ -88,11 +88,16 @@ class SrmpEngine(TransferProtocol):
 
     # -- from the transport -------------------------------------------------------------------------
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+    def requested(
+        self, request: int, http: HttpMessage, address: str, local_address: str | None = None
+    ) -> None:
         """A request has come by HTTP or HTTPS from an address.
 
-        It is answered by an `HttpResponse` with its number.
+        It is answered by an `HttpResponse` with its number. The address at which it has come is one of this
+        computer from now on, which ``to`` may name.
         """
+        if local_address is not None:
+            self.urls.is_at(local_address)
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, origin_of(address))
         self.context.effects.insert(place, HttpResponse(request, status))
