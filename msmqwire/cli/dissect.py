@@ -27,6 +27,7 @@ from msmqwire.cli.common import (
 )
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
+from msmqwire.schema import Record
 
 RecordSizeMax = Annotated[
     int,
@@ -86,7 +87,7 @@ class Printer:
         style = STYLES.get(item.kind, "")
         self.line(_item_row(item), style)
         if self.dump:
-            lines = hexdump(item.packet, item.raw) if item.packet else raw_dump(item.raw)
+            lines = hexdump(item.packet, item.raw) if isinstance(item.packet, Record) else raw_dump(item.raw)
             for text in lines:
                 self.line(f"  {text}")
             for finding in item.findings:

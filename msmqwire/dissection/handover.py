@@ -2,6 +2,7 @@
 
 While a direction is in order and in sync, its whole state is its position and the bytes of an incomplete
 packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else arrives.
+HTTP stays with the tracker.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from msmqwire.capture.events import Event, Moment
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.connection import Connection
+from msmqwire.dissection.http_connection import HTTP_PORT
 from msmqwire.dissection.tracker import Tracker
 
 
@@ -63,11 +65,13 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
     is_msmq = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
     finder, ignored = None, (0, 0, 0)
     if connection is not None:
-        if sender in connection.pending:
+        if sender in connection.pending or connection.http is not None:
             return None
         is_msmq = connection.is_msmq
         finder = connection.finders.get(sender)
         ignored = connection.ignored.get(sender, ignored)
+    if not is_msmq and HTTP_PORT in (direction.key[1], direction.key[3]):
+        return None
     midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
     if is_msmq and finder is None and (ignored[0] or midstream):
         return None

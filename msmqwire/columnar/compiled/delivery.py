@@ -6,7 +6,9 @@ packets.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import (
@@ -72,8 +74,11 @@ from msmqwire.columnar.compiled.stop_codes import (
     PENDING_FULL,
     ROWS_FULL,
 )
+from msmqwire.dissection.http_connection import METHOD
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
+
+_METHOD: Final = np.frombuffer(METHOD, np.uint8).copy()
 
 
 @inlined
@@ -220,6 +225,12 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int) -> 
     """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may contain a packet."""
     if stop - start < PREFIX_SIZE and memory[start] == VERSION:
         return GENERIC_RECORD
+    if memory[start] == _METHOD[0]:
+        i = 1
+        while i < _METHOD.size and start + i < stop and memory[start + i] == _METHOD[i]:
+            i += 1
+        if i == _METHOD.size or start + i == stop:
+            return GENERIC_RECORD  # it may be followed as HTTP
     p = start + 7
     while p < stop:  # of any four bytes in a row, one is in a signature that covers them
         byte = memory[p]

@@ -15,7 +15,7 @@ from msmqwire.columnar.compiled.network import NOT_IP, OTHER, PORTS, START, STOP
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
-from msmqwire.columnar.compiled.segments import take_segment
+from msmqwire.columnar.compiled.segments import FOR_TRACKER, take_segment
 from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
@@ -49,10 +49,12 @@ def take_ping(arrays: ScanArrays, ping_ports: Any) -> int:
     """Take the UDP datagram of the current header, if it is a ping; return CONTINUE or a stop code."""
     state, memory, header, rows = arrays.state, arrays.memory, arrays.header, arrays.rows
     start, stop = header[START], header[STOP]
+    from_port, to_port = ping_ports[header[PORTS] >> 16], ping_ports[header[PORTS] & 0xFFFF]
     signed = stop - start == PING_SIZE and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
+    if from_port == FOR_TRACKER or to_port == FOR_TRACKER:
+        return GENERIC_RECORD
     if not signed:
-        to_ping_port = ping_ports[header[PORTS] >> 16] or ping_ports[header[PORTS] & 0xFFFF]
-        return GENERIC_RECORD if to_ping_port else CONTINUE
+        return GENERIC_RECORD if from_port or to_port else CONTINUE
     r = state[ROWS]
     if r == rows.shape[0]:
         return ROWS_FULL
