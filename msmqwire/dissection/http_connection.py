@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.http_finder import HttpFinder, HttpRange
+from msmqwire.dissection.http_finder import BEGINS_INSIDE, HttpFinder, HttpRange
 from msmqwire.dissection.srmp_messages import begins_srmp, is_srmp, read_srmp
 from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
@@ -19,7 +19,7 @@ METHOD: Final = b"POST "
 """How a segment begins by which a connection on another port is followed as HTTP."""
 STATUS: Final = b"HTTP/"
 UNANSWERED_MAX: Final = 4096
-"""Requests of a connection that wait for their responses. Of more, none is paired."""
+"""Requests of a connection that wait for their responses. Once there are more, none is paired."""
 
 _SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
 _OTHER: Final = "HTTP that is not SRMP"
@@ -31,9 +31,9 @@ Ignored = tuple[int, int, int]
 
 
 class _Request(NamedTuple):
-    """A request without a response."""
+    """A request without a response; one of which only the end was captured has no number."""
 
-    number: int
+    number: int | None
     frame: int
     is_srmp: bool
 
@@ -48,6 +48,7 @@ class _Direction:
     reason: str = ""
     frame: int = 0
     time_ns: int = 0
+    began_inside: int | None = None  # the last frame of a message of which only the end was captured
 
 
 class HttpConnection:
@@ -64,13 +65,15 @@ class HttpConnection:
         is_srmp: whether a request to a queue has been seen.
     """
 
-    __slots__ = ("_directions", "_ignored", "_requests", "_unanswered", "is_srmp")
+    __slots__ = ("_crowded", "_directions", "_early", "_ignored", "_requests", "_unanswered", "is_srmp")
 
     def __init__(self, ignored: dict[_Sender, Ignored]) -> None:
         self.is_srmp = False
         self._ignored = ignored
         self._directions: dict[_Sender, _Direction] = {}
         self._unanswered: deque[_Request] = deque()
+        self._crowded = False
+        self._early: deque[int] = deque(maxlen=UNANSWERED_MAX)  # frames of responses without a request so far
         self._requests = 0
 
     @property
@@ -138,39 +141,63 @@ class HttpConnection:
     def _results(self, direction: _Direction, ranges: Iterable[HttpRange]) -> Iterator[ScanResult]:
         for found in ranges:
             if found.message is not None:
-                result = self._message(found, found.message)
+                result = self._message(direction, found, found.message)
             elif found.error is not None:
                 result = self._malformed(found, found.error)
             else:
                 result = None
+                if found.reason == BEGINS_INSIDE:
+                    direction.began_inside = found.frames[-1]
             if result is None:
                 yield from self._skip(direction, found)
                 continue
             yield from self._report_skipped(direction)
             yield result
 
-    def _message(self, found: HttpRange, http: HttpMessage) -> ScanResult | None:
+    def _message(self, direction: _Direction, found: HttpRange, http: HttpMessage) -> ScanResult | None:
         """Return the result of a message; None if it is not SRMP."""
         if not isinstance(http.start, RequestLine):
-            return self._response(found, http, http.start.status)
+            return self._response(found, http, interim=http.start.status < 200)
+        if direction.began_inside is not None:
+            self._await_response(_Request(None, direction.began_inside, is_srmp=False))
+            direction.began_inside = None
         request = self._request(found, is_srmp=is_srmp(http))
         self.is_srmp |= request.is_srmp
-        return _read(found, http, request.number) if request.is_srmp else None
+        return _read(found, http, request) if request.is_srmp else None
 
     def _request(self, found: HttpRange, *, is_srmp: bool) -> _Request:
         """Number a request, and let it wait for its response."""
         request = _Request(self._requests, found.frames[-1], is_srmp)
         self._requests += 1
-        self._unanswered.append(request)
-        if len(self._unanswered) > UNANSWERED_MAX:
-            self._unanswered.clear()
+        self._await_response(request)
         return request
 
-    def _response(self, found: HttpRange, http: HttpMessage, status: int) -> ScanResult | None:
-        if not self._unanswered:
-            return _read(found, http, None) if self.is_srmp else None
-        request = self._unanswered[0] if status < 200 else self._unanswered.popleft()
-        return _read(found, http, request.number, request.frame) if request.is_srmp else None
+    def _await_response(self, request: _Request) -> None:
+        """Let a request wait, unless its response came before it: the request had to be put in order."""
+        while self._early and self._early[0] < request.frame:
+            self._early.popleft()
+        if self._early:
+            self._early.popleft()
+            return
+        if not self._crowded:
+            self._unanswered.append(request)
+        if len(self._unanswered) > UNANSWERED_MAX:
+            self._crowded = True
+            self._unanswered.clear()
+
+    def _response(self, found: HttpRange, http: HttpMessage, *, interim: bool) -> ScanResult | None:
+        request = self._answered(found, interim=interim)
+        if request is None or request.number is None:
+            return _read(found, http) if self.is_srmp else None
+        return _read(found, http, request, is_response=True) if request.is_srmp else None
+
+    def _answered(self, found: HttpRange, *, interim: bool = False) -> _Request | None:
+        """Return the request that a response answers; None if that is unknown."""
+        if self._unanswered:
+            return self._unanswered[0] if interim else self._unanswered.popleft()
+        if not interim:
+            self._early.append(found.frames[-1])
+        return None
 
     def _malformed(self, found: HttpRange, error: MalformedPacket) -> ScanResult | None:
         """Return the result of a message that can't be framed; None if it is not known to be SRMP.
@@ -180,12 +207,10 @@ class HttpConnection:
         srmp = begins_srmp(found.data)
         self.is_srmp |= srmp
         if found.data.startswith(STATUS):
-            request = self._unanswered.popleft() if self._unanswered else None
+            request = self._answered(found)
         else:
             request = self._request(found, is_srmp=srmp)
-        if not self.is_srmp:
-            return None
-        return _malformed(found, error, None if request is None else request.number)
+        return _malformed(found, error, request) if self.is_srmp else None
 
     def _skip(self, direction: _Direction, found: HttpRange) -> Iterator[ScanResult]:
         """Count bytes as skipped; report them when there are many, or those before are of another reason."""
@@ -205,20 +230,22 @@ class HttpConnection:
 
 
 def _read(
-    found: HttpRange, http: HttpMessage, exchange: int | None, request_frame: int | None = None
+    found: HttpRange, http: HttpMessage, request: _Request | None = None, *, is_response: bool = False
 ) -> ScanResult:
-    """Return the result of a message of SRMP."""
+    """Return the result of a message of SRMP, which is a request or the response to it."""
     try:
         message = read_srmp(http)
     except MalformedPacket as exc:
-        return _malformed(found, exc.detached(), exchange)
+        return _malformed(found, exc.detached(), request)
     return ScanResult(
         found.data, found.size, message, None, "", found.frames, found.time_ns,
-        exchange=exchange, request_frame=request_frame,
+        exchange=None if request is None else request.number,
+        request_frame=request.frame if request is not None and is_response else None,
     )  # fmt: skip
 
 
-def _malformed(found: HttpRange, error: MalformedPacket, exchange: int | None = None) -> ScanResult:
+def _malformed(found: HttpRange, error: MalformedPacket, request: _Request | None) -> ScanResult:
+    exchange = None if request is None else request.number
     return ScanResult(
         found.data, found.size, None, error, "", found.frames, found.time_ns, found.cut, exchange=exchange
     )

@@ -22,6 +22,9 @@ START_LINE_MAX: Final = 8192
 MALFORMED_MAX: Final = 1 << 16
 """Bytes of a message that can't be framed, about; what follows them is skipped."""
 
+BEGINS_INSIDE: Final = "the capture begins inside the stream"
+"""Why the bytes before the first message are skipped."""
+
 _STARTS: Final = (b"POST ", b"HTTP/1.", b"GET ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ")
 
 
@@ -63,7 +66,7 @@ class HttpFinder:
         self._segments: deque[SegmentRange] = deque()
         self._reader = MessageReader()
         self._error: MalformedPacket | None = None  # of the message at the start, whose end is searched
-        self._sync_loss = "the capture begins inside the stream" if midstream else ""  # empty in sync
+        self._sync_loss = BEGINS_INSIDE if midstream else ""  # empty in sync
         self._framed = False
         # The search for a start line: offsets in the stream.
         self._segment_starts: deque[int] = deque()  # not searched yet
