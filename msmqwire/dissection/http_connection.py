@@ -31,9 +31,13 @@ Ignored = tuple[int, int, int]
 
 
 class _Request(NamedTuple):
-    """A request without a response; one of which only the end was captured has no number."""
+    """A request without a response, with its first and last frame.
+
+    One of which only the end was captured has no number.
+    """
 
     number: int | None
+    first_frame: int
     frame: int
     is_srmp: bool
 
@@ -159,7 +163,7 @@ class HttpConnection:
         if not isinstance(http.start, RequestLine):
             return self._response(found, http, interim=http.start.status < 200)
         if direction.began_inside is not None:
-            self._await_response(_Request(None, direction.began_inside, is_srmp=False))
+            self._await_response(_Request(None, *[direction.began_inside] * 2, is_srmp=False))
             direction.began_inside = None
         request = self._request(found, is_srmp=is_srmp(http))
         self.is_srmp |= request.is_srmp
@@ -167,14 +171,14 @@ class HttpConnection:
 
     def _request(self, found: HttpRange, *, is_srmp: bool) -> _Request:
         """Number a request, and let it wait for its response."""
-        request = _Request(self._requests, found.frames[-1], is_srmp)
+        request = _Request(self._requests, found.frames[0], found.frames[-1], is_srmp)
         self._requests += 1
         self._await_response(request)
         return request
 
     def _await_response(self, request: _Request) -> None:
         """Let a request wait, unless its response came before it: the request had to be put in order."""
-        while self._early and self._early[0] < request.frame:
+        while self._early and self._early[0] < request.first_frame:
             self._early.popleft()
         if self._early:
             self._early.popleft()
