@@ -162,8 +162,8 @@ class HttpConnection:
         """Return the result of a message; None if it is not SRMP."""
         if not isinstance(http.start, RequestLine):
             return self._response(found, http, interim=http.start.status < 200)
-        if direction.began_inside is not None:
-            self._await_response(_Request(None, *[direction.began_inside] * 2, is_srmp=False))
+        if (frame := direction.began_inside) is not None:
+            self._await_response(_Request(None, frame, frame, is_srmp=False))
             direction.began_inside = None
         request = self._request(found, is_srmp=is_srmp(http))
         self.is_srmp |= request.is_srmp

@@ -15,13 +15,14 @@ from msmqwire.capture.ip import Transport
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.frame_ranges import completed
 from msmqwire.pgm import Data, OptFragment, OptionFlags, OptRst, PgmPacket, PgmType, Spm
-from msmqwire.pgm.constants import APDU_MAX
 from msmqwire.pgm.reassembly import Reassembly
 from msmqwire.pgm.receive_window import WINDOW_MAX, Arrived, Hole, ReceiveWindow
 from msmqwire.pgm.sequence import near, wire
 
 SESSIONS_MAX: Final = 256
 """Transport sessions followed at a time; those silent for longest are ended."""
+PARTS_MAX: Final = 4096
+"""Packets of an application data unit whose frames are remembered: the last ones."""
 HELD_MAX: Final = 16 << 20
 """Bytes of memory that the packets behind gaps may take in all sessions together."""
 
@@ -105,7 +106,7 @@ class _Session:
         self._window = ReceiveWindow(following, lambda: _NO_TIMERS)
         self._reassembly = Reassembly(following)
         self._origins: dict[int, tuple[tuple[int, ...], int]] = {}  # frames and time by sequence number
-        self._parts: deque[tuple[int, tuple[int, ...], int]] = deque(maxlen=APDU_MAX)  # of an APDU
+        self._parts: deque[tuple[int, tuple[int, ...], int]] = deque(maxlen=PARTS_MAX)  # of an APDU
         self._frame = self._time_ns = 0
 
     @property

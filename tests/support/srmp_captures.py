@@ -101,3 +101,28 @@ def multicast_with_a_repair() -> list[bytes]:
         spm(0, 1, 0), first[0], *first[2:], nak(2), second[0], as_rdata(lost), *second[1:], second[1],
         spm(1, 1, len(first) + len(second)),
     ]  # fmt: skip
+
+
+# --- samples -----------------------------------------------------------------------------------------------
+
+
+def samples() -> dict[str, list[c.Frame]]:
+    """Captures of one kind each, as `msmqwire dissect` finds them."""
+    pipelined = http().send(published("4.2") + published("4.4-1")).send(RESPONSE * 2, by_client=False)
+    pipelined.send(published("4.4-3")).send(RESPONSE, by_client=False).close()
+    in_chunks = http(mss=300).send(chunked(published("4.3-1"), 100, 1, 900)).send(RESPONSE, by_client=False)
+    malformed = published("4.2").replace(b"<path", b"<pith")
+    middle = http().send(published("4.2") + malformed + published("4.4-1")).send(RESPONSE, by_client=False)
+    middle.send(RESPONSE.replace(b"200 OK", b"400 Bad Request") + RESPONSE, by_client=False).close()
+    other = (
+        http(8080).send(GET).send(PAGE, by_client=False).send(published("4.1").replace(b"/msmq/", b"/MSMQ/"))
+    )
+    other.send(RESPONSE, by_client=False).send(GET).send(PAGE, by_client=False).close()
+    return {
+        "pipelined": pipelined.frames,
+        "chunked": in_chunks.close().frames,
+        "malformed": middle.frames,
+        "other port": other.frames,
+        "pgm over udp": list(over_udp(multicast_with_a_repair())),
+        "pgm over ip": list(over_ip(multicast_with_a_repair())),
+    }
