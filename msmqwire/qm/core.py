@@ -22,8 +22,11 @@ from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.rules import recovery, stored_rows
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
@@ -31,6 +34,7 @@ from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
 from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.routing import Routes, Routing
+from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
@@ -51,6 +55,7 @@ class Core:
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
         binary: that of [MS-MQQB].
+        outcome: where messages go that are delivered or given up.
     """
 
     def __init__(
@@ -109,7 +114,11 @@ class Core:
         self.transactions = Transactions(context, self.messages)
         self.dispatch = Dispatch(context)
         self.identity = MessageIdentity(context)
+        self.sequence_identity = SequenceIdentity(context)
+        self.history = History(context, self.messages.pool)
+        self.incoming_sequences = IncomingSequences(context, self.messages.pool)
         lookup = self.queues.lookup
+        self.outcome = DeliveryOutcome(context, self.messages, lookup)
         self.messages.pool.known.update(map(origin_of, (*_THIS_COMPUTER, *known_hosts)))
         self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
         self.third_places = ThirdPlaces(context, self._leads_back)
@@ -123,6 +132,10 @@ class Core:
             dispatch=self.dispatch,
             routing=self.routing,
             identity=self.identity,
+            sequence_identity=self.sequence_identity,
+            history=self.history,
+            incoming_sequences=self.incoming_sequences,
+            outcome=self.outcome,
             system_messages=self.system_messages,
             relaying=self.relaying,
             third_places=self.third_places,
@@ -148,6 +161,9 @@ class Core:
         restoring.restore()
         self.routing.initialize()
         self.identity.restore(self._stored)
+        self.sequence_identity.restore(self._stored)
+        self.history.restore(self._stored)
+        self.incoming_sequences.restore(self._stored)
         for protocol in self.protocols:
             protocol.start(self._stored)
         restoring.release()

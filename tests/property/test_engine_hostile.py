@@ -138,7 +138,7 @@ def assert_bounded(harness: EngineHarness) -> None:
     """The invariants after every step."""
     engine = harness.engine
     assert len(engine.sessions) <= len(harness.peers) + len(engine.transfers)
-    assert len(engine.history) <= HISTORY
+    assert len(harness.core.history) <= HISTORY
     for session in engine.sessions.values():
         assert isinstance(session.state, SessionState)
         assert session.framer.buffered <= LIMIT

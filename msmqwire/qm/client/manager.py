@@ -133,7 +133,7 @@ class ClientManager:
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
-        core.binary.outcome.when_sent = self._outcome
+        core.outcome.when_sent = self._outcome
         driver.broken.add_done_callback(self._broken)
         driver.start()
         if self._listen is not None:

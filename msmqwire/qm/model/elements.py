@@ -30,7 +30,7 @@ from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 
 SequenceKey = tuple[UUID, str, str]
 """A transactional sequence that ends here: its sender, the name that it uses for the queue, and the origin
-that the sequence is bound to; empty if it is bound to none."""
+that the sequence is bound to; empty if it is bound to none. Of a stream, the GUID in its identifier."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -227,6 +227,12 @@ class IncomingTransactionalTransferInfo:
         queue: None while the queue does not exist.
         origin: where its first message came from; empty if an older version has stored it.
         bound: whether only messages from there belong to it.
+        stream_owner: the GUID of Stream.IncomingId, [MC-MQSRM] 3.1.1.1.6; the null GUID for a sequence of the
+            binary protocol.
+        send_receipts_to: Stream.SendReceiptsTo, a URI.
+        acknowledged: Stream.LastAcknowledgedStreamMessage.
+        unacknowledged_since: Stream.UnackedStreamMessageArrivalTime in milliseconds since start-up; None if
+            all messages are acknowledged.
     """
 
     queue: Queue | None
@@ -238,11 +244,21 @@ class IncomingTransactionalTransferInfo:
     reject_count: int = 0
     origin: str = ""
     bound: bool = False
+    stream_owner: UUID = NULL_GUID
+    send_receipts_to: str = ""
+    acknowledged: int = 0
+    unacknowledged_since: int | None = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream of SRMP."""
+        return self.stream_owner != NULL_GUID
 
     @property
     def key(self) -> SequenceKey:
         """What identifies the sequence."""
-        return self.sender_identifier, self.format_name.canonical, self.origin if self.bound else ""
+        owner = self.stream_owner if self.is_stream else self.sender_identifier
+        return owner, self.format_name.canonical, self.origin if self.bound else ""
 
 
 @dataclass(slots=True, eq=False, repr=False)

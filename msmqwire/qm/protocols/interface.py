@@ -13,13 +13,17 @@ from typing import Protocol
 from msmqwire.names import FormatName
 from msmqwire.qm.model.context import Context, Subscriber
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.routing import Routing
+from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.third_places import ThirdPlaces
 
@@ -34,7 +38,10 @@ class CoreServices:
         queues: the events on queues, and which queue a format name means.
         dispatch: DispatchCollection, where messages wait for their turn to be sent.
         routing: the next hops to a queue manager.
-        identity: identifiers of messages that begin here.
+        identity, sequence_identity: identifiers of messages and of transactional sequences that begin here.
+        history: the messages received last.
+        incoming_sequences: how far the transactional sequences of others have come.
+        outcome: where messages go that are delivered or given up.
         system_messages: administration acknowledgements and reports.
         relaying: which messages of others are forwarded.
         third_places: limits what they make this queue manager send elsewhere than back to them.
@@ -46,6 +53,10 @@ class CoreServices:
     dispatch: Dispatch
     routing: Routing
     identity: MessageIdentity
+    sequence_identity: SequenceIdentity
+    history: History
+    incoming_sequences: IncomingSequences
+    outcome: DeliveryOutcome
     system_messages: SystemMessages
     relaying: Relaying
     third_places: ThirdPlaces

@@ -31,7 +31,7 @@ def check_step(node: str, core: Core) -> None:
     engine = core.binary
     if len(engine.sessions) > SESSIONS_MAX:
         raise Violation(Invariant.BOUNDED, f"{node} has {len(engine.sessions)} sessions")
-    if len(core.binary.history) > core.context.settings.remove_duplicate_size:
+    if len(core.history) > core.context.settings.remove_duplicate_size:
         raise Violation(Invariant.BOUNDED, f"MessageIDHistoryTable of {node} is too large")
     for session in engine.sessions.values():
         _check_session(node, session)

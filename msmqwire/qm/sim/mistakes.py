@@ -14,11 +14,8 @@ from typing import Any, Final, NamedTuple
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState
-from msmqwire.qm.protocols.binary import sending, transfer_rows
+from msmqwire.qm.protocols.binary import sending
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
-from msmqwire.qm.protocols.binary.history import History
-from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.receiving import Receiving
 from msmqwire.qm.protocols.binary.sending import Sending
@@ -27,6 +24,10 @@ from msmqwire.qm.protocols.binary.session_acknowledgements import SessionAcknowl
 from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.rules import stored_rows as manager_rows
+from msmqwire.qm.rules import transfer_rows
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
@@ -116,7 +117,7 @@ def _deleted_on_session_ack(original: Any) -> Any:
         if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
             self._sequences.given_up(outgoing)
-            self._outcome.delivered(outgoing)
+            self._outcome.delivered(outgoing.position)
         else:
             original(self, outgoing)
 
@@ -127,7 +128,7 @@ def _delivered_after_order_ack(_original: Any) -> Any:
     def arrived(self: OutgoingSequences, outgoing: Any) -> None:
         outgoing.transfer.remove(outgoing)
         transfer_rows.delete_outgoing(self._context, outgoing)
-        self._outcome.delivered(outgoing)
+        self._outcome.delivered(outgoing.position)
 
     return arrived
 
@@ -141,12 +142,12 @@ def _no_number_row(original: Any) -> Any:
 
 
 def _journaled_twice(original: Any) -> Any:
-    def delivered(self: DeliveryOutcome, outgoing: Any) -> None:
-        message, manager = outgoing.position.message, self._context.queue_manager
+    def delivered(self: DeliveryOutcome, position: Any) -> None:
+        message, manager = position.message, self._context.queue_manager
         journal, own = manager.system_journal_queue, message.source_machine_identifier == manager.identifier
         if own and message.positive_journaling_requested and journal is not None:
             self._messages.journal(message, journal)
-        original(self, outgoing)
+        original(self, position)
 
     return delivered
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.protocols.binary import transfer_rows
-from msmqwire.qm.rules import serialization, stored_rows
+from msmqwire.qm.rules import serialization, stored_rows, transfer_rows
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
 from msmqwire.qm.sim.plan import identifier_of

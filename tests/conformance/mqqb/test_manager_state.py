@@ -24,7 +24,7 @@ TX = h.transaction_header
 
 
 def times(harness: EngineHarness) -> dict[ObjectId, int]:
-    return {key: time for key, (time, _) in harness.engine.history._entries.items()}
+    return {key: time for key, (time, _) in harness.core.history._entries.items()}
 
 
 def identifier(number: int, source: UUID = PEER_ID) -> ObjectId:
@@ -144,7 +144,7 @@ def test_an_entry_as_old_as_the_duration_stays() -> None:
     harness.advance(1_000)
     peer.send(peer.message(message_id=2))
     harness.core.context.utc = START_UTC + 1801
-    harness.engine.history._clean()
+    harness.core.history._clean()
     assert set(times(harness)) == {identifier(2)}
 
 
@@ -258,7 +258,7 @@ def test_the_incoming_sequence_begins_with_nothing() -> None:
     harness.queue("tx", transactional=True)
     peer = harness.accept_session()
     peer.send(peer.message(queue="tx", transaction=TX(ordinal=4, time_stamp=9, number=7, previous=6)))
-    (info,) = harness.engine.incoming_sequences.infos.values()
+    (info,) = harness.core.incoming_sequences.infos.values()
     assert (info.sequence_identifier, info.sequence_number, info.reject_count) == (TxSequenceId(0, 0), 0, 1)
 
 
@@ -352,7 +352,7 @@ def test_forwarded_messages_touch_no_sequence() -> None:
     )  # fmt: skip
     peer.sent = peer.recoverable_sent = 1
     peer.send(h.user_message(user=user, transaction=TX(ordinal=4, time_stamp=9, number=7, previous=6)))
-    assert harness.engine.incoming_sequences.infos == {}
+    assert harness.core.incoming_sequences.infos == {}
     harness.resolve("10.0.0.3")
     next_hop = harness.connect()
     next_hop.answer_handshake(server=UUID(int=0xF4))

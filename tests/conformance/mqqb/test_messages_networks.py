@@ -97,7 +97,7 @@ def test_transactional_acknowledgements_go_from_end_to_end():
     assert orders[-1].SourceQueueManager == B.bytes_le
     arrived = network.between("middle", "alpha", "OrderAck")
     assert [ack.body for ack in arrived] == [ack.body for ack in orders]
-    assert middle.engine.incoming_sequences.infos == {}
+    assert middle.core.incoming_sequences.infos == {}
     for harness in (alpha, middle):
         assert all(not transfer.table for transfer in harness.engine.transfers.values())
     awaited = [transfer.awaiting_final_ack for transfer in alpha.engine.transfers.values()]

@@ -49,7 +49,7 @@ def test_other_messages_do_not_wait_for_it():
 
 def test_after_the_last_ordinal_identifiers_grow():
     harness = harness_with_peer()
-    harness.engine.outgoing_sequences.restore(START_UTC << 32 | LAST - 1)
+    harness.core.sequence_identity._last = TxSequenceId(START_UTC, LAST - 1)
     found = []
     for body in (b"a", b"b"):
         harness.send(body, transactional=True)

@@ -233,7 +233,7 @@ def test_a_direct_name_is_remembered_for_the_session():
 def test_the_history_has_the_last_messages():
     harness = harness_with_peer(settings=Settings(remove_duplicate_size=3))
     queue, peer = harness.queue(), harness.accept_session()
-    history, timers = harness.core.binary.history, harness.core.context.timers
+    history, timers = harness.core.history, harness.core.context.timers
     assert not timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
     for number in (1, 2, 3):
         peer.send_message(b"%d" % number, message_id=number)

@@ -162,7 +162,7 @@ def test_forged_senders_have_a_limit_and_forget_no_honest_one() -> None:
     held = pool(harness)
     for kind in (Kind.SENDERS, Kind.ROUTES):
         assert 0 < held.used[kind] <= held.share(kind)
-    assert len(harness.engine.incoming_sequences.infos) < 200
+    assert len(harness.core.incoming_sequences.infos) < 200
     assert len(harness.core.queue_manager.queues) < 50
     honest.send(honest.message(b"1", queue="tx", tx=(1, 0), session=True))
     honest.send(honest.message(b"2", queue="tx", tx=(2, 1), session=True))
@@ -208,7 +208,7 @@ def test_names_that_are_long_count_more() -> None:
     peer = stranger(harness)
     for number in FORGED[:300]:
         peer.send(peer.message(queue="q" * 120, source=UUID(int=number), tx=(2, 1), session=True))
-    assert len(harness.engine.incoming_sequences.infos) < 40
+    assert len(harness.core.incoming_sequences.infos) < 40
 
 
 def test_identifiers_received_are_bounded_in_bytes() -> None:
@@ -218,7 +218,7 @@ def test_identifiers_received_are_bounded_in_bytes() -> None:
         peer.send(peer.message(queue="missing", session=True))
     held = pool(harness)
     assert 0 < held.used[Kind.HISTORY] <= held.share(Kind.HISTORY)
-    assert len(harness.engine.history) <= held.share(Kind.HISTORY) // 256
+    assert len(harness.core.history) <= held.share(Kind.HISTORY) // 256
     honest = harness.accept_session()
     for _ in range(2):
         honest.send(honest.message(b"once", message_id=7, session=True))

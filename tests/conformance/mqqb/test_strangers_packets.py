@@ -121,7 +121,7 @@ def test_a_stranger_drives_out_its_own_identifiers_only() -> None:
         honest.send(honest.message(b"honest", message_id=number))
     for _ in range(1_000):
         forger.send(forger.message(queue="missing"))
-    assert len(harness.engine.history) == 100
+    assert len(harness.core.history) == 100
     honest.send(honest.message(b"again", message_id=60), honest.message(b"again", message_id=1))
     assert b"again" not in bodies(harness)
 

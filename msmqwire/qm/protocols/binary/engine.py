@@ -16,10 +16,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary import restoring
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.handshake import HANDSHAKE_SIZES, Handshake
-from msmqwire.qm.protocols.binary.history import History
-from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
@@ -73,10 +70,9 @@ class BinaryEngine(TransferProtocol):
             context, self.session_table, self.transfer_table, lookup, memory,
             give_up=self._give_up, close=self.close,
         )  # fmt: skip
-        self.history = History(context, memory)
-        self.incoming_sequences = IncomingSequences(context, memory)
-        self.outcome = DeliveryOutcome(context, services.messages, lookup)
-        self.outgoing_sequences = OutgoingSequences(context, self.outcome, self._send_waiting)
+        self.outgoing_sequences = OutgoingSequences(
+            context, services.sequence_identity, services.outcome, self._send_waiting
+        )
         self.order_acks = OrderAcknowledgements(services, self.places, self.transfer_table)
         self.pings = Pings(context, self.session_table.is_full)
         self.connecting = Connecting(
@@ -88,20 +84,18 @@ class BinaryEngine(TransferProtocol):
         )
         self.sending = Sending(
             services, self.transfer_table, self.connecting, self.session_timers, self.outgoing_sequences,
-            self.outcome, self.security,
+            self.security,
         )  # fmt: skip
         self.session_acks = SessionAcknowledgements(
-            self.session_timers, self.sending, self.outgoing_sequences, self.outcome, self.close
+            self.session_timers, self.sending, self.outgoing_sequences, services.outcome, self.close
         )
         self.receiving = Receiving(
             services,
             places=self.places,
             transfers=self.transfer_table,
             timers=self.session_timers,
-            incoming=self.incoming_sequences,
             outgoing=self.outgoing_sequences,
             order_acks=self.order_acks,
-            history=self.history,
             security=self.security,
             close=self.close,
             acknowledged=self.session_acks.received,
@@ -114,7 +108,6 @@ class BinaryEngine(TransferProtocol):
         """Queue Manager Started: [MS-MQQB] 3.1.4.1. The queues have been restored."""
         queues = self.context.queue_manager.queues
         restoring.restore_askers(self._queues, self.context.queue_manager)
-        restoring.restore_incoming(stored, queues, self.incoming_sequences, self.history)
         self.order_acks.restore()
         restoring.restore_transfers(
             stored, queues, self.transfer_table, self.outgoing_sequences, self.sending

@@ -11,14 +11,15 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary import transfer_rows
-from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
+from msmqwire.qm.rules import transfer_rows
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 
 _TRANSACTIONAL = MESSAGES["Transactional"]
-_NUMBER_MAX: Final = 0xFFFFFFFF  # of ordinals and of TxSequenceNumber
+_NUMBER_MAX: Final = 0xFFFFFFFF  # of TxSequenceNumber
 
 
 class OutgoingSequences:
@@ -26,22 +27,22 @@ class OutgoingSequences:
 
     Args:
         context: of the queue manager.
+        identity: of sequences.
         outcome: where messages go that are delivered or refused.
         send_waiting: sends what waits for a session; called when messages are to be sent again.
     """
 
     def __init__(
-        self, context: Context, outcome: DeliveryOutcome, send_waiting: Callable[[Session], None]
+        self,
+        context: Context,
+        identity: SequenceIdentity,
+        outcome: DeliveryOutcome,
+        send_waiting: Callable[[Session], None],
     ) -> None:
-        self._context, self._outcome, self._send_waiting = context, outcome, send_waiting
+        self._context, self._identity = context, identity
+        self._outcome, self._send_waiting = outcome, send_waiting
         self._by_id: dict[TxSequenceId, Transfer] = {}
-        self._ordinal = 0
-        self._time_stamp = 0
         self._numbered: dict[int, OutgoingMessagePosition] = {}  # by MessageID, until nothing more is awaited
-
-    def restore(self, ordinal: int) -> None:
-        """Continue after the last stored identifier: time stamp in its upper 32 bits, ordinal below."""
-        self._ordinal, self._time_stamp = ordinal & 0xFFFFFFFF, ordinal >> 32
 
     def restore_transfer(self, transfer: Transfer, numbered: list[OutgoingMessagePosition]) -> None:
         """Take over a restored transfer and its messages that had numbers."""
@@ -63,16 +64,9 @@ class OutgoingSequences:
         """Start a sequence unless the transfer has one: MQQB-3.1.1.3.1-12."""
         if transfer.sequence_id.ordinal:
             return
-        if not self._time_stamp:
-            self._time_stamp = self._context.utc & 0xFFFFFFFF
-        if self._ordinal >= _NUMBER_MAX:  # the next identifier has to be greater
-            self._time_stamp, self._ordinal = self._time_stamp + 1, 0
-        self._ordinal += 1
-        transfer.sequence_id, transfer.next_number = TxSequenceId(self._time_stamp, self._ordinal), 1
+        transfer.sequence_id, transfer.next_number = self._identity.next(), 1
         transfer.last_ack = SequenceInfo()
         self._by_id[transfer.sequence_id] = transfer
-        last = (self._time_stamp << 32 | self._ordinal).to_bytes(8, "little")
-        self._context.changes.put(Table.META, transfer_rows.TX_SEQUENCE_ORDINAL, last)
 
     def is_used_up(self, transfer: Transfer) -> bool:
         """Return whether a sequence has no number left: it must be acknowledged before another one begins."""
@@ -90,7 +84,7 @@ class OutgoingSequences:
         transfer.ordered.append(outgoing)
         self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
         transfer_rows.put_outgoing(self._context, outgoing)
-        transfer_rows.put_sequence(self._context, transfer)
+        transfer_rows.put_sequence(self._context, transfer.queue.number, sequence, transfer.next_number)
         transfer.unacked_sequence.append(last := SequenceInfo(sequence, number, number - 1))
         info = transfer.queue.transfer
         info.eod_no_ack_count, info.eod_last_non_ack = len(transfer.unacked_sequence), last
@@ -206,7 +200,7 @@ class OutgoingSequences:
         else:
             transfer_rows.delete_outgoing(self._context, outgoing)
             del self._numbered[message.identifier.uniquifier]
-            self._outcome.delivered(outgoing)
+            self._outcome.delivered(outgoing.position)
         self._end_if_all_acknowledged(transfer)
 
     def final_ack(self, sequence: TxSequenceId, message_id: int, message_class: int) -> None:
@@ -226,9 +220,9 @@ class OutgoingSequences:
             if message_class != MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._outcome.report(message, delivered=False, reason=message_class)
         if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
-            self._outcome.delivered(outgoing)
+            self._outcome.delivered(outgoing.position)
         else:
-            self._outcome.dead_letter(outgoing, message)
+            self._outcome.dead_letter(outgoing.position, message)
         self.report(transfer)
 
     def removed(self, outgoing: OutgoingMessagePosition) -> None:

@@ -17,8 +17,6 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.history import History
-from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
@@ -44,7 +42,7 @@ class Receiving:
 
     Args:
         services: of the core.
-        places, transfers, timers, incoming, outgoing, order_acks, history, security: of the engine.
+        places, transfers, timers, outgoing, order_acks, security: of the engine.
         close: closes a session.
         acknowledged: takes the SessionHeader that a message carries.
     """
@@ -56,10 +54,8 @@ class Receiving:
         places: Places,
         transfers: TransferTable,
         timers: SessionTimers,
-        incoming: IncomingSequences,
         outgoing: OutgoingSequences,
         order_acks: OrderAcknowledgements,
-        history: History,
         security: MessageSecurity,
         close: Callable[[Session], None],
         acknowledged: Callable[[Session, Record], None],
@@ -68,8 +64,8 @@ class Receiving:
         self._system_messages = services.system_messages
         self._relaying, self._pool = services.relaying, services.messages.pool
         self._places, self._transfers, self._timers = places, transfers, timers
-        self._incoming, self._outgoing, self._order_acks = incoming, outgoing, order_acks
-        self._history, self._security = history, security
+        self._incoming, self._history = services.incoming_sequences, services.history
+        self._outgoing, self._order_acks, self._security = outgoing, order_acks, security
         self._close, self._acknowledged = close, acknowledged
 
     def user_message(self, session: Session, packet: Record, data: bytes) -> None:

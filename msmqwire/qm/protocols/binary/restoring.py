@@ -11,16 +11,14 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.binary import transfer_rows
-from msmqwire.qm.protocols.binary.history import History
-from msmqwire.qm.protocols.binary.incoming_sequences import IncomingSequences
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.states import MessageState
-from msmqwire.qm.protocols.binary.transfer_rows import OutgoingRow
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
+from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Stored
+from msmqwire.qm.rules.transfer_rows import OutgoingRow
 
 _OF_THE_SYSTEM: Final = frozenset(MessageClass) - {MessageClass.MQMSG_CLASS_NORMAL}
 
@@ -40,16 +38,6 @@ def restore_askers(queues: Queues, manager: QueueManager) -> None:
             queues.ask_remotely(queue, UNKNOWN_ORIGIN)
 
 
-def restore_incoming(
-    stored: Stored, queues: Mapping[int, Queue], incoming: IncomingSequences, history: History
-) -> None:
-    """Restore what other queue managers have sent: identifiers received, and how far sequences have come."""
-    history.restore([(key, row) for key, row in stored.rows(Table.HISTORY) if isinstance(key, bytes)])
-    for key, row in stored.rows(Table.INCOMING):
-        assert isinstance(key, bytes)
-        incoming.restore(transfer_rows.read_incoming(key, row, queues))
-
-
 def restore_transfers(
     stored: Stored,
     queues: Mapping[int, Queue],
@@ -58,8 +46,6 @@ def restore_transfers(
     sending: Sending,
 ) -> None:
     """Restore OutgoingMessageTable, AwaitingFinalACKTable and the sequences of queues restored before."""
-    ordinal = stored.row(Table.META, transfer_rows.TX_SEQUENCE_ORDINAL)
-    outgoing.restore(int.from_bytes(ordinal, "little") if ordinal else 0)
     sequences = {number: transfer_rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
     rows = {
         number: transfer_rows.read_outgoing(row)

@@ -19,7 +19,6 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.session import Session
@@ -46,14 +45,13 @@ class Sending:
         connecting: Connecting,
         timers: SessionTimers,
         sequences: OutgoingSequences,
-        outcome: DeliveryOutcome,
         security: MessageSecurity,
     ) -> None:
         self._context, self._dispatch = services.context, services.dispatch
         self._messages = services.messages
         self._identity, self._system_messages = services.identity, services.system_messages
         self._transfers, self._connecting, self._timers = transfers, connecting, timers
-        self._sequences, self._outcome, self._security = sequences, outcome, security
+        self._sequences, self._outcome, self._security = sequences, services.outcome, security
         self._expiring: list[tuple[int, int, OutgoingMessagePosition]] = []  # by milliseconds since start-up
         self._moves = 0
 
@@ -177,7 +175,7 @@ class Sending:
             HResult.MQ_ERROR_COMPUTER_DOES_NOT_SUPPORT_ENCRYPTION, session.remote_address if session else "",
         )  # fmt: skip
         self._outcome.report(message, delivered=False)
-        self._outcome.dead_letter(outgoing, message)
+        self._outcome.dead_letter(outgoing.position, message)
         return False
 
     def _send_packet(self, session: Session, outgoing: OutgoingMessagePosition, message: Message) -> None:
@@ -258,7 +256,7 @@ class Sending:
         if message.acknowledgements_requested & asked:
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         self._outcome.report(message, delivered=False)
-        self._outcome.dead_letter(outgoing, message)
+        self._outcome.dead_letter(outgoing.position, message)
 
     def purged(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """An administrator deletes a message before its destination has it: MQMQ-2.2.18.1.6-07."""

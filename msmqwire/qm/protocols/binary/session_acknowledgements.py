@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msmqwire.qm.protocols.binary.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.schema import Record
 
 UNSAVED_MAX: Final = 1_024
@@ -63,7 +63,7 @@ class SessionAcknowledgements:
         # Not RecoverableSequenceNumber: it is 0 for every 65,536th recoverable message too.
         if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)
-            self._outcome.delivered(outgoing)
+            self._outcome.delivered(outgoing.position)
 
     def _saved(self, outgoing: OutgoingMessagePosition) -> None:
         """The other side has saved a recoverable message: [MS-MQQB] 3.1.5.5.3."""
@@ -72,7 +72,7 @@ class SessionAcknowledgements:
             return
         if not outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
-            self._outcome.delivered(outgoing)
+            self._outcome.delivered(outgoing.position)
             return
         outgoing.state = MESSAGES["Transactional"][outgoing.state, MessageEvent.SESSION_ACK]
         if outgoing.received_order_ack:

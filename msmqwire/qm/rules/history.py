@@ -1,4 +1,8 @@
-"""MessageIDHistoryTable: recently received messages, to recognise duplicates, [MS-MQQB] 3.1.1.3."""
+"""MessageIDHistoryTable: recently received messages, to recognise duplicates.
+
+[MS-MQQB] 3.1.1.3, and [MC-MQSRM] 3.1.1.1.5, which has the same: an identifier is unique whatever protocol a
+message comes by.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, IDENTIFIER_BYTES, Kind, MemoryPool
 from msmqwire.qm.rules.origin_keys import OriginKeys
+from msmqwire.qm.rules.recovery import Stored
 
 _Key = ObjectId | tuple[ObjectId, str, str]
 _SIZE: Final = 20  # of an OBJECTID
@@ -32,8 +37,9 @@ class History:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def restore(self, rows: list[tuple[bytes, bytes]]) -> None:
+    def restore(self, stored: Stored) -> None:
         """Take over stored identifiers and start the timer if there are any: MQQB-3.1.3.1-02."""
+        rows = [(key, row) for key, row in stored.rows(Table.HISTORY) if isinstance(key, bytes)]
         for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
             self._enter(received, time, "" if isinstance(received, ObjectId) else received[2])

@@ -1,17 +1,22 @@
-"""Transactional sequences that end here, exactly once and in order: [MS-MQQB] 3.1.1.5 and 3.1.5.8.6."""
+"""Transactional sequences that end here, exactly once and in order: [MS-MQQB] 3.1.1.5 and 3.1.5.8.6.
+
+The streams of [MC-MQSRM] are among them, with rules of their own on what follows.
+"""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import Final
+from uuid import UUID
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceKey
-from msmqwire.qm.model.message import Message
-from msmqwire.qm.protocols.binary import transfer_rows
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, SENDER_BYTES, Kind, MemoryPool
 from msmqwire.qm.rules.origin_keys import OriginKeys
+from msmqwire.qm.rules.recovery import Stored
 
 _AT_ONCE: Final = 16
 """A sixteenth of the senders of an origin is evicted at once, as finding the origin takes time."""
@@ -29,7 +34,14 @@ class IncomingSequences:
         self.infos: dict[SequenceKey, IncomingTransactionalTransferInfo] = {}
         self._of_origins: OriginKeys[SequenceKey] = OriginKeys()
 
-    def restore(self, info: IncomingTransactionalTransferInfo) -> None:
+    def restore(self, stored: Stored) -> None:
+        """Take over the stored sequences; the queues have been restored."""
+        queues = self._context.queue_manager.queues
+        for key, row in stored.rows(Table.INCOMING):
+            assert isinstance(key, bytes)
+            self._restore(transfer_rows.read_incoming(key, row, queues))
+
+    def _restore(self, info: IncomingTransactionalTransferInfo) -> None:
         """Take over a stored sequence, bound or not as `Settings.bind_senders` is now.
 
         Where the setting is new, a sequence belongs to the origin that it came from last. Where it is gone,
@@ -49,8 +61,10 @@ class IncomingSequences:
         if info.queue is not None:
             info.queue.incoming[info.key] = info
 
-    def incoming(self, message: Message) -> IncomingTransactionalTransferInfo:
+    def incoming(self, message: Message, stream_owner: UUID = NULL_GUID) -> IncomingTransactionalTransferInfo:
         """Return the state of a sender's sequence to a destination: MQQB-3.1.5.8.8-07 and -08.
+
+        `stream_owner` is the GUID in the identifier of a stream.
 
         Keyed by the name used, as each outgoing queue of the sender has a sequence of its own; kept even if
         the queue does not exist, so that a message refused for that is not accepted when it is resent.
@@ -59,12 +73,15 @@ class IncomingSequences:
         assert message.destination is not None, "a received message has a destination"
         bound = self._context.settings.bind_senders
         name = message.destination.canonical
-        key = message.source_machine_identifier, name, message.origin if bound else ""
+        sender = message.source_machine_identifier
+        owner = sender if stream_owner == NULL_GUID else stream_owner
+        key = owner, name, message.origin if bound else ""
         info = self.infos.pop(key, None)
         if info is None:
             info = IncomingTransactionalTransferInfo(
-                None, message.destination, key[0], origin=message.origin, bound=bound
-            )
+                None, message.destination, sender, origin=message.origin, bound=bound,
+                stream_owner=stream_owner,
+            )  # fmt: skip
             unbound = self.infos.get((key[0], name, ""))
             if unbound is not None:  # version 1 stored it without an origin: every one continues it
                 info.sequence_identifier = unbound.sequence_identifier

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import Message, ObjectId
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, kind_of
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.messages import Messages
 
@@ -25,9 +25,8 @@ class DeliveryOutcome:
         self._context, self._messages, self._lookup = context, messages, lookup
         self.when_sent: Callable[[ObjectId, bool, int | None], None] | None = None
 
-    def delivered(self, outgoing: OutgoingMessagePosition) -> None:
-        """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4."""
-        position = outgoing.position
+    def delivered(self, position: MessagePosition) -> None:
+        """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4, [MC-MQSRM] 3.1.5.2.2."""
         manager = self._context.queue_manager
         journal, message = manager.system_journal_queue, position.message
         own = message.source_machine_identifier == manager.identifier
@@ -37,19 +36,22 @@ class DeliveryOutcome:
         else:
             self._messages.discard(position)
 
-    def dead_letter(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Dead-letter a message that could not be delivered, if requested: MQQB-3.1.7.1.2-04 and -05."""
+    def dead_letter(self, position: MessagePosition, message: Message) -> None:
+        """Dead-letter a message that could not be delivered, if requested: MQQB-3.1.7.1.2-04 and -05.
+
+        [MC-MQSRM] 3.1.5.2.1 has the same rules.
+        """
         manager = self._context.queue_manager
         target: Queue | None = manager.system_deadletter_queue
-        if kind_of(message) == "Transactional":
+        if message.transactional or message.transaction_identifier is not None:
             target = manager.system_transactional_deadletter_queue
             if message.application_deadletter_queue:
                 named = self._lookup.path(message.application_deadletter_queue)
                 target = named if named is not None and named.transactional else target
         if message.negative_journaling_requested and target is not None:
-            self._messages.transfer(outgoing.position, target)
+            self._messages.transfer(position, target)
         else:
-            self._messages.discard(outgoing.position)
+            self._messages.discard(position)
 
     def report(self, message: Message, *, delivered: bool, reason: int | None = None) -> None:
         """Tell the owner, if interested, that a message reached the other side or was given up."""
