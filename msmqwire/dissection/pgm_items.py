@@ -9,9 +9,10 @@ from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
-from msmqwire.dissection.srmp_messages import findings, read_srmp
+from msmqwire.dissection.srmp_messages import read_srmp
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
+from msmqwire.lint.srmp import lint_srmp
 from msmqwire.pgm import checksum_is_right, parse_pgm
 from msmqwire.pgm.layouts import CHECKSUM_OFFSET
 from msmqwire.srmp.http_framer import parse_http
@@ -97,7 +98,7 @@ class PgmItems:
         except MalformedPacket as exc:
             error = exc.detached()
         kind = "Malformed" if message is None else SRMP_KIND
-        found = findings(message) if self._lint and message is not None else []
+        found = lint_srmp(message) if self._lint and message is not None else []
         file, frames = self._locate(result.frames)
         yield Item(
             file, result.time_ns, frames, *_ends(result.origin),

@@ -6,7 +6,6 @@ import re
 from typing import Final
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding
 from msmqwire.srmp.fields import find_all
 from msmqwire.srmp.http_message import HEADER_FIELDS, HttpMessage, RequestLine
 from msmqwire.srmp.message import SrmpMessage, from_http
@@ -44,8 +43,3 @@ def read_srmp(http: HttpMessage) -> SrmpMessage:
                 f"the content coding {coding:.40} is not decoded", path=path, offset=http.field_offset(number)
             )
     return from_http(http)
-
-
-def findings(message: SrmpMessage) -> list[Finding]:
-    """Return the departures of a message from the specification."""
-    return [Finding(item.requirement, "SHOULD", item.path, 0, item.text) for item in message.departures]

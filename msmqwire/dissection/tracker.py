@@ -11,9 +11,9 @@ from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
-from msmqwire.dissection.srmp_messages import findings as srmp_findings
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, PingLint, lint_malformed, lint_packet
+from msmqwire.lint.srmp import lint_srmp
 from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import Record
@@ -195,7 +195,7 @@ class Tracker:
         if isinstance(packet, SrmpMessage):
             kind = SRMP_KIND
             if self._lint:
-                findings = srmp_findings(packet)
+                findings = lint_srmp(packet)
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
