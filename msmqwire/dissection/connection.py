@@ -18,8 +18,8 @@ class Connection:
     """Both directions of a TCP connection.
 
     On the MSMQ ports it is MSMQ; on others as soon as one of its segments contains a BaseHeader. The bytes
-    before that are then reported as skipped. Port 80 is HTTP, and so is another from a segment on that begins
-    with POST; unless a BaseHeader is found first.
+    before that are then reported as skipped. A segment that begins with POST, or has it anywhere if the port
+    is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered.
 
     Attributes:
         is_msmq: whether it is MSMQ, not over HTTP.
@@ -106,8 +106,13 @@ class Connection:
         if finder is not None:
             return finder.feed(event.data, event.frame, event.time_ns)
         if self.http is not None and (self.http.certain or not _has_header(event.data)):
-            return self.http.data(event)
+            return self._http_data(self.http, event)
         return self._first_data(event)
+
+    def _http_data(self, http: HttpConnection, event: Data) -> Iterator[ScanResult]:
+        yield from http.data(event)
+        if http.is_over:
+            self.ignored, self.http = http.abandon(), None
 
     def _first_data(self, event: Data) -> Iterator[ScanResult]:
         midstream = False
@@ -119,7 +124,7 @@ class Connection:
                     pending = [earlier for of_sender in self.pending.values() for earlier in of_sender]
                     self.pending.clear()
                     for data in (*pending, event):
-                        yield from self.http.data(data)
+                        yield from self.data(data)
                 return
             midstream = not self.pending.get(_sender(event.flow)) and not begins_packet(
                 event.data[:PREFIX_SIZE]
@@ -189,9 +194,9 @@ class Connection:
         if begins_packet(head[:PREFIX_SIZE]):
             self.pending[sender] = [*pending, event] if len(head) < PREFIX_SIZE else pending
             self.is_msmq = len(head) >= PREFIX_SIZE
-        elif head.startswith(METHOD) or (self._on_http_port and not _has_header(event.data)):
+        elif head.startswith(METHOD) or (self._on_http_port and _may_begin_request(event.data)):
             self.pending[sender] = pending
-            self.http = HttpConnection(self.ignored)
+            self.http = HttpConnection(event.flow, self.ignored)
         elif METHOD.startswith(head):
             self.pending[sender] = [*pending, event]
         elif pending:
@@ -207,6 +212,12 @@ class Connection:
         for event in events:
             size = self.ignored.get(_sender(event.flow), (0, 0, 0))[0]
             self.ignored[_sender(event.flow)] = size + len(event.data), event.frame, event.time_ns
+
+
+def _may_begin_request(data: bytes) -> bool:
+    """Whether a segment contains the method of SRMP, or the beginning of it at its end, and no BaseHeader."""
+    ends = any(data.endswith(METHOD[:size]) for size in range(1, len(METHOD)))
+    return (ends or METHOD in data) and not _has_header(data)
 
 
 def _has_header(data: bytes) -> bool:

@@ -15,7 +15,6 @@ from msmqwire.capture.events import Event, Moment
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.connection import Connection
-from msmqwire.dissection.http_connection import HTTP_PORT
 from msmqwire.dissection.tracker import Tracker
 
 
@@ -70,8 +69,6 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
         is_msmq = connection.is_msmq
         finder = connection.finders.get(sender)
         ignored = connection.ignored.get(sender, ignored)
-    if not is_msmq and HTTP_PORT in (direction.key[1], direction.key[3]):
-        return None
     midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
     if is_msmq and finder is None and (ignored[0] or midstream):
         return None

@@ -16,7 +16,7 @@ from msmqwire.srmp.http_message import HttpMessage, RequestLine
 
 HTTP_PORT: Final = 80
 METHOD: Final = b"POST "
-"""How a segment begins by which a connection on another port is followed as HTTP."""
+"""What makes a segment the first that is followed: at its beginning, or anywhere if the port is HTTP_PORT."""
 STATUS: Final = b"HTTP/"
 UNANSWERED_MAX: Final = 4096
 """Requests of a connection that wait for their responses. Once there are more, none is paired."""
@@ -31,15 +31,19 @@ Ignored = tuple[int, int, int]
 
 
 class _Request(NamedTuple):
-    """A request without a response, with its first and last frame.
+    """A request without a response.
 
-    One of which only the end was captured has no number.
+    Attributes:
+        number: among those of SRMP in its connection; None for one that is none, or of which that is unknown.
+        first_frame: the first frame that carried it.
+        frame: the last one.
+        is_srmp: whether it is SRMP; None if that is unknown, as only its end was captured.
     """
 
     number: int | None
     first_frame: int
     frame: int
-    is_srmp: bool
+    is_srmp: bool | None
 
 
 @dataclass(slots=True)
@@ -62,6 +66,7 @@ class HttpConnection:
     HTTP of other kinds.
 
     Args:
+        flow: the direction of which a segment has made it HTTP.
         ignored: by sender how many bytes came before it was recognised as HTTP, the last frame of them and
             its time; a direction takes what is its own when it begins.
 
@@ -71,7 +76,7 @@ class HttpConnection:
 
     __slots__ = ("_crowded", "_directions", "_early", "_ignored", "_requests", "_unanswered", "is_srmp")
 
-    def __init__(self, ignored: dict[_Sender, Ignored]) -> None:
+    def __init__(self, flow: Flow, ignored: dict[_Sender, Ignored]) -> None:
         self.is_srmp = False
         self._ignored = ignored
         self._directions: dict[_Sender, _Direction] = {}
@@ -79,6 +84,10 @@ class HttpConnection:
         self._crowded = False
         self._early: deque[int] = deque(maxlen=UNANSWERED_MAX)  # frames of responses without a request so far
         self._requests = 0
+        _, frame, _ = ignored.get(_sender(flow), (0, 0, 0))
+        if frame > max((of[1] for sender, of in ignored.items() if sender != _sender(flow)), default=0):
+            # What it said before was a request, at least one, without a response so far.
+            self._await_response(_Request(None, frame, frame, is_srmp=None if flow.midstream else False))
 
     @property
     def held(self) -> int:
@@ -94,6 +103,13 @@ class HttpConnection:
     def certain(self) -> bool:
         """Whether it is HTTP beyond doubt, at least in one direction."""
         return self.is_srmp or any(direction.finder.certain for direction in self._directions.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that was followed turned out not to be SRMP, and nothing of it is left."""
+        if self.is_srmp or self._unanswered:
+            return False
+        return all(direction.finder.between_messages for direction in self._directions.values())
 
     def abandon(self) -> dict[_Sender, Ignored]:
         """Give up a connection that is not SRMP; return by sender what has been ignored."""
@@ -163,16 +179,17 @@ class HttpConnection:
         if not isinstance(http.start, RequestLine):
             return self._response(found, http, interim=http.start.status < 200)
         if (frame := direction.began_inside) is not None:
-            self._await_response(_Request(None, frame, frame, is_srmp=False))
+            self._await_response(_Request(None, frame, frame, is_srmp=None))
             direction.began_inside = None
         request = self._request(found, is_srmp=is_srmp(http))
-        self.is_srmp |= request.is_srmp
+        self.is_srmp |= bool(request.is_srmp)
         return _read(found, http, request) if request.is_srmp else None
 
     def _request(self, found: HttpRange, *, is_srmp: bool) -> _Request:
         """Number a request, and let it wait for its response."""
-        request = _Request(self._requests, found.frames[0], found.frames[-1], is_srmp)
-        self._requests += 1
+        number = self._requests if is_srmp else None
+        self._requests += is_srmp
+        request = _Request(number, found.frames[0], found.frames[-1], is_srmp)
         self._await_response(request)
         return request
 
@@ -191,7 +208,7 @@ class HttpConnection:
 
     def _response(self, found: HttpRange, http: HttpMessage, *, interim: bool) -> ScanResult | None:
         request = self._answered(found, interim=interim)
-        if request is None or request.number is None:
+        if request is None or request.is_srmp is None:
             return _read(found, http) if self.is_srmp else None
         return _read(found, http, request, is_response=True) if request.is_srmp else None
 
@@ -208,12 +225,11 @@ class HttpConnection:
 
         It has its place among the others: a request is answered, if only with status 400.
         """
-        srmp = begins_srmp(found.data)
-        self.is_srmp |= srmp
+        self.is_srmp |= begins_srmp(found.data)
         if found.data.startswith(STATUS):
             request = self._answered(found)
         else:
-            request = self._request(found, is_srmp=srmp)
+            request = self._request(found, is_srmp=self.is_srmp)
         return _malformed(found, error, request) if self.is_srmp else None
 
     def _skip(self, direction: _Direction, found: HttpRange) -> Iterator[ScanResult]:

@@ -85,6 +85,11 @@ class HttpFinder:
         return self._in_sync and (self._framed or self._reader.at > 0)
 
     @property
+    def between_messages(self) -> bool:
+        """Whether messages have been framed up to here, and nothing is buffered."""
+        return self._in_sync and self._framed and not self._buffer
+
+    @property
     def _in_sync(self) -> bool:
         """Whether the buffer is empty or holds the beginning of a message that is well-formed so far."""
         return self._error is None and not self._sync_loss

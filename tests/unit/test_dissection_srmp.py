@@ -96,9 +96,9 @@ def test_web_traffic_between_srmp_is_skipped_and_its_responses_are_not_taken_for
     talk.send(s.RESPONSE + s.PAGE * 2 + s.RESPONSE, by_client=False).close()
     found = items(talk.frames)
     assert shown(found) == [
-        ("SrmpMessage", len(FIRST), 0), ("Skipped", 2 * len(s.GET)), ("SrmpMessage", len(SECOND), 3),
+        ("SrmpMessage", len(FIRST), 0), ("Skipped", 2 * len(s.GET)), ("SrmpMessage", len(SECOND), 1),
         ("SrmpMessage", len(s.RESPONSE), 0), ("Skipped", 2 * len(s.PAGE)),
-        ("SrmpMessage", len(s.RESPONSE), 3),
+        ("SrmpMessage", len(s.RESPONSE), 1),
     ]  # fmt: skip
     assert found[1].reason == "HTTP that is not SRMP"
 
@@ -194,14 +194,38 @@ def test_a_response_without_length_ends_with_the_connection():
 
 
 def test_a_capture_that_begins_inside_a_connection():
-    talk = s.http().send(FIRST + s.GET).send(SECOND).send(s.RESPONSE * 3, by_client=False)
+    talk = s.http().send(FIRST).send(SECOND).send(s.RESPONSE * 2, by_client=False)
     found = items(talk.frames[4:])
     assert found[0].reason == "before anything was recognised as MSMQ"
     assert shown(found)[1:] == [
-        ("SrmpMessage", len(SECOND), 1), ("SrmpMessage", len(s.RESPONSE)), ("Skipped", len(s.RESPONSE)),
-        ("SrmpMessage", len(s.RESPONSE), 1),
+        ("SrmpMessage", len(SECOND), 0),
+        ("SrmpMessage", len(s.RESPONSE)), ("SrmpMessage", len(s.RESPONSE), 0),
     ]  # fmt: skip
-    assert found[0].size == len(FIRST + s.GET) - 1460
+    assert found[0].size == len(FIRST) - 1460
+
+
+@pytest.mark.parametrize("port", [80, 8080])
+def test_a_request_that_waited_for_its_response_before_is_not_forgotten(port):
+    talk = s.http(port).send(s.GET).send(FIRST).send(s.PAGE + s.RESPONSE, by_client=False).close()
+    assert shown(items(talk.frames)) == [
+        ("Skipped", len(s.GET)), ("SrmpMessage", len(FIRST), 0), ("Skipped", len(s.PAGE)),
+        ("SrmpMessage", len(s.RESPONSE), 0),
+    ]  # fmt: skip
+
+
+def test_requests_that_are_not_srmp_are_left_when_they_have_been_answered():
+    form = b"POST /form HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na=b"
+    talk = s.http().send(form).send(s.PAGE, by_client=False)
+    before = c.pcap_bytes(talk.frames)
+    dissection = dissect(io.BytesIO(before), flush=False)
+    assert list(dissection) == []
+    (connection,) = dissection.tracker.connections.values()
+    assert connection.http is None
+    found = items(talk.send(form + FIRST).send(s.PAGE + s.RESPONSE, by_client=False).frames)
+    assert shown(found) == [
+        ("Skipped", 2 * len(form)), ("SrmpMessage", len(FIRST), 0), ("Skipped", len(s.PAGE)),
+        ("Skipped", len(s.PAGE)), ("SrmpMessage", len(s.RESPONSE), 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("port", [80, 8080])

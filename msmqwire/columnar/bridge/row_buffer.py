@@ -16,11 +16,10 @@ from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADER_FIELDS
 from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, SRMP, session_packet
+from msmqwire.columnar.compiled.scan import PGM, PINGS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
-from msmqwire.columnar.compiled.segments import FOR_TRACKER, OURS
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Item, Tracker
-from msmqwire.dissection.http_connection import HTTP_PORT
 from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
@@ -57,8 +56,11 @@ class RowBuffer:
         self._extras: list[Extra] = []
         self._rollback = np.zeros(FLOW_FIELDS + entry.STATE, np.int64)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
-        self._tcp_ports = _ports(tracker.tcp_ports, [HTTP_PORT])
-        self._ping_ports = _ports(tracker.ping_ports - PGM_PORTS, PGM_PORTS)
+        self._tcp_ports = np.zeros(1 << 16, np.bool_)
+        self._tcp_ports[_in_range(tracker.tcp_ports)] = True
+        self._udp_ports = np.zeros(1 << 16, np.uint8)
+        self._udp_ports[_in_range(tracker.ping_ports)] = PINGS
+        self._udp_ports[_in_range(PGM_PORTS)] = PGM
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays for the scan, as they are until one of them is enlarged."""
@@ -164,9 +166,5 @@ def _extra(item: Item) -> Extra:
     return Extra(item.reason) if error is None else Extra(error.why, error.path, error.offset)
 
 
-def _ports(numbers: Collection[int], for_tracker: Collection[int]) -> Any:
-    """Return what each port is: OURS, or FOR_TRACKER, or 0 for any other."""
-    ports = np.zeros(1 << 16, np.uint8)
-    ports[list(for_tracker)] = FOR_TRACKER
-    ports[[number for number in numbers if 0 <= number < 1 << 16]] = OURS
-    return ports
+def _in_range(ports: Collection[int]) -> list[int]:
+    return [number for number in ports if 0 <= number < 1 << 16]

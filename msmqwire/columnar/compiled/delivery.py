@@ -74,7 +74,7 @@ from msmqwire.columnar.compiled.stop_codes import (
     PENDING_FULL,
     ROWS_FULL,
 )
-from msmqwire.dissection.http_connection import METHOD
+from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
 
@@ -221,16 +221,26 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
 
 
 @jit
-def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int) -> int:
-    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may contain a packet."""
+def may_be_followed(memory: Any, start: int, stop: int, ports: int) -> bool:
+    """Whether a segment of an unrecognised connection may be the first that is followed as HTTP."""
+    is_http = ports >> 16 == HTTP_PORT or ports & 0xFFFF == HTTP_PORT
+    for p in range(start, stop if is_http else start + 1):
+        if memory[p] == _METHOD[0]:
+            i = 1
+            while i < _METHOD.size and p + i < stop and memory[p + i] == _METHOD[i]:
+                i += 1
+            if i == _METHOD.size or p + i == stop:
+                return True
+    return False
+
+
+@jit
+def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, ports: int) -> int:
+    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may be or begin a packet."""
     if stop - start < PREFIX_SIZE and memory[start] == VERSION:
         return GENERIC_RECORD
-    if memory[start] == _METHOD[0]:
-        i = 1
-        while i < _METHOD.size and start + i < stop and memory[start + i] == _METHOD[i]:
-            i += 1
-        if i == _METHOD.size or start + i == stop:
-            return GENERIC_RECORD  # it may be followed as HTTP
+    if may_be_followed(memory, start, stop, ports):
+        return GENERIC_RECORD
     p = start + 7
     while p < stop:  # of any four bytes in a row, one is in a signature that covers them
         byte = memory[p]
@@ -249,5 +259,5 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int) -> 
 def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
     if flow[MODE] == UNRECOGNISED:
-        return count_ignored(arrays.state, flow, arrays.memory, start, stop)
+        return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
     return deliver_packets(arrays, flow, start, stop)

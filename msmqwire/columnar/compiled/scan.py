@@ -15,7 +15,7 @@ from msmqwire.columnar.compiled.network import NOT_IP, OTHER, PORTS, START, STOP
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
-from msmqwire.columnar.compiled.segments import FOR_TRACKER, take_segment
+from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
@@ -40,18 +40,20 @@ from msmqwire.columnar.compiled.stop_codes import (
 )
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
+PINGS, PGM = 1, 2
+"""What the UDP datagrams of a port are."""
 _PING_SIGNATURE_AT: Final = FIELD_SLOTS["Ping"]["Signature"][1]
 _HEADERS: Final = 3 * LINE  # about as much as the headers of a frame and the start of the packet in it take
 
 
 @jit
-def take_ping(arrays: ScanArrays, ping_ports: Any) -> int:
+def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     """Take the UDP datagram of the current header, if it is a ping; return CONTINUE or a stop code."""
     state, memory, header, rows = arrays.state, arrays.memory, arrays.header, arrays.rows
     start, stop = header[START], header[STOP]
-    from_port, to_port = ping_ports[header[PORTS] >> 16], ping_ports[header[PORTS] & 0xFFFF]
+    from_port, to_port = udp_ports[header[PORTS] >> 16], udp_ports[header[PORTS] & 0xFFFF]
     signed = stop - start == PING_SIZE and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
-    if from_port == FOR_TRACKER or to_port == FOR_TRACKER:
+    if from_port == PGM or to_port == PGM:
         return GENERIC_RECORD
     if not signed:
         return GENERIC_RECORD if from_port or to_port else CONTINUE
@@ -66,9 +68,7 @@ def take_ping(arrays: ScanArrays, ping_ports: Any) -> int:
 
 
 @jit
-def scan(
-    arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports: Any, ping_ports: Any
-) -> int:
+def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports: Any, udp_ports: Any) -> int:
     """Scan record by record; return the stop code.
 
     Args:
@@ -76,7 +76,7 @@ def scan(
         flow_arrays: the flows.
         interfaces: see `msmqwire.columnar.compiled.state`.
         tcp_ports: for each port whether its TCP connections are MSMQ.
-        ping_ports: for each port whether its UDP datagrams are pings.
+        udp_ports: for each port what its UDP datagrams are, PINGS or PGM; 0 if that is unknown.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
@@ -93,7 +93,7 @@ def scan(
         if protocol == TCP:
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif protocol == UDP:
-            stop_code = take_ping(arrays, ping_ports)
+            stop_code = take_ping(arrays, udp_ports)
         elif protocol == NOT_IP:
             state[NOT_IP_COUNT] += 1
             stop_code = CONTINUE

@@ -65,9 +65,6 @@ from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 
-FOR_TRACKER, OURS = 1, 2
-"""What a port is: one whose traffic the tracker reads; one whose TCP is MSMQ, or whose UDP is pings. If both
-ends have such a port, the greater number counts."""
 SEGMENT_MAX: Final = 1 << 20
 """Bytes of payload of the largest segment that the scan takes: it needs room for the rows of all its packets.
 Segmentation offload makes segments of up to 512 KiB."""
@@ -77,19 +74,13 @@ Segmentation offload makes segments of up to 512 KiB."""
 def begin_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
     """Take the SYN of an unknown connection; return CONTINUE or GENERIC_RECORD."""
     bare_syn = header[FLAGS] & _CONTROL == SYN and header[STOP] == header[START]
-    src_port, dst_port = header[PORTS] >> 16, header[PORTS] & 0xFFFF
-    kind = max(tcp_ports[src_port], tcp_ports[dst_port])
-    if (
-        kind == FOR_TRACKER
-        or not bare_syn
-        or state[FREE_NUMBERS] == 0
-        or state[CONNECTIONS] + 1 >= CONNECTIONS_MAX
-    ):
+    if not bare_syn or state[FREE_NUMBERS] == 0 or state[CONNECTIONS] + 1 >= CONNECTIONS_MAX:
         return GENERIC_RECORD
     table, keys, flows = flow_arrays.table, flow_arrays.keys, flow_arrays.flows
     state[FREE_NUMBERS] -= 1
     number = flow_arrays.free_numbers[state[FREE_NUMBERS]]
-    mode = MSMQ if kind == OURS else UNRECOGNISED
+    src_port, dst_port = header[PORTS] >> 16, header[PORTS] & 0xFFFF
+    mode = MSMQ if tcp_ports[src_port] or tcp_ports[dst_port] else UNRECOGNISED
     for side in range(2):
         flow, key = flows[number + side], keys[number + side]
         for i in range(FLOW_FIELDS):
