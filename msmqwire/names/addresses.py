@@ -24,6 +24,14 @@ def without_brackets(address: str) -> str:
     return address[1:-1] if address[:1] == "[" and address[-1:] == "]" else address
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is ``localhost`` or a loopback address, without brackets."""
+    try:
+        return host.lower() == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _is_ip(text: str) -> bool:
     try:
         ip_address(text)

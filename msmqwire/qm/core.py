@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
-from msmqwire.names import FormatName
+from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.changes import Changes, Table
@@ -21,6 +21,8 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
@@ -54,7 +56,7 @@ class Core:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
-        binary: that of [MS-MQQB].
+        binary, srmp: those of [MS-MQQB] and [MC-MQSRM].
         outcome: where messages go that are delivered or given up.
     """
 
@@ -72,6 +74,7 @@ class Core:
         known_hosts: Collection[str] = (),
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
+        redirections: Redirections | None = None,
     ) -> None:
         """Build a queue manager over a store; nothing happens before `start`.
 
@@ -88,6 +91,7 @@ class Core:
                 `Settings.relay`.
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
+            redirections: of SRMP messages; none by default.
         """
         kept_before = recovery.kept_settings(stored)
         kept = kept_before.changed_by(keep or KeptSettings())
@@ -141,7 +145,8 @@ class Core:
             third_places=self.third_places,
         )
         self.binary = BinaryEngine(services)
-        self.protocols: tuple[TransferProtocol, ...] = (self.binary,)
+        self.srmp = SrmpEngine(services, redirections)
+        self.protocols: tuple[TransferProtocol, ...] = (self.binary, self.srmp)
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
         self.messages.when_removed = self.system_messages.removed
@@ -167,6 +172,7 @@ class Core:
         for protocol in self.protocols:
             protocol.start(self._stored)
         restoring.release()
+        self.queues.announce_groups()
         manager.create_time = manager.create_time or self.context.utc
         self.changed()
         manager.state = QueueManagerState.READY
@@ -197,6 +203,11 @@ class Core:
         self.messages.store_sequential_id()
         self.changed()
         self.context.queue_manager.state = QueueManagerState.STOPPED
+
+    def acknowledge_received(self) -> None:
+        """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
+        for protocol in self.protocols:
+            protocol.acknowledge_received()
 
     def at(self, now_ms: int, utc: int) -> None:
         """Set the time: milliseconds since start-up, seconds since 1970 UTC. Timers that are due expire."""
@@ -236,6 +247,8 @@ class Core:
         for opened in descriptor.children if descriptor.multiple else (descriptor,):
             local = opened.queue is not None and not isinstance(opened.queue, OutgoingQueue)
             if local and opened.queue.transactional != (transaction is not None):  # type: ignore[union-attr]
+                return HResult.MQ_ERROR_TRANSACTION_USAGE
+            if transaction is not None and isinstance(opened.format_name, MulticastName):
                 return HResult.MQ_ERROR_TRANSACTION_USAGE
         self.identity.stamp(message)
         return self.messages.enqueue_to_open_queue(descriptor, message, transaction)

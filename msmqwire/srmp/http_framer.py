@@ -41,7 +41,7 @@ ENTITY_SIZE_MAX: Final = 0x0050_0000
 CHUNK_LINE_MAX: Final = 256
 CHUNK_COUNT_MAX: Final = 65_536  # 4 MB in chunks of 64 bytes
 _CHUNKS: Final = "Chunking"
-_ENTITY: Final = "Entity"
+ENTITY: Final = "Entity"
 
 
 class HttpFramer:
@@ -116,7 +116,7 @@ def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessa
         raise reader.broken_off(len(data))
     size = reader.at if whole else len(data)
     if size != len(data):
-        raise MalformedPacket(f"{len(data) - size} bytes behind the message", path=_ENTITY, offset=size)
+        raise MalformedPacket(f"{len(data) - size} bytes behind the message", path=ENTITY, offset=size)
     return reader.message(data, size)
 
 
@@ -155,7 +155,7 @@ class MessageReader:
 
     def broken_off(self, size: int) -> MalformedPacket:
         """Return the error of a stream that ends after these bytes of the message."""
-        path = REQUEST_LINE if self._start is None else _ENTITY if self._entity_start else HEADER_FIELDS
+        path = REQUEST_LINE if self._start is None else ENTITY if self._entity_start else HEADER_FIELDS
         return MalformedPacket(f"the bytes end after {size}, inside a message", path=path, offset=size)
 
     def message(self, buffer: bytes | bytearray, size: int) -> HttpMessage:
@@ -228,7 +228,7 @@ class MessageReader:
     def _until_close(self, buffer: bytes | bytearray) -> bool:
         end = self._entity_start + self._max
         if len(buffer) > end:
-            raise MalformedPacket(f"more than {self._max} bytes", path=_ENTITY, offset=end)
+            raise MalformedPacket(f"more than {self._max} bytes", path=ENTITY, offset=end)
         return False
 
     def _chunk_line(self, buffer: bytes | bytearray) -> bool:

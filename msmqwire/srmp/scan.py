@@ -119,6 +119,11 @@ def _check_encoding(data: bytes) -> None:
         raise _hostile("declares another encoding than UTF-8", Hostility.ENCODING, declared.start(1))
 
 
+def start_tag(data: bytes, at: int) -> bytes:
+    """Return the start tag at an offset of a document that was scanned."""
+    return data[at : _tag_end(data, at)]
+
+
 def _tag_end(data: bytes, at: int) -> int:
     end = _TAG_END.match(data, at + 1, at + TAG_MAX)
     if end is None:

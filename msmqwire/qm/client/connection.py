@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from types import TracebackType
 from typing import Final
 
@@ -33,9 +34,10 @@ class Connection:
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
         drain: float,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self._format_name, self._drain = format_name, drain
-        self._manager_arguments = state, overrides, listen
+        self._manager_arguments = state, overrides, listen, context
         self._manager: ClientManager | None = None
         self._sync: SyncConnection | None = None
         self._entered = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
@@ -32,6 +33,7 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
+from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
 from msmqwire.qm.runtime.queues import reason
@@ -113,11 +115,12 @@ class ClientManager:
         state: str | os.PathLike[str] | None,
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
-        """Raises the subclasses of StoreError."""
+        """`context` is of TLS to others. Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
-        self._overrides, self._listen = overrides, listen
+        self._overrides, self._listen, self._context = overrides, listen, context
         # Only those that the program still references: nobody else can ask for their outcome.
         self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
@@ -125,6 +128,7 @@ class ClientManager:
         self._closed = False
         self._driver: EngineDriver
         self._network: TcpNetwork | None = None
+        self._http: HttpNetwork | None = None
 
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
@@ -133,6 +137,9 @@ class ClientManager:
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
+        self._http = driver.http = HttpNetwork(
+            driver, core.srmp, network, overrides=self._overrides, context=self._context
+        )
         core.outcome.when_sent = self._outcome
         driver.broken.add_done_callback(self._broken)
         driver.start()
@@ -175,6 +182,8 @@ class ClientManager:
             raise Unreachable("the file does not take what has changed last") from None
         finally:
             driver.abandon()
+            if self._http is not None:
+                await self._http.close()
             await network.close()
 
     # -- sending --------------------------------------------------------------------------------------------

@@ -227,8 +227,8 @@ class IncomingTransactionalTransferInfo:
         queue: None while the queue does not exist.
         origin: where its first message came from; empty if an older version has stored it.
         bound: whether only messages from there belong to it.
-        stream_owner: the GUID of Stream.IncomingId, [MC-MQSRM] 3.1.1.1.6; the null GUID for a sequence of the
-            binary protocol.
+        stream_owner: the GUID of Stream.IncomingId, [MC-MQSRM] 3.1.1.1.6; None for a sequence of the binary
+            protocol.
         send_receipts_to: Stream.SendReceiptsTo, a URI.
         acknowledged: Stream.LastAcknowledgedStreamMessage.
         unacknowledged_since: Stream.UnackedStreamMessageArrivalTime in milliseconds since start-up; None if
@@ -244,7 +244,7 @@ class IncomingTransactionalTransferInfo:
     reject_count: int = 0
     origin: str = ""
     bound: bool = False
-    stream_owner: UUID = NULL_GUID
+    stream_owner: UUID | None = None
     send_receipts_to: str = ""
     acknowledged: int = 0
     unacknowledged_since: int | None = None
@@ -252,12 +252,12 @@ class IncomingTransactionalTransferInfo:
     @property
     def is_stream(self) -> bool:
         """Whether it is a stream of SRMP."""
-        return self.stream_owner != NULL_GUID
+        return self.stream_owner is not None
 
     @property
     def key(self) -> SequenceKey:
         """What identifies the sequence."""
-        owner = self.stream_owner if self.is_stream else self.sender_identifier
+        owner = self.sender_identifier if self.stream_owner is None else self.stream_owner
         return owner, self.format_name.canonical, self.origin if self.bound else ""
 
 

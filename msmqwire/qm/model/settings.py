@@ -65,6 +65,13 @@ class Settings:
         lookup_priority_of_transactional: follow the text of [MS-MQDMPR] 3.1.7.1.9 to the letter: the high
             byte of LookupIdentifier contains the priority of transactional messages, not of the others.
         directory_sites_update_ms, directory_site_gates_update_ms, directory_online_ms: [MS-MQDMPR] 3.1.2.
+        retransmission_timeout_ms: RetransmissionTimeout of SRMP: [MC-MQSRM] 3.1.2.1.
+        stream_receipt_delay_ms, stream_receipt_delay_max_ms: Stream Receipt Coalescing Timer, and how long
+            new messages can delay a stream receipt: [MC-MQSRM] 3.1.2.3, 3.1.5.1.6.3.
+        retry_statuses: the HTTP status codes from 400 to 499 after which a message is sent again. After the
+            others it is given up, as after 400; after 300 to 399 and from 500 on it is always sent again.
+        transparent_store_and_forward: whether SRMP messages for other computers are forwarded to them:
+            TransparentStoreAndForward of [MC-MQSRM] 3.1.1.1.7. If not, they are refused.
         queue_manager_query_ms: how long a routing table is used: [MS-MQBR] 3.1.3.
         memory_for_recoverable: bytes of recoverable messages in memory besides the store.
         local_owner: in workgroup mode an account of the machine owns the queues it creates. If False
@@ -113,6 +120,11 @@ class Settings:
     directory_sites_update_ms: int = 43_200_000
     directory_site_gates_update_ms: int = 3_600_000
     directory_online_ms: int = 60_000
+    retransmission_timeout_ms: int = 20_000
+    stream_receipt_delay_ms: int = 500
+    stream_receipt_delay_max_ms: int = 10_000
+    retry_statuses: tuple[int, ...] = (408, 425, 429)
+    transparent_store_and_forward: bool = False
     queue_manager_query_ms: int = 3_600_000
     memory_for_recoverable: int = 64 << 20
     local_owner: bool = True

@@ -12,7 +12,7 @@ _HEAP_MIN: Final = 64
 
 
 class Timer(Enum):
-    """The timers of [MS-MQDMPR] 3.1.2, [MS-MQQB] 3.1.2 and [MS-MQBR] 3.1.2."""
+    """The timers of [MS-MQDMPR] 3.1.2, [MS-MQQB] 3.1.2, [MC-MQSRM] 3.1.2 and [MS-MQBR] 3.1.2."""
 
     __hash__ = object.__hash__  # that of Enum is slow, and timers are keys
 
@@ -29,6 +29,10 @@ class Timer(Enum):
     TRANSACTIONAL_ACK_WAIT = "Transactional Ack Wait Timer"
     ORDER_ACK_SEND = "Order Ack Send Timer"
     MESSAGE_ID_HISTORY_CLEANUP = "MessageIDHistory Cleanup Timer"
+    RETRANSMISSION = "Retransmission Timer"
+    STREAM_RECEIPT_WAIT = "Stream Receipt Wait Timer"
+    STREAM_RECEIPT_COALESCING = "Stream Receipt Coalescing Timer"
+    SRMP_SESSION_CLEANUP = "Session Cleanup Timer of SRMP"
     QUEUE_MANAGER_QUERY = "QueueManager Query Timer"
     PING_RESPONSE = "Ping Response Timer"
     TIME_TO_REACH_QUEUE = (

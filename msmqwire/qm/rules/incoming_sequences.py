@@ -12,7 +12,7 @@ from uuid import UUID
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceKey
-from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, SENDER_BYTES, Kind, MemoryPool
 from msmqwire.qm.rules.origin_keys import OriginKeys
@@ -61,7 +61,9 @@ class IncomingSequences:
         if info.queue is not None:
             info.queue.incoming[info.key] = info
 
-    def incoming(self, message: Message, stream_owner: UUID = NULL_GUID) -> IncomingTransactionalTransferInfo:
+    def incoming(
+        self, message: Message, stream_owner: UUID | None = None
+    ) -> IncomingTransactionalTransferInfo:
         """Return the state of a sender's sequence to a destination: MQQB-3.1.5.8.8-07 and -08.
 
         `stream_owner` is the GUID in the identifier of a stream.
@@ -74,7 +76,7 @@ class IncomingSequences:
         bound = self._context.settings.bind_senders
         name = message.destination.canonical
         sender = message.source_machine_identifier
-        owner = sender if stream_owner == NULL_GUID else stream_owner
+        owner = sender if stream_owner is None else stream_owner
         key = owner, name, message.origin if bound else ""
         info = self.infos.pop(key, None)
         if info is None:

@@ -6,15 +6,19 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
+from msmqwire.errors import InvalidName
 from msmqwire.names import (
     ConnectorName,
     DirectName,
     FormatName,
     MachineName,
+    MulticastName,
     PathName,
     PrivateName,
     PublicName,
+    parse_format_name,
 )
+from msmqwire.names.addresses import HTTP_PORTS, is_loopback
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueType
 
@@ -31,16 +35,20 @@ class Lookup:
 
     Attributes:
         addresses: names and addresses of this computer besides ComputerName, in lower case.
+        http_ports: the ports at which this queue manager receives messages by HTTP and HTTPS.
     """
 
     def __init__(self, queue_manager: QueueManager, addresses: Collection[str] = ()) -> None:
         self._queue_manager = queue_manager
         self.addresses = {address.lower() for address in addresses}
+        self.http_ports: set[int] = set()
         self._by_path: dict[str, Queue] = {}
         self._by_identifier: dict[object, Queue] = {}
         self._private: dict[int, Queue] = {}
         self._outgoing: dict[FormatName, OutgoingQueue] = {}
         self._addressed: dict[FormatName, Queue] = {}  # a cache of `addressed`
+        self._groups: dict[tuple[str, int], dict[int, Queue]] = {}  # by multicast address, then by number
+        self._group_of: dict[int, tuple[str, int]] = {}
         self._places: Counter[object] = Counter()  # to which applications of this computer send
 
     def add(self, queue: Queue) -> None:
@@ -56,6 +64,28 @@ class Lookup:
             self._by_identifier[queue.identifier] = queue
             if queue.private_queue_number:
                 self._private[queue.private_queue_number] = queue
+            self.bind(queue)
+
+    def bind(self, queue: Queue) -> None:
+        """Note the multicast address of a queue, after a change of it too: DMPR-3.1.1.2-15.
+
+        A transactional queue has none: no multicast message is in a transaction.
+        """
+        self._unbind(queue)
+        group = None if queue.transactional else group_of(queue.multicast_address)
+        if group is not None:
+            self._group_of[queue.number] = group
+            self._groups.setdefault(group, {})[queue.number] = queue
+
+    def multicast_queues(self, address: str, port: int) -> list[Queue]:
+        """Return the queues that get the messages of a multicast group, in the order they were created."""
+        queues = self._groups.get((address, port), {})
+        return [queues[number] for number in sorted(queues)]
+
+    @property
+    def multicast_groups(self) -> frozenset[tuple[str, int]]:
+        """The groups, as pairs of address and port, that any queue listens to."""
+        return frozenset(self._groups)
 
     def remove(self, queue: Queue) -> None:
         """Remove a queue that has left the collection."""
@@ -72,6 +102,14 @@ class Lookup:
             self._by_path.pop(_key(queue.pathname), None)
             self._by_identifier.pop(queue.identifier, None)
             self._private.pop(queue.private_queue_number, None)
+            self._unbind(queue)
+
+    def _unbind(self, queue: Queue) -> None:
+        group = self._group_of.pop(queue.number, None)
+        if group is not None:
+            del self._groups[group][queue.number]
+            if not self._groups[group]:
+                del self._groups[group]
 
     def unused_private_number(self) -> int:
         """Return an unused PrivateQueueNumber: DMPR-3.1.7.1.3-09. The lowest belong to system queues."""
@@ -87,12 +125,22 @@ class Lookup:
         """Whether a name is of a queue of this queue manager."""
         match name:
             case DirectName():
-                return self.is_local(name.host)
+                return self._is_own_url(name) if name.port is not None else self.is_local(name.host)
             case PrivateName() | MachineName():
                 return name.guid == self._queue_manager.identifier
             case PublicName():
                 return name.guid in self._by_identifier
         return False
+
+    def _is_own_url(self, name: DirectName) -> bool:
+        """Whether a name of HTTP is of this queue manager.
+
+        It names this computer without a port, as where a proxy is in front, or with one of its own: another
+        queue manager may listen at another port. A queue manager that listens at none can't be meant by
+        ``localhost``.
+        """
+        known = self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
+        return known and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
 
     def path(self, pathname: str) -> Queue | None:
         """Return the queue with a path name; case does not matter."""
@@ -110,7 +158,7 @@ class Lookup:
         """Return the local queue that a format name refers to; outgoing queues are not looked at."""
         match name:
             case DirectName():
-                return self._direct(name) if self.is_local(name.host) else None
+                return self._direct(name) if self.is_local_name(name) else None
             case PublicName():
                 return _part(self._by_identifier.get(name.guid), journal=name.journal)
             case PrivateName() if name.guid == self._queue_manager.identifier:
@@ -152,6 +200,17 @@ class Lookup:
             "DEADLETTER": manager.system_deadletter_queue,
             "DEADXACT": manager.system_transactional_deadletter_queue,
         }.get((suffix or "").upper())
+
+
+def group_of(multicast_address: str | None) -> tuple[str, int] | None:
+    """Return address and port of a MulticastAddress; None for what is no multicast address."""
+    if multicast_address is None:
+        return None
+    try:
+        name = parse_format_name(f"MULTICAST={multicast_address}")
+    except InvalidName:
+        return None
+    return (name.address, name.port) if isinstance(name, MulticastName) else None
 
 
 def place_of(name: FormatName) -> object:

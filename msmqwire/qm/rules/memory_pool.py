@@ -40,6 +40,8 @@ IDENTIFIER_BYTES: Final = 384
 """Bytes of an entry of MessageIDHistoryTable, as measured."""
 CHARACTER_BYTES: Final = 12
 """Bytes of a character of a name, which is there several times: at most four each."""
+_TEXT_BYTES: Final = 4
+"""Bytes of a character of an envelope at most."""
 ELEMENT_BYTES: Final = 160
 """Bytes of a name in a multiple-element format name beside its characters, as measured."""
 
@@ -109,7 +111,11 @@ class MemoryPool:
 
 def express_bytes(message: Message) -> int:
     """Return the bytes of memory of an express message beside those of its packet."""
+    size = EXPRESS_BYTES
+    if message.soap_envelope:
+        texts = len(message.soap_envelope) + len(message.soap_header) + len(message.soap_body)
+        size += _TEXT_BYTES * texts + len(message.soap_compound_message)
     if not (message.destinations or message.administrations or message.responses):
-        return EXPRESS_BYTES
+        return size
     names = chain(message.destinations, message.administrations, message.responses)
-    return EXPRESS_BYTES + sum(ELEMENT_BYTES + CHARACTER_BYTES * len(name.canonical) for name in names)
+    return size + sum(ELEMENT_BYTES + CHARACTER_BYTES * len(name.canonical) for name in names)

@@ -34,12 +34,15 @@ class MessageIdentity:
 
     def identify(self, message: Message) -> None:
         """Assign an identifier unless the message has one: [MS-MQQB] 3.1.7.1.1."""
-        if message.identifier.uniquifier:
-            return
+        if not message.identifier.uniquifier:
+            message.identifier = self.next()
+
+    def next(self) -> ObjectId:
+        """Return an identifier that no message has."""
         self._ordinal = self._ordinal % (_ORDINALS - 1) + 1
         if self._ordinal > self._reserved_until or self._ordinal == 1:
             self._reserve(min(self._ordinal + _RESERVED, _ORDINALS - 1))
-        message.identifier = ObjectId(self._context.queue_manager.identifier, self._ordinal)
+        return ObjectId(self._context.queue_manager.identifier, self._ordinal)
 
     def stamp(self, message: Message) -> None:
         """Set source, time and identifier of a message that begins here."""

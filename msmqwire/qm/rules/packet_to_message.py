@@ -16,7 +16,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules.packet_patch import masks, without_session_header
-from msmqwire.qm.rules.queue_fields import read_list, read_queue
+from msmqwire.qm.rules.queue_fields import multicast_of, read_list, read_queue
 from msmqwire.schema import Record
 
 _PR, _TR = masks(BASE_HEADER, "PR TR")
@@ -68,6 +68,8 @@ def deserialize(
     message.label = _label(_text(properties.Label))
     message.extension, message.body = properties.ExtensionData, properties.MessageBody
 
+    if stored:
+        message.destination = multicast_of(message.destination)
     if packet.TransactionHeader is not None:
         _read_transaction(packet.TransactionHeader, message)
     if packet.SecurityHeader is not None:
@@ -91,7 +93,10 @@ def deserialize(
         _read_multi_queue(packet.MultiQueueFormatHeader, message)
     if packet.SRMPEnvelopeHeader is not None:
         message.soap_envelope = _text(packet.SRMPEnvelopeHeader.Data)
-        message.soap_compound_message = packet.CompoundMessageHeader.Data
+        header = packet.CompoundMessageHeader
+        message.soap_compound_message = header.Data
+        if stored and not message.body:
+            message.body = header.Data[header.MsgBodyOffset : header.MsgBodyOffset + header.MsgBodySize]
         keep = keep and not stored  # such a packet is never sent
     if keep:
         message.packet = without_session_header(packet.to_bytes() if data is None else data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from msmqwire.headers import MULTI_QUEUE_FORMAT_HEADER, USER_HEADER
 from msmqwire.names import (
     DirectName,
     FormatName,
+    MulticastName,
     Role,
     from_mqf_element,
     from_user_header_queue,
@@ -43,6 +45,7 @@ class QueueField(NamedTuple):
     size: int
 
 
+_IPV4: Final = 4
 _NO_QUEUE: Final = QueueField(0, None, 0)
 _FIELDS: Final[dict[Role, tuple[str, str]]] = {
     "destination": ("DestinationQueue", "DQ"),
@@ -70,6 +73,8 @@ def _field(
 ) -> QueueField:
     if name is None:
         return _NO_QUEUE
+    if isinstance(name, MulticastName) and role == "destination":
+        name = DirectName("TCP", name.address, str(name.port))
     admin_text = None if admin is None else admin.text
     if type(name) is DirectName:  # independent of source and address
         return _cached_field(name.text, role, None, None, admin_text)
@@ -118,6 +123,18 @@ def _list(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 # -- from the packet -----------------------------------------------------------------------------------
+
+
+def multicast_of(name: FormatName | None) -> FormatName | None:
+    """Return the multicast address that a destination in the store stands for, or the name itself.
+
+    The UserHeader has no form for one; it is written as a queue of that address, which no computer has.
+    """
+    if isinstance(name, DirectName) and name.protocol == "TCP" and name.queue.isdecimal():
+        address = ip_address(name.host)
+        if address.is_multicast and address.version == _IPV4:
+            return MulticastName(name.host, int(name.queue))
+    return name
 
 
 def read_queue(

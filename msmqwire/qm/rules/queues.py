@@ -19,6 +19,7 @@ from msmqwire.names import (
 )
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.effects import MulticastGroups
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -75,6 +76,7 @@ class Queues:
         self.when_asked_locally: Callable[[OutgoingQueue], None] | None = None
         self._handles = 0
         self._numbers = 0
+        self._groups: frozenset[tuple[str, int]] = frozenset()  # as announced last
 
     # -- creating and deleting ----------------------------------------------------------------------
 
@@ -158,6 +160,14 @@ class Queues:
         queue.number = self._numbers
         self.restore(queue)
         stored_rows.put_queue(self._context.changes, queue)
+        self.announce_groups()
+
+    def announce_groups(self) -> None:
+        """Tell the owner which multicast groups queues listen to, if that has changed."""
+        groups = self.lookup.multicast_groups
+        if groups != self._groups:
+            self._groups = groups
+            self._context.effects.append(MulticastGroups(groups))
 
     def restore(self, queue: Queue) -> None:
         """Add a queue read from the store to the collection."""
@@ -202,6 +212,9 @@ class Queues:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
             stored_rows.put_queue(self._context.changes, queue.journal)
         stored_rows.put_queue(self._context.changes, queue)
+        if queue.owner_queue is None and not isinstance(queue, OutgoingQueue):
+            self.lookup.bind(queue)
+            self.announce_groups()
 
     def delete(self, queue: Queue, *, skip_directory: bool = False) -> DirectoryOperationResult:
         """Delete Queue: [MS-MQDMPR] 3.1.7.1.4."""
@@ -220,6 +233,7 @@ class Queues:
             if isinstance(part, OutgoingQueue):
                 self._release_memory(part)
             stored_rows.delete_queue(self._context.changes, part)
+        self.announce_groups()
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
             queue.owner_queue.subqueues.pop(name.lower(), None)
@@ -319,7 +333,7 @@ class Queues:
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         manager = self._context.queue_manager
-        if isinstance(name, DirectName) and self.lookup.is_local(name.host):
+        if isinstance(name, DirectName) and self.lookup.is_local_name(name):
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         if isinstance(name, PrivateName) and name.guid == manager.identifier:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None

@@ -86,9 +86,16 @@ def to_stored(message: Message) -> bytes:
     HTTP. Raises as `to_packet` does.
     """
     level = message.authentication_level
-    if message.packet is None:
+    if message.packet is None or message.soap_envelope:
+        body, offset = message.body, message.soap_compound_message.find(message.body)
+        if message.soap_compound_message and offset >= 0:
+            message = message.copy(body=b"")  # it need not be stored twice, nor twice fit into a packet
         record = construct(message, stored=True)
         serialize(message, record)
+        if message.body is not body and record.CompoundMessageHeader is not None:
+            record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
+                MsgBodySize=len(body), MsgBodyOffset=offset
+            )
     elif level:
         record = USER_MESSAGE.parse(to_packet(message))
     else:

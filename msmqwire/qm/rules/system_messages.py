@@ -19,7 +19,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
-from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.queues import Queues, is_http
 from msmqwire.qm.rules.third_places import ThirdPlaces
 
 INSECURE: Final = frozenset(
@@ -48,6 +48,10 @@ class SystemMessages:
         may_send_to: whether an outgoing queue may be opened on behalf of a message of an origin; asked before
             each send.
         third_places: limits what goes elsewhere than back to where a message came from.
+
+    Attributes:
+        when_due_by_http: called with a message and a class, in place of an acknowledgement, if its
+            administration queue is reached by HTTP, where a receipt has its place.
     """
 
     def __init__(
@@ -61,16 +65,21 @@ class SystemMessages:
     ) -> None:
         self._context, self._messages, self._queues = context, messages, queues
         self._identity, self._may_send_to, self._third_places = identity, may_send_to, third_places
+        self.when_due_by_http: Callable[[Message, int], None] | None = None
 
     def acknowledge(self, message: Message, message_class: int) -> None:
         """Send Administration Acknowledgment: [MS-MQQB] 3.1.7.15."""
         if message.administration is None:
             return
+        if is_http(message.administration):
+            if self.when_due_by_http is not None:
+                self.when_due_by_http(message, message_class)
+            return
         if message_class in INSECURE and not self._context.settings.send_insecure_nacks:
             return
         encrypted = message.encrypted or message.privacy_level
         body = message.body if message_class not in _WITHOUT_BODY and not encrypted else b""
-        self._send(
+        self.send(
             message.administration,
             Message(
                 body=body,
@@ -128,9 +137,9 @@ class SystemMessages:
             message_class=MessageClass.MQMSG_CLASS_REPORT,
             label=label,
         )
-        self._send(PublicName(message.tracing_queue_identifier), report, message.origin)
+        self.send(PublicName(message.tracing_queue_identifier), report, message.origin)
 
-    def _send(self, name: FormatName, message: Message, origin: str) -> None:
+    def send(self, name: FormatName, message: Message, origin: str) -> None:
         """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing.
 
         `origin` is that of the message that this one is about.

@@ -11,7 +11,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
-from msmqwire.qm.model.message import NULL_GUID, TxSequenceId
+from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
 
 _OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether FinalAck is awaited
@@ -106,7 +106,7 @@ def read_incoming(key: bytes, row: bytes, queues: Mapping[int, Queue]) -> Incomi
         rejections,
         origin,
         bool(bound_to),
-        stream_owner=owner if of_stream else NULL_GUID,
+        stream_owner=owner if of_stream else None,
         send_receipts_to=send_receipts_to,
         acknowledged=int(acknowledged),
     )

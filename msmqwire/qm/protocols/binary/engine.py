@@ -299,7 +299,7 @@ class BinaryEngine(TransferProtocol):
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message from an origin."""
-        return self.places.may_send_to(name, origin)
+        return not self.places.serves(name) or self.places.may_send_to(name, origin)
 
     def leads_back(self, name: FormatName, origin: str) -> bool:
         """Return whether messages to a name go over an open session with an origin."""
@@ -324,7 +324,9 @@ class BinaryEngine(TransferProtocol):
                 if outgoing is not None and outgoing.position is position:
                     self.outgoing_sequences.removed(outgoing)
             return
-        if queue.queue_type is not QueueType.SYSTEM and not position.silent:
+        if queue.queue_type is QueueType.SYSTEM or position.silent:
+            return
+        if not position.message.soap_envelope:  # what came by SRMP is acknowledged by that
             self.order_acks.removed(position.message, reason)
 
     def queue_paused(self, queue: OutgoingQueue) -> None:

@@ -49,6 +49,10 @@ class Places:
         self._evicting = False
         self._full_until = 0
 
+    def serves(self, name: FormatName) -> bool:
+        """Return whether messages to a name go by the binary protocol."""
+        return not is_http(name) and not isinstance(name, MulticastName)
+
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message of an origin.
 
@@ -56,8 +60,8 @@ class Places:
         """
         if not origin or self._lookup.is_local_name(name):
             return True
-        if is_http(name) or isinstance(name, MulticastName):
-            return False  # nothing carries it there, and it would wait for ever
+        if not self.serves(name):
+            return False
         if self._lookup.outgoing(name) is not None:
             return True
         return self._has_memory(name, origin) and self.may_reach(self._transfers.peer_of(name), origin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import Final
 
 from msmqwire.constants import HResult, MessageClass
@@ -10,7 +9,6 @@ from msmqwire.names import PublicName
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import (
-    INFINITE,
     AcknowledgementsRequested,
     ConnectionStatus,
     OutgoingQueueState,
@@ -28,11 +26,10 @@ from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Trans
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
+from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over, time_limit
 
 PIGGY_BACK_AFTER: Final = 0.75
 """Fraction of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""
-_MOVES_MIN: Final = 16
-_ARRIVED: Final = (MessageState.DONE, MessageState.WAITING_FOR_FINAL_ACK)
 
 
 class Sending:
@@ -52,8 +49,7 @@ class Sending:
         self._identity, self._system_messages = services.identity, services.system_messages
         self._transfers, self._connecting, self._timers = transfers, connecting, timers
         self._sequences, self._outcome, self._security = sequences, services.outcome, security
-        self._expiring: list[tuple[int, int, OutgoingMessagePosition]] = []  # by milliseconds since start-up
-        self._moves = 0
+        self._waiting = WaitingMessages(self._context, "binary", self._over)
 
     def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
         """Message Position Available Event: [MS-MQQB] 3.1.7.12."""
@@ -68,48 +64,16 @@ class Sending:
 
     def watch(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """Let a message expire at the end of its time even if nothing can be sent."""
-        limit = _time_limit(message)
-        if limit == INFINITE:
+        self._waiting.watch(outgoing, message, time_limit(message))
+
+    def _over(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
+        """The time of a message is over, by a clock that may have been set."""
+        if outgoing.state is MessageState.WAITING_FOR_FINAL_ACK:
             return
-        context = self._context
-        left = (message.sent_time or context.utc) + limit - context.utc
-        due = context.now + (left + 1) * 1000
-        self._forget_done()
-        heapq.heappush(self._expiring, (due, outgoing.position.number, outgoing))
-        if self._expiring[0][2] is outgoing:
-            self._await_expiry()
-
-    def _forget_done(self) -> None:
-        """Drop entries of messages that are done: the end of their time may be days away.
-
-        Called for each message that is added or sent, so that the cost is spread over them.
-        """
-        expiring = self._expiring
-        self._moves += 1
-        if self._moves > max(len(expiring) // 2, _MOVES_MIN):
-            self._moves = 0
-            expiring[:] = [entry for entry in expiring if entry[2].state is not MessageState.DONE]
-            heapq.heapify(expiring)
-
-    def _await_expiry(self) -> None:
-        expiring = self._expiring
-        while expiring and expiring[0][2].state is MessageState.DONE:
-            heapq.heappop(expiring)
-        if expiring:
-            delay = expiring[0][0] - self._context.now
-            self._context.timers.start(Timer.TIME_TO_REACH_QUEUE, None, delay, self._expire)
-
-    def _expire(self) -> None:
-        expiring = self._expiring
-        while expiring and expiring[0][0] <= self._context.now:
-            outgoing = heapq.heappop(expiring)[2]
-            if outgoing.state not in _ARRIVED:
-                message = outgoing.position.message
-                if not _out_of_time(message, self._context.utc):
-                    self.watch(outgoing, message)  # the clock was set
-                elif not self._is_in_doubt(outgoing, message):
-                    self._undelivered(outgoing, message)
-        self._await_expiry()
+        if not _out_of_time(message, self._context.utc):
+            self.watch(outgoing, message)
+        elif not self._is_in_doubt(outgoing, message):
+            self._undelivered(outgoing, message)
 
     def send_waiting(self, session: Session) -> None:
         """Send what waits for a session as far as its window allows, the most urgent first."""
@@ -196,7 +160,7 @@ class Sending:
             self._timers.start_ack_send(session)
         outgoing.state = MESSAGES[kind][outgoing.state, MessageEvent.SENT]
         outgoing.transmitted = True
-        self._forget_done()
+        self._waiting.moved()
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
             self._timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
@@ -270,17 +234,9 @@ class Sending:
 
 def expired(message: Message, utc: int) -> bool:
     """Return whether TimeToReachQueue has elapsed: MQQB-3.1.7.1.2-01."""
-    return _is_over(message, message.time_to_reach_queue, utc)
+    return is_over(message, message.time_to_reach_queue, utc)
 
 
 def _out_of_time(message: Message, utc: int) -> bool:
     """Return whether a message can't be received in time any more: TimeToBeReceived counts here too."""
-    return _is_over(message, _time_limit(message), utc)
-
-
-def _time_limit(message: Message) -> int:
-    return min(message.time_to_reach_queue, message.time_to_be_received)
-
-
-def _is_over(message: Message, limit: int, utc: int) -> bool:
-    return limit != INFINITE and utc - message.sent_time > limit
+    return is_over(message, time_limit(message), utc)

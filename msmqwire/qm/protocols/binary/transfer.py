@@ -80,6 +80,11 @@ class OutgoingMessagePosition:
         self.transmitted = self.received_session_ack = self.received_order_ack = self.recoverable = False
         self.session: Session | None = None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it need not be transferred any more."""
+        return self.state is MessageState.DONE
+
 
 class Transfer:
     """The transfer out of one outgoing queue, over one session after another.

@@ -1,1 +1,1 @@
-"""The rules of [MC-MQSRM] between messages of the queue manager and SRMP envelopes."""
+"""The engine of [MC-MQSRM] chapter 3: messages as SOAP envelopes over HTTP, HTTPS and multicast."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue
+from msmqwire.names import FormatName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.protocols.srmp.queue_names import (
@@ -29,8 +30,10 @@ _HEADER: Final = "Envelope.Header"
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 
 
-def deserialize(received: SrmpMessage, arrival: int) -> Message:
+def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | None = None) -> Message:
     """Return the message that a request carries, or an envelope alone; `arrival` is the present time.
+
+    `destination` is given for a message that an administrator redirects, whose ``to`` may be any URL.
 
     AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
     has verified `Envelope.Signature` to set it.
@@ -44,7 +47,7 @@ def deserialize(received: SrmpMessage, arrival: int) -> Message:
     message = Message(arrival_time=arrival, body=received.body or b"", extension=received.extension or b"")
     message.soap_compound_message = received.to_bytes()
     message.soap_envelope, message.soap_header, message.soap_body = soap_text(data)
-    _read_path(envelope.path, message)
+    _read_path(envelope.path, message, destination)
     _read_times(envelope, message)
     if envelope.services is not None:
         _read_services(envelope.services, message)
@@ -73,10 +76,10 @@ def stream_of(message: Message) -> StreamIdentifier | None:
     return StreamIdentifier(message.source_machine_identifier, sequence.time_stamp << 32 | sequence.ordinal)
 
 
-def _read_path(path: Content, message: Message) -> None:
+def _read_path(path: Content, message: Message, destination: FormatName | None) -> None:
     if path.action.startswith(MSMQ):
         message.label = _label(path.action.removeprefix(MSMQ))
-    message.destination = read_destination(path.to, f"{_HEADER}.path.to")
+    message.destination = destination or read_destination(path.to, f"{_HEADER}.path.to")
     if path.rev is not None and path.rev.via:  # an empty one is none: SRMP-2.2.4.4-04
         message.response = read_response(path.rev.via, f"{_HEADER}.path.rev.via")
 

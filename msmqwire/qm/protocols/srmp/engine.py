@@ -1,0 +1,171 @@
+"""The engine of SRMP, [MC-MQSRM] 3.1: its parts, and what reaches them from outside."""
+
+from __future__ import annotations
+
+from msmqwire.constants import MessageClass
+from msmqwire.names import FormatName
+from msmqwire.qm.model.address import origin_of
+from msmqwire.qm.model.effects import HttpResponse
+from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.enumerations import QueueType
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.srmp import restoring
+from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
+from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
+from msmqwire.qm.protocols.srmp.places import Places
+from msmqwire.qm.protocols.srmp.queue_names import is_http
+from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
+from msmqwire.qm.protocols.srmp.receiving import Receiving
+from msmqwire.qm.protocols.srmp.redirections import Redirections
+from msmqwire.qm.protocols.srmp.sending import HELD, Sending
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.rules.recovery import Stored
+from msmqwire.srmp.http_message import HttpMessage
+
+DEADLETTERED = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
+        MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+        MessageClass.MQMSG_CLASS_NACK_DELETED,
+        MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
+    }
+)
+"""How messages left their queue that go to the dead-letter queue of the receiver: SRMP-3.1.7.3.2-01."""
+
+
+class SrmpEngine(TransferProtocol):
+    """Transfers messages by [MC-MQSRM]: requests, responses, events and the time go in, effects come out.
+
+    Args:
+        services: of the core.
+        redirections: of the administrator.
+
+    Attributes:
+        context: shared with the rules of [MS-MQDMPR].
+        transfers: of the outgoing queues that it serves, by the number of the queue.
+        urls: where this queue manager is reached.
+    """
+
+    def __init__(self, services: CoreServices, redirections: Redirections | None = None) -> None:
+        self.context, self._messages = services.context, services.messages
+        redirections = redirections or Redirections()
+        self.urls = LocalUrls(services.context.queue_manager, services.queues.lookup)
+        self.sending = Sending(services, redirections, self.urls)
+        self.transfers = self.sending.transfers
+        self.receipts = ReceiptSending(services)
+        self.incoming = IncomingStreams(services.context, services.incoming_sequences, self.receipts.stream)
+        self.places = Places(
+            services.context, services.queues.lookup, services.messages.pool, self.transfers,
+            forget=self.sending.forget, give_up=self._give_up_all,
+        )  # fmt: skip
+        self.receiving = Receiving(
+            services,
+            redirections,
+            incoming=self.incoming,
+            outgoing=self.sending.streams,
+            places=self.places,
+        )
+        services.system_messages.when_due_by_http = self.receipts.due
+
+    # -- start and stop -----------------------------------------------------------------------------
+
+    def start(self, stored: Stored) -> None:
+        """Queue Manager Started: [MC-MQSRM] 3.1.4.1. The queues have been restored."""
+        restoring.restore_transfers(stored, self.context.queue_manager, self.sending)
+        self.incoming.restore()
+        for transfer in list(self.transfers.values()):
+            self.sending.start_retransmission(transfer)  # SRMP-3.1.3.1-06
+            self.sending.send_waiting(transfer)
+
+    def stop(self) -> None:
+        """Queue Manager Stopped: nothing is sent afterwards."""
+        self.context.queue_manager.connection_active = False
+
+    def acknowledge_received(self) -> None:
+        """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
+        self.incoming.acknowledge_all()
+
+    # -- from the transport -------------------------------------------------------------------------
+
+    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+        """A request has come by HTTP or HTTPS from an address.
+
+        It is answered by an `HttpResponse` with its number.
+        """
+        place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
+        status = self.receiving.take(http, origin_of(address))
+        self.context.effects.insert(place, HttpResponse(request, status))
+
+    def multicast_received(self, data: bytes, address: str) -> None:
+        """A request has come by PGM from an address; nobody gets an answer."""
+        self.receiving.take(data, origin_of(address))
+
+    def answered(self, request: int, status: int, address: str = "") -> None:
+        """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""
+        transfer = self.sending.answered(request, status)
+        if transfer is not None and address:
+            self.places.reached(transfer, address)
+
+    def failed(self, request: int, reason: str) -> None:
+        """A request was not answered in time, or could not be sent."""
+        self.sending.failed(request, reason)
+
+    # -- from the core ----------------------------------------------------------------------------------
+
+    def serves(self, queue: OutgoingQueue) -> bool:
+        """Return whether the messages of a queue go by this protocol: SRMP-3.1.7.7-01."""
+        return queue.multicast or is_http(queue.destination)
+
+    def may_send_to(self, name: FormatName, origin: str) -> bool:
+        """Return whether an outgoing queue may be opened on behalf of a message from an origin."""
+        return self.places.may_send_to(name, origin)
+
+    def leads_back(self, name: FormatName, origin: str) -> bool:
+        """Return whether messages to a name go to an origin, as far as is known."""
+        return self.places.leads_back(name, origin)
+
+    def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
+        """[MC-MQSRM] 3.1.7.7."""
+        if isinstance(queue, OutgoingQueue) and self.serves(queue):
+            self.sending.available(queue, position)
+
+    def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
+        """[MC-MQSRM] 3.1.7.3. Commitment receipts are acknowledgements, which the core sends."""
+        if isinstance(queue, OutgoingQueue):
+            transfer = self.transfers.get(queue.number)
+            outgoing = transfer.messages.get(position) if transfer else None
+            if transfer is not None and outgoing is not None:
+                self.sending.purged(outgoing)
+            return
+        if queue.queue_type is QueueType.SYSTEM or position.silent:
+            return
+        message = position.message
+        if not message.negative_journaling_requested or not message.soap_envelope:
+            return
+        if message.transactional:
+            self.receipts.final(message, self.incoming.send_receipts_to(message), reason)
+        elif reason in DEADLETTERED and self.context.queue_manager.system_deadletter_queue is not None:
+            self._messages.journal(message, self.context.queue_manager.system_deadletter_queue)
+
+    def queue_paused(self, queue: OutgoingQueue) -> None:
+        """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""
+        transfer = self.transfers.get(queue.number)
+        if transfer is not None:
+            self.sending.pause(transfer)
+
+    def queue_resumed(self, queue: OutgoingQueue) -> None:
+        """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""
+        transfer = self.transfers.get(queue.number)
+        if transfer is not None and queue.state not in HELD:
+            self.sending.resume(transfer)
+
+    def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
+        """Send User Message Wrapper: [MC-MQSRM] 3.1.7.8."""
+        if isinstance(protocol_data, OutgoingMessage):
+            self.sending.send(protocol_data)
+            self.sending.dispatched(position)
+
+    def _give_up_all(self, transfer: Transfer) -> None:
+        for outgoing in list(transfer.messages.values()):
+            self.sending.give_up(outgoing)

@@ -1,0 +1,117 @@
+"""Streams that end here: [MC-MQSRM] 3.1.5.1.6.3, 3.1.5.1.6.4 and 3.1.6.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.deserializing import stream_of
+from msmqwire.qm.rules import transfer_rows
+from msmqwire.qm.rules.incoming_sequences import IncomingSequences
+from msmqwire.srmp.content import Content
+
+
+class IncomingStreams:
+    """Accepts stream messages in order, and has them acknowledged.
+
+    Every message that is accepted follows the one before it, so that there is no gap between the messages
+    without receipt, UnacknowledgedStreamMessages: they are those behind `acknowledged`.
+
+    Args:
+        context: of the queue manager.
+        sequences: of all protocols.
+        send_receipt: sends the receipt for all messages up to `acknowledged`.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        sequences: IncomingSequences,
+        send_receipt: Callable[[IncomingTransactionalTransferInfo], None],
+    ) -> None:
+        self._context, self._sequences, self._send_receipt = context, sequences, send_receipt
+
+    def restore(self) -> None:
+        """Have acknowledged what was accepted before the queue manager stopped."""
+        for info in self._sequences.infos.values():
+            if info.is_stream and info.acknowledged < info.sequence_number:
+                self._start(info)
+
+    def of(self, stream: Content, message: Message) -> IncomingTransactionalTransferInfo:
+        """Return the state of the stream of a sender to a destination."""
+        return self._sequences.incoming(message, stream.streamId.queue_manager)
+
+    def follows(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> bool:
+        """Return whether a message begins a stream or is next in it: SRMP-3.1.5.1.6.3-01 to -03."""
+        identifier = message.transactional_message_sequence_identifier
+        if identifier != info.sequence_identifier:
+            return stream.start is not None and stream.current == 1
+        last, current = info.sequence_number, stream.current
+        return current == last + 1 or (stream.previous is not None and current > last >= stream.previous)
+
+    def refused(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
+        """A message is not next: count it, and acknowledge again what its sender sends again.
+
+        SRMP-3.1.6.3-08: else a sender whose receipt was lost would send it for ever.
+        """
+        self._sequences.refused(info)
+        same = message.transactional_message_sequence_identifier == info.sequence_identifier
+        if same and stream.current <= info.sequence_number and not self._is_due(info):
+            self._start(info)
+
+    def accepted(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
+        """Advance to a message, and acknowledge it in a while: SRMP-3.1.5.1.6.3-05 to -12."""
+        if message.transactional_message_sequence_identifier != info.sequence_identifier:
+            info.send_receipts_to, info.acknowledged = stream.start.sendReceiptsTo, 0
+            info.unacknowledged_since = None
+        info.sender_identifier = message.source_machine_identifier
+        self._sequences.accepted(info, message)
+        now = self._context.now
+        if info.unacknowledged_since is None:
+            info.unacknowledged_since = now
+        if now - info.unacknowledged_since >= self._context.settings.stream_receipt_delay_max_ms:
+            self._context.timers.stop(Timer.STREAM_RECEIPT_COALESCING, info.key)
+            self._acknowledge(info)
+        else:
+            self._start(info)
+
+    def acknowledge_all(self) -> None:
+        """Send the receipts that are due now."""
+        for info in list(self._sequences.infos.values()):
+            if info.is_stream and self._is_due(info):
+                self._context.timers.stop(Timer.STREAM_RECEIPT_COALESCING, info.key)
+                self._acknowledge(info)
+
+    def send_receipts_to(self, message: Message) -> str:
+        """Return where the receipts of the stream of a message go; empty if its sender has been forgotten.
+
+        A later stream of the same sender says it as well: SRMP-3.1.7.3.3-05.
+        """
+        stream = stream_of(message)
+        if stream is None or message.destination is None:
+            return ""
+        bound_to = message.origin if self._context.settings.bind_senders else ""
+        info = self._sequences.infos.get((stream.queue_manager, message.destination.canonical, bound_to))
+        return "" if info is None else info.send_receipts_to
+
+    def _is_due(self, info: IncomingTransactionalTransferInfo) -> bool:
+        return self._context.timers.active(Timer.STREAM_RECEIPT_COALESCING, info.key)
+
+    def _start(self, info: IncomingTransactionalTransferInfo) -> None:
+        delay = self._context.settings.stream_receipt_delay_ms
+        self._context.timers.start(
+            Timer.STREAM_RECEIPT_COALESCING, info.key, delay, lambda: self._acknowledge(info)
+        )
+
+    def _acknowledge(self, info: IncomingTransactionalTransferInfo) -> None:
+        """Stream Receipt Coalescing Timer Event: [MC-MQSRM] 3.1.6.3."""
+        if self._sequences.infos.get(info.key) is not info:
+            return  # evicted meanwhile
+        info.unacknowledged_since = None
+        if info.acknowledged != info.sequence_number:
+            info.acknowledged = info.sequence_number
+            transfer_rows.put_incoming(self._context, info)
+        self._send_receipt(info)

@@ -1,0 +1,281 @@
+"""Streams that begin here: [MC-MQSRM] 3.1.7.2.3, 3.1.5.1.8, 3.1.5.1.9, 3.1.6.2 and 3.1.7.6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import SequenceInfo
+from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.rules import transfer_rows
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.rules.sequence_identity import SequenceIdentity
+from msmqwire.srmp.elements import StreamIdentifier
+from msmqwire.srmp.kinds import POSITIVE
+
+_NUMBER_MAX: Final = 0xFFFFFFFF
+
+
+class OutgoingStreams:
+    """Numbers stream messages and follows their receipts.
+
+    Args:
+        context: of the queue manager.
+        identity: of sequences.
+        outcome: where messages go that are delivered or given up.
+        send_waiting: sends what waits for a transfer; called when messages are to be sent again.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        identity: SequenceIdentity,
+        outcome: DeliveryOutcome,
+        send_waiting: Callable[[Transfer], None],
+    ) -> None:
+        self._context, self._identity = context, identity
+        self._outcome, self._send_waiting = outcome, send_waiting
+        self._by_id: dict[TxSequenceId, Transfer] = {}
+
+    def restore(self, transfer: Transfer, numbered: list[OutgoingMessage]) -> None:
+        """Take over a restored transfer and its messages that have numbers: SRMP-3.1.3.2-01.
+
+        What came before the first of them is not stored. It was acknowledged or given up, and the receiver
+        has accepted the first message of the stream, as streams without it begin anew.
+        """
+        if transfer.stream_id != NO_SEQUENCE:
+            self._by_id[transfer.stream_id] = transfer
+        previous = 0
+        for outgoing in sorted(numbered, key=lambda message: message.turn):
+            number = outgoing.tx_sequence_number
+            if outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT:
+                transfer.awaiting_final[outgoing.tx_sequence_id, number] = outgoing
+                self._by_id.setdefault(outgoing.tx_sequence_id, transfer)
+            else:
+                outgoing.previous_number = previous or min(number - 1, 1)
+                transfer.unacknowledged.append(outgoing)
+                previous = number
+        self.report(transfer)
+
+    # -- numbering ----------------------------------------------------------------------------------
+
+    def can_number(self, transfer: Transfer) -> bool:
+        """Return whether the stream has a number left; else it must be acknowledged before another begins."""
+        return transfer.next_number <= _NUMBER_MAX
+
+    def number(self, outgoing: OutgoingMessage) -> None:
+        """Assign the next number to a message that is sent for the first time: 3.1.7.2.3."""
+        transfer = outgoing.transfer
+        if transfer.stream_id == NO_SEQUENCE:
+            self._begin(transfer)
+        number = transfer.next_number
+        outgoing.tx_sequence_id, outgoing.tx_sequence_number = transfer.stream_id, number
+        last = transfer.unacknowledged[-1].tx_sequence_number if transfer.unacknowledged else 0
+        # Numbers between were given up, and the receiver must not wait for them: SRMP-3.1.7.2.3-09.
+        outgoing.previous_number = max(last, transfer.last_acknowledged, min(number - 1, 1))
+        transfer.next_number = number + 1
+        transfer.unacknowledged.append(outgoing)
+        transfer_rows.put_outgoing(self._context, outgoing)
+        transfer_rows.put_sequence(
+            self._context, transfer.queue.number, transfer.stream_id, transfer.next_number
+        )
+        self.report(transfer)
+
+    def _begin(self, transfer: Transfer) -> None:
+        """Create a Stream: SRMP-3.1.7.2.3-03, -15 and -18."""
+        transfer.stream_id, transfer.next_number = self._identity.next(), 1
+        transfer.last_acknowledged = transfer.acknowledgements = 0
+        self._by_id[transfer.stream_id] = transfer
+
+    def _end_if_done(self, transfer: Transfer) -> None:
+        """Stream Element Removed: [MC-MQSRM] 3.1.7.6. The next message begins a new stream."""
+        if transfer.unacknowledged:
+            return
+        self._context.timers.stop(Timer.STREAM_RECEIPT_WAIT, transfer.queue.number)
+        if transfer.stream_id == NO_SEQUENCE or transfer.awaiting_final:
+            return
+        used_up = not self.can_number(transfer)
+        self._end(transfer)
+        if used_up:
+            self._send_waiting(transfer)
+
+    def _end(self, transfer: Transfer) -> None:
+        self._by_id.pop(transfer.stream_id, None)
+        transfer.stream_id, transfer.next_number = NO_SEQUENCE, 1
+        self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
+
+    # -- the Stream Receipt Wait Timer ------------------------------------------------------------------
+
+    def await_receipt(self, transfer: Transfer) -> None:
+        """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20."""
+        context, key = self._context, transfer.queue.number
+        if context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
+            return
+        interval = self._interval(transfer)
+        transfer.resend_at = context.utc + interval
+        context.timers.start(Timer.STREAM_RECEIPT_WAIT, key, interval * 1000, lambda: self._resend(transfer))
+        self.report(transfer)
+
+    def stop_waiting(self, transfer: Transfer) -> None:
+        """Stop the Stream Receipt Wait Timer: nothing gets through for now."""
+        self._context.timers.stop(Timer.STREAM_RECEIPT_WAIT, transfer.queue.number)
+
+    def _interval(self, transfer: Transfer) -> int:
+        return self._context.settings.resend_timer_table[transfer.resend_index]
+
+    def _resend(self, transfer: Transfer) -> None:
+        """Stream Receipt Wait Timer Event: [MC-MQSRM] 3.1.6.2.
+
+        It is time-outs in a row that prolong the interval, not receipts: SRMP-3.1.5.1.8.2-07.
+        """
+        last = len(self._context.settings.resend_timer_table) - 1
+        transfer.resend_index = min(transfer.resend_index + 1, last)
+        for outgoing in transfer.unacknowledged:
+            if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
+                outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
+                transfer.wait(outgoing)
+        if transfer.unacknowledged:
+            self.await_receipt(transfer)
+            self._send_waiting(transfer)
+
+    # -- receipts ---------------------------------------------------------------------------------------
+
+    def find(self, stream: StreamIdentifier) -> Transfer | None:
+        """Return the transfer of a stream that a receipt names; None for one that is not of here."""
+        if stream.queue_manager != self._context.queue_manager.identifier:
+            return None
+        return self._by_id.get(_ordinal(stream))
+
+    def received(self, stream: StreamIdentifier, last_ordinal: int) -> None:
+        """Process a stream receipt: [MC-MQSRM] 3.1.5.1.8. One for a stream that has ended is ignored."""
+        transfer = self.find(stream)
+        if transfer is None or transfer.stream_id != _ordinal(stream) or last_ordinal >= transfer.next_number:
+            return
+        transfer.acknowledged_at = self._context.utc
+        transfer.acknowledgements += 1
+        transfer.last_acknowledged = max(transfer.last_acknowledged, last_ordinal)
+        marked = False
+        while transfer.unacknowledged and transfer.unacknowledged[0].tx_sequence_number <= last_ordinal:
+            self._acknowledged(transfer.unacknowledged.popleft())
+            marked = True
+        if marked:  # else the receiver repeats itself, for as long as it lacks what is to be sent again
+            transfer.resend_index = 0
+            self.stop_waiting(transfer)
+            if transfer.unacknowledged:
+                self.await_receipt(transfer)
+        self._end_if_done(transfer)
+        self.report(transfer)
+
+    def _acknowledged(self, outgoing: OutgoingMessage) -> None:
+        """A message is in its queue: SRMP-3.1.5.1.8.3-01 and -03."""
+        message, transfer = outgoing.position.message, outgoing.transfer
+        if message.negative_journaling_requested:
+            outgoing.step(MessageEvent.STREAM_RECEIPT_FINAL_AWAITED)
+            transfer.awaiting_final[outgoing.tx_sequence_id, outgoing.tx_sequence_number] = outgoing
+            transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
+            self._outcome.report(message, delivered=True)
+        else:
+            outgoing.step(MessageEvent.STREAM_RECEIPT)
+            self._leave(outgoing)
+            self._outcome.delivered(outgoing.position)
+
+    def _leave(self, outgoing: OutgoingMessage) -> None:
+        outgoing.transfer.remove(outgoing)
+        transfer_rows.delete_outgoing(self._context, outgoing)
+
+    def final(self, stream: StreamIdentifier, number: int, decision: str, reason: int) -> None:
+        """Process a final stream receipt for one message: [MC-MQSRM] 3.1.5.1.9."""
+        transfer = self.find(stream)
+        if transfer is None:
+            return
+        outgoing = transfer.awaiting_final.pop((_ordinal(stream), number), None)
+        early = outgoing is None  # before the stream receipt
+        if outgoing is None:
+            outgoing = self._drop(transfer, _ordinal(stream), number)
+            if outgoing is None:
+                return
+        outgoing.step(MessageEvent.FINAL_RECEIPT)
+        self._leave(outgoing)
+        message = outgoing.position.message
+        if decision == POSITIVE:
+            self._outcome.delivered(outgoing.position)
+        else:
+            if early:
+                self._outcome.report(message, delivered=False, reason=reason)
+            self._outcome.dead_letter(outgoing.position, message)
+        self._end_if_done(transfer)
+        self.report(transfer)
+
+    def _drop(self, transfer: Transfer, stream: TxSequenceId, number: int) -> OutgoingMessage | None:
+        for outgoing in transfer.unacknowledged:
+            if (outgoing.tx_sequence_id, outgoing.tx_sequence_number) == (stream, number):
+                transfer.unacknowledged.remove(outgoing)
+                return outgoing
+        return None
+
+    # -- messages that are given up ---------------------------------------------------------------------
+
+    def given_up(self, outgoing: OutgoingMessage) -> None:
+        """A message is not sent any more: those behind it now follow the one before it.
+
+        If the receiver may not have accepted the first message of a stream, nobody tells it any more where
+        the stream begins: the others begin a new one, SRMP-3.1.7.2.3-10. What it has accepted nevertheless
+        it recognises by its identifier.
+        """
+        transfer = outgoing.transfer
+        if not outgoing.tx_sequence_number:
+            return
+        transfer_rows.delete_outgoing(self._context, outgoing)
+        transfer.awaiting_final.pop((outgoing.tx_sequence_id, outgoing.tx_sequence_number), None)
+        if outgoing in transfer.unacknowledged:
+            index = transfer.unacknowledged.index(outgoing)
+            del transfer.unacknowledged[index]
+            if not outgoing.previous_number:
+                self._renumber(transfer)
+            elif index < len(transfer.unacknowledged):
+                transfer.unacknowledged[index].previous_number = outgoing.previous_number
+        self._end_if_done(transfer)
+        self.report(transfer)
+
+    def _renumber(self, transfer: Transfer) -> None:
+        """Begin a new stream with the messages that are left."""
+        left = list(transfer.unacknowledged)
+        transfer.unacknowledged.clear()
+        if left:
+            self._end(transfer)
+            self.stop_waiting(transfer)
+        for outgoing in left:
+            self.number(outgoing)
+            if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
+                outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
+            if outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+                outgoing.request = 0  # the response will be about a message of the former stream
+            elif outgoing.state is MessageState.PREPARE_TO_SEND:
+                transfer.wait(outgoing)
+
+    def report(self, transfer: Transfer) -> None:
+        """Update OutgoingTransferInfo: SRMP-3.1.5.1.8.2-01 to -08, SRMP-3.1.7.2.3-16 to -19."""
+        info, unacknowledged = transfer.queue.transfer, transfer.unacknowledged
+        stream, last = transfer.stream_id, transfer.next_number - 1
+        info.eod_last_ack_time, info.eod_last_ack_count = transfer.acknowledged_at, transfer.acknowledgements
+        info.eod_last_ack = SequenceInfo(stream, transfer.last_acknowledged)
+        info.eod_first_non_ack = _sequence_info(unacknowledged[0]) if unacknowledged else None
+        info.eod_last_non_ack = _sequence_info(unacknowledged[-1]) if unacknowledged else None
+        info.eod_next_seq = SequenceInfo(stream, last + 1, last)
+        info.eod_no_ack_count, info.eod_no_read_count = len(unacknowledged), len(transfer.awaiting_final)
+        # It counts how often the last message was sent.
+        info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
+        info.eod_resend_time = transfer.resend_at
+
+
+def _sequence_info(outgoing: OutgoingMessage) -> SequenceInfo:
+    return SequenceInfo(outgoing.tx_sequence_id, outgoing.tx_sequence_number, outgoing.previous_number)
+
+
+def _ordinal(stream: StreamIdentifier) -> TxSequenceId:
+    return TxSequenceId(stream.time_stamp, stream.ordinal)

@@ -1,0 +1,121 @@
+"""The places that messages of others have this queue manager reach by HTTP."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from msmqwire.names import DirectName, FormatName, MulticastName
+from msmqwire.qm.model.address import origin_of
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.protocols.srmp.queue_names import is_http
+from msmqwire.qm.protocols.srmp.transfer import Transfer
+from msmqwire.qm.rules.lookup import Lookup
+from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
+from msmqwire.qm.rules.queues import outgoing_bytes
+
+_HOSTS_MAX: Final = 4_096
+_FULL_MS: Final = 1_000
+"""How long no idle outgoing queues are looked for after none were found."""
+
+
+class Places:
+    """Limits the destinations that others make this queue manager try, by origin and in total.
+
+    Args:
+        context, lookup, memory: of the core.
+        transfers: by the number of their queue.
+        forget: removes a transfer that has nothing to do.
+        give_up: gives up all messages of a transfer.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        lookup: Lookup,
+        memory: MemoryPool,
+        transfers: dict[int, Transfer],
+        *,
+        forget: Callable[[Transfer], None],
+        give_up: Callable[[Transfer], None],
+    ) -> None:
+        self._context, self._lookup, self._memory = context, lookup, memory
+        self._transfers, self._forget, self._give_up = transfers, forget, give_up
+        self._origins: OrderedDict[str, str] = OrderedDict()  # by host, of those that have answered
+        self._full_until = 0
+        self._evicting = False
+
+    def may_send_to(self, name: FormatName, origin: str) -> bool:
+        """Return whether an outgoing queue may be opened on behalf of a message of an origin."""
+        if not origin or not is_http(name) or self._lookup.is_local_name(name):
+            return True
+        if isinstance(name, MulticastName):
+            return False  # nobody else decides which groups are flooded
+        if self._lookup.outgoing(name) is not None:
+            return True
+        return self._has_memory(name, origin) and self._may_try(origin)
+
+    def _has_memory(self, name: FormatName, origin: str) -> bool:
+        """Return whether there is memory for one more outgoing queue; idle ones make room."""
+        pool, size = self._memory, outgoing_bytes(name)
+        if pool.fits(Kind.QUEUES, origin, size):
+            return True
+        if self._context.now >= self._full_until:  # it takes long where there are many
+            crowding = pool.crowding(Kind.QUEUES, origin, size)
+            for transfer in list(self._transfers.values()):
+                if transfer.queue.asked_by == crowding and transfer.is_idle:
+                    self._forget(transfer)
+        if pool.fits(Kind.QUEUES, origin, size):
+            return True
+        self._full_until = self._context.now + _FULL_MS
+        self._context.trouble("memory", f"no more outgoing queues for messages of {origin}")
+        return False
+
+    def _may_try(self, origin: str) -> bool:
+        """Return whether one more destination may be tried for an origin.
+
+        The oldest destination that can't be reached is given up to make room for it.
+        """
+        settings = self._context.settings
+        if len(self._transfers) < min(settings.unreachable_per_origin_max, settings.unreachable_max):
+            return True
+        places: dict[str, list[Transfer]] = {}
+        for transfer in self._transfers.values():
+            asked_by = transfer.queue.asked_by
+            if asked_by and transfer.failures and transfer.messages:
+                places.setdefault(asked_by, []).append(transfer)
+        own = places.get(origin, [])
+        if len(own) >= settings.unreachable_per_origin_max:
+            return self._evict(own[0])
+        if sum(map(len, places.values())) >= settings.unreachable_max:
+            return self._evict(max(places.values(), key=len)[0])
+        return True
+
+    def _evict(self, transfer: Transfer) -> bool:
+        """Give up a destination; return False if one is being given up already."""
+        if self._evicting:
+            return False
+        self._evicting = True
+        self._context.trouble("unreachable", f"{transfer.url:.200} is given up for another destination")
+        self._give_up(transfer)
+        if transfer.is_idle:
+            self._forget(transfer)
+        self._evicting = False
+        return True
+
+    def reached(self, transfer: Transfer, address: str) -> None:
+        """A destination has answered from an address."""
+        name = transfer.queue.destination
+        if isinstance(name, DirectName):
+            host = name.host.lower()
+            self._origins[host] = origin_of(address)
+            self._origins.move_to_end(host)
+            if len(self._origins) > _HOSTS_MAX:
+                self._origins.popitem(last=False)
+
+    def leads_back(self, name: FormatName, origin: str) -> bool:
+        """Return whether messages to a name go to an origin, as far as is known."""
+        if not isinstance(name, DirectName) or not is_http(name):
+            return False
+        return origin_of(name.host) == origin or self._origins.get(name.host.lower()) == origin

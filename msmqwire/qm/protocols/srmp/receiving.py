@@ -1,0 +1,276 @@
+"""Receiving messages: [MC-MQSRM] 3.1.5.1."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
+from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
+from msmqwire.names import DirectName, FormatName, MulticastName
+from msmqwire.qm.model import access
+from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import (
+    AcknowledgementsRequested,
+    EnqueueStatus,
+    QueueAccessType,
+    QueuePrivacy,
+    QueueType,
+)
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.protocols.interface import CoreServices
+from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize
+from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
+from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
+from msmqwire.qm.protocols.srmp.places import Places
+from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
+from msmqwire.qm.protocols.srmp.redirections import Redirections
+from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
+from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
+from msmqwire.qm.rules.waiting_messages import is_over
+from msmqwire.srmp.content import Content
+from msmqwire.srmp.envelope import Envelope
+from msmqwire.srmp.http_message import HttpMessage
+from msmqwire.srmp.kinds import EnvelopeKind, kind_of
+from msmqwire.srmp.message import SrmpMessage, from_http, parse_multicast
+
+OK: Final = 200
+BAD_REQUEST: Final = 400
+INTERNAL_SERVER_ERROR: Final = 500
+_EVERYONE: Final = access.Token(access.EVERYONE)
+_TO: Final = "Envelope.Header.path.to"
+_POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
+
+
+class _Refused(Exception):
+    """A message is not taken; the status says so to its sender."""
+
+    def __init__(self, status: int, why: str = "") -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class _Arrived(NamedTuple):
+    """A message that has come for a queue of this queue manager.
+
+    Attributes:
+        envelope: as it came.
+        message: what it carries.
+        queues: where it is to be put: one, or all that listen to a multicast address.
+    """
+
+    envelope: Envelope
+    message: Message
+    queues: tuple[Queue, ...]
+
+
+class Receiving:
+    """Judges the messages that arrive, and puts them into their queues.
+
+    Args:
+        services: of the core.
+        redirections: of the administrator.
+        incoming, outgoing, places: of the engine.
+    """
+
+    def __init__(
+        self,
+        services: CoreServices,
+        redirections: Redirections,
+        *,
+        incoming: IncomingStreams,
+        outgoing: OutgoingStreams,
+        places: Places,
+    ) -> None:
+        self._context, self._messages, self._queues = services.context, services.messages, services.queues
+        self._history, self._system_messages = services.history, services.system_messages
+        self._redirections, self._incoming, self._outgoing = redirections, incoming, outgoing
+        self._places = places
+
+    def take(self, request: HttpMessage | bytes, origin: str) -> int:
+        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1.
+
+        `request` is bytes if it came by PGM, where its header counts for nothing.
+        """
+        try:
+            received = parse_multicast(request) if isinstance(request, bytes) else from_http(request)
+            self._take(received, origin)
+        except MalformedPacket as exc:
+            self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
+            return BAD_REQUEST
+        except _Refused as exc:
+            if exc.status != OK:
+                self._context.trouble("refused", f"a message of {origin} with {exc.status}: {exc!s:.400}")
+            return exc.status
+        return OK
+
+    def _take(self, received: SrmpMessage, origin: str) -> None:
+        envelope, utc = received.envelope, self._context.utc
+        if envelope is None:
+            raise _Refused(BAD_REQUEST, "a response")
+        named, destination = self._destination(envelope.path.to)
+        message = deserialize(received, utc, named)
+        message.origin = origin
+        if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
+            message.destination = destination
+            self._forward(received, message)
+            return
+        arrived = _Arrived(envelope, message, self._find(destination, message))
+        if is_over(message, message.time_to_reach_queue, utc):
+            raise _Refused(OK)  # SRMP-3.1.1.1.2.2-02
+        self._by_kind(arrived)
+
+    # -- where to ---------------------------------------------------------------------------------------
+
+    def _destination(self, to: str) -> tuple[FormatName, FormatName]:
+        """Return the queue that a message names, and the one that it is redirected to: [MC-MQSRM] 3.1.5.1.3.
+
+        With redirections ``to`` may be any URL of this computer; it is named by what it is redirected to.
+        """
+        if to.startswith(MSMQ):
+            name = read_destination(to, _TO)
+            return name, name
+        redirected = self._redirections.inbound(to)
+        try:
+            name = read_destination(to, _TO)
+        except MalformedPacket:
+            if redirected == to or not self._is_here(to):
+                raise
+            name = read_http(redirected, "To")
+        if not self._queues.lookup.is_local_name(name):
+            if self._context.settings.transparent_store_and_forward:
+                return name, name
+            if not self._is_here(to):
+                raise _Refused(BAD_REQUEST, f"{to:.200} is of another computer")
+        return name, name if redirected == to else read_http(redirected, "To")
+
+    def _is_here(self, to: str) -> bool:
+        """Return whether a URL names this computer, whatever its path."""
+        scheme, _, rest = to.partition("://")
+        try:
+            name = read_http(f"{scheme}://{rest.partition('/')[0]}/MSMQ/q", _TO)
+        except MalformedPacket:
+            return False
+        return self._queues.lookup.is_local_name(name)
+
+    def _find(self, name: FormatName, message: Message) -> tuple[Queue, ...]:
+        """Return the queues of a destination here: SRMP-3.1.5.1.3-01 and -08 to -10."""
+        lookup = self._queues.lookup
+        if isinstance(name, MulticastName):
+            queues = tuple(lookup.multicast_queues(name.address, name.port))
+        else:
+            queue = lookup.addressed(name)
+            queues = () if queue is None else (queue,)
+        if not queues or name.is_read_only:
+            raise _Refused(BAD_REQUEST, f"there is no queue {name!s:.200}")
+        if any(queue.transactional != message.transactional for queue in queues):
+            kind = "not transactional" if message.transactional else "transactional"
+            raise _Refused(BAD_REQUEST, f"{name!s:.200} is {kind}")
+        return queues
+
+    def _forward(self, received: SrmpMessage, message: Message) -> None:
+        """Pass a message on to another computer: SRMP-3.1.5.1.3-03, -04 and -07."""
+        name = message.destination
+        assert name is not None, "a received message has a destination"
+        if hops(received) > HOPS_MAX:
+            raise _Refused(BAD_REQUEST, f"it has come over {hops(received)} computers")
+        if not self._places.may_send_to(name, message.origin):
+            raise _Refused(BAD_REQUEST, f"nothing more may be forwarded to {name!s:.200}")
+        status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=message.origin)
+        if status != MQ_OK or descriptor is None:
+            raise _Refused(BAD_REQUEST, f"{name!s:.200} can't be opened")
+        try:
+            enqueued = self._messages.enqueue_to_open_queue(descriptor, message)
+        except (InvalidName, InvalidValue) as exc:
+            raise _Refused(BAD_REQUEST, str(exc)) from None
+        finally:
+            self._queues.close(descriptor)
+        if enqueued is not EnqueueStatus.OK:
+            raise _Refused(INTERNAL_SERVER_ERROR, "there is no room to forward it")
+
+    # -- what it is -------------------------------------------------------------------------------------
+
+    def _by_kind(self, arrived: _Arrived) -> None:
+        """Process a message as what it is: [MC-MQSRM] 3.1.5.1.5 to 3.1.5.1.10."""
+        kind, envelope = kind_of(arrived.envelope), arrived.envelope
+        internal = any(queue.private_queue_number == ORDER_QUEUE_NUMBER for queue in arrived.queues)
+        if kind is None:
+            raise _Refused(OK)  # SRMP-3.1.5.1.5-01
+        if kind is EnvelopeKind.STREAM_RECEIPT:
+            receipt = envelope.streamReceipt
+            self._outgoing.received(receipt.streamId, receipt.lastOrdinal)
+        elif kind is EnvelopeKind.FINAL_STREAM_RECEIPT:
+            receipt, reason = envelope.streamReceipt, arrived.message.message_class
+            self._outgoing.final(
+                receipt.streamId, receipt.lastOrdinal, envelope.commitmentReceipt.decision, reason
+            )
+            return  # SRMP-3.1.5.1.9-01
+        if not internal:
+            if envelope.stream is None:
+                self._once(arrived)
+            else:
+                self._in_stream(arrived, envelope.stream)
+        elif kind is not EnvelopeKind.STREAM_RECEIPT:
+            raise _Refused(BAD_REQUEST, "the order queue takes stream receipts only")
+        # Nobody reads the order queue: SRMP-3.1.5.1.8-01 would only fill it.
+
+    def _once(self, arrived: _Arrived) -> None:
+        """Put a message that is in no stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
+        self._check_security(arrived)
+        if self._is_duplicate(arrived.message):
+            raise _Refused(OK)
+        self._enqueue(arrived)
+        self._remember(arrived.message)
+
+    def _in_stream(self, arrived: _Arrived, stream: Content) -> None:
+        """Put a stream message into its queue if it is next: 3.1.5.1.6.3 and 3.1.5.1.6.4.
+
+        One that has been accepted in a former stream only advances the new one.
+        """
+        message = arrived.message
+        self._check_security(arrived)
+        info = self._incoming.of(stream, message)
+        if not self._incoming.follows(info, stream, message):
+            self._incoming.refused(info, stream, message)
+            raise _Refused(OK)
+        if not self._is_duplicate(message):
+            self._enqueue(arrived)
+            self._remember(message)
+        info.queue = arrived.queues[0]
+        info.queue.incoming[info.key] = info
+        self._incoming.accepted(info, stream, message)
+
+    def _is_duplicate(self, message: Message) -> bool:
+        return message.identifier != WITHOUT_MSMQ and self._history.known(message)
+
+    def _remember(self, message: Message) -> None:
+        if message.identifier != WITHOUT_MSMQ:
+            self._history.add(message)
+
+    def _check_security(self, arrived: _Arrived) -> None:
+        """Refuse a message that may not be put into its queue: SRMP-3.1.5.1.12-01 to -07."""
+        for queue in arrived.queues:
+            if queue.authentication or queue.privacy_level is QueuePrivacy.BODY:
+                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes signed or encrypted messages only")
+            allowed = access.access_allowed(
+                self._queues.security_of(queue), _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+            )
+            if not allowed:
+                raise _Refused(BAD_REQUEST, f"not everybody may write to {queue.pathname}")
+
+    def _enqueue(self, arrived: _Arrived) -> None:
+        """Enqueue a message, and send the delivery receipt that it asks for: 3.1.5.1.6.2 and 3.1.5.1.12."""
+        first, *others = arrived.queues
+        copies = [(first, arrived.message), *((queue, arrived.message.copy()) for queue in others)]
+        for queue, message in copies:
+            try:
+                status = self._messages.enqueue(queue, message)
+            except (InvalidName, InvalidValue) as exc:
+                raise _Refused(BAD_REQUEST, str(exc)) from None
+            if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
+                raise _Refused(INTERNAL_SERVER_ERROR, "there is no room")
+            if status is not EnqueueStatus.OK:
+                self._context.trouble("quota", f"{queue.pathname} is full")
+                raise _Refused(OK)  # SRMP-3.1.5.1.12-09
+        message = arrived.message
+        if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
+            self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)

@@ -1,0 +1,96 @@
+"""The HTTP requests that messages are sent in: [MC-MQSRM] 3.1.7.2.4, 3.1.7.2.5 and 3.1.7.9."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.protocols.srmp.queue_names import write_destination
+from msmqwire.qm.protocols.srmp.serializing import serialize
+from msmqwire.srmp.envelope import Envelope
+from msmqwire.srmp.fields import Field, find_all
+from msmqwire.srmp.http_message import HttpMessage
+from msmqwire.srmp.message import SrmpMessage, parse_message
+from msmqwire.srmp.multipart import Multipart, boundary_of
+from msmqwire.srmp.request import make_request, request_address
+
+VIA: Final = "Via"
+HOPS_MAX: Final = 15
+"""Forwarding queue managers that a message may pass, as routing servers in [MS-MQQB]."""
+_BOUNDARIES: Final = 1 << 32
+
+
+def build_request(message: Message, *, queue_manager: UUID, receipts_url: str) -> HttpMessage:
+    """Return the request for a message that begins here, always the same one for the same message.
+
+    A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go.
+    Raises InvalidValue.
+    """
+    envelope: Envelope | bytes
+    body, extension = message.body or None, message.extension or None
+    if message.soap_envelope:
+        envelope = message.soap_envelope.encode("utf-8")
+    else:
+        envelope, body, extension = serialize(message, queue_manager=queue_manager, receipts_url=receipts_url)
+    to = write_destination(message.destination, "destination")
+    return _request(message, to, envelope, body, extension, queue_manager)
+
+
+def forward_request(message: Message, *, queue_manager: UUID, computer: str) -> HttpMessage:
+    """Return the request that passes on a message which came by SRMP.
+
+    Its envelope is as it came, unless the message has been redirected: then ``to`` names the new destination.
+    ``Via`` says that it came over this computer, RFC 9110 7.6.3. Raises InvalidValue.
+    """
+    received = parse_message(message.soap_compound_message)
+    envelope: Envelope | bytes = received.envelope_bytes or b""
+    to = write_destination(message.destination, "destination")
+    parsed = received.envelope
+    assert parsed is not None, "what has been received has an envelope"
+    if parsed.path.to.casefold() != to.casefold():
+        envelope = parsed.replace(path=parsed.path.replace(to=to))
+    else:
+        to = parsed.path.to
+    request = _request(message, to, envelope, received.body, received.extension, queue_manager)
+    passed = [received.fields[number] for number in find_all(received.fields, VIA)]
+    return HttpMessage(
+        request.start, (*request.fields, *passed, Field(VIA, f"1.1 {computer}")), request.entity
+    )
+
+
+def hops(received: SrmpMessage) -> int:
+    """Return over how many queue managers, and proxies that tell, a message has come."""
+    return sum(received.fields[number].value.count(",") + 1 for number in find_all(received.fields, VIA))
+
+
+def _request(
+    message: Message,
+    to: str,
+    envelope: Envelope | bytes,
+    body: bytes | None,
+    extension: bytes | None,
+    queue_manager: UUID,
+) -> HttpMessage:
+    target, host = request_address(to)
+    made = make_request(
+        envelope,
+        target,
+        host,
+        boundary=_boundary(message, body, extension),
+        queue_manager=queue_manager,
+        body=body,
+        extension=extension,
+    )
+    content = made.content
+    assert made.start is not None, "a request has a first line"
+    entity = content.to_bytes() if isinstance(content, Multipart) else content
+    return HttpMessage(made.start, made.fields, entity)
+
+
+def _boundary(message: Message, *parts: bytes | None) -> int:
+    """Return the number of a boundary that no part contains, for readers that look for it."""
+    number = message.identifier.uniquifier
+    while any(part is not None and boundary_of(number).encode() in part for part in parts):
+        number = (number + 1) % _BOUNDARIES
+    return number

@@ -1,0 +1,44 @@
+"""Restores what left by SRMP when the queue manager stopped: [MC-MQSRM] 3.1.3."""
+
+from __future__ import annotations
+
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.elements import OutgoingQueue, QueueManager
+from msmqwire.qm.model.enumerations import PositionState
+from msmqwire.qm.protocols.srmp.queue_names import is_http
+from msmqwire.qm.protocols.srmp.sending import Sending
+from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.rules import transfer_rows
+from msmqwire.qm.rules.recovery import Stored
+
+
+def restore_transfers(stored: Stored, manager: QueueManager, sending: Sending) -> None:
+    """Restore the messages of outgoing queues, and the streams that they belong to: SRMP-3.1.3.2-01."""
+    served = [
+        queue
+        for queue in manager.queues.values()
+        if isinstance(queue, OutgoingQueue) and (queue.multicast or is_http(queue.destination))
+    ]
+    if not served:
+        return
+    sequences = {number: transfer_rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
+    rows = {number: transfer_rows.read_outgoing(row) for number, row in stored.rows(Table.OUTGOING)}
+    for queue in served:
+        transfer = sending.transfer_of(queue)
+        if queue.number in sequences:
+            transfer.stream_id, transfer.next_number = sequences[queue.number]
+        numbered = []
+        positions = (position for position in queue.positions if position.state is PositionState.AVAILABLE)
+        for position in sorted(positions, key=lambda position: position.number):
+            message = position.message
+            outgoing = transfer.add(position, message)
+            row = rows.get(position.number)
+            if row is not None:
+                outgoing.tx_sequence_id, outgoing.tx_sequence_number = row.sequence, row.number
+                if row.awaits_final_ack:
+                    outgoing.state = MessageState.WAIT_FOR_FINAL_RECEIPT
+                numbered.append(outgoing)
+            if outgoing.state is MessageState.PREPARE_TO_SEND:
+                transfer.wait(outgoing)
+            sending.watch(outgoing, message)
+        sending.streams.restore(transfer, numbered)

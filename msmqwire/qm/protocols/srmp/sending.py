@@ -1,0 +1,347 @@
+"""Sending messages: [MC-MQSRM] 3.1.7.2, 3.1.7.7, 3.1.7.9 and 3.1.6.1."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidValue
+from msmqwire.names import MulticastName
+from msmqwire.qm.model.effects import HttpRequest, Multicast
+from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
+from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.interface import CoreServices
+from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
+from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
+from msmqwire.qm.protocols.srmp.queue_names import write_http
+from msmqwire.qm.protocols.srmp.redirections import Redirections
+from msmqwire.qm.protocols.srmp.requests import build_request, forward_request
+from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
+from msmqwire.srmp.http_message import HttpMessage
+
+HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
+"""States in which nothing leaves an outgoing queue."""
+_REFUSED_FROM: Final = 400
+_FAILED_FROM: Final = 500
+_ACCEPTED: Final = range(200, 300)
+_DOUBLINGS_MAX: Final = 20
+
+
+class Sending:
+    """Sends what waits in outgoing queues, and disposes of it as it is answered.
+
+    A queue has one request under way at a time, so that its messages arrive in their order.
+
+    Args:
+        services: of the core.
+        redirections: of the administrator.
+        urls: of this queue manager.
+    """
+
+    def __init__(self, services: CoreServices, redirections: Redirections, urls: LocalUrls) -> None:
+        self._context, self._dispatch, self._queues = services.context, services.dispatch, services.queues
+        self._identity, self._outcome = services.identity, services.outcome
+        self._redirections, self._urls = redirections, urls
+        self.streams = OutgoingStreams(
+            services.context, services.sequence_identity, services.outcome, self.send_waiting
+        )
+        self.transfers: dict[int, Transfer] = {}
+        self._requests: dict[int, OutgoingMessage] = {}
+        self._request = 0
+        self._waiting = WaitingMessages(self._context, "SRMP", self._over)
+
+    def transfer_of(self, queue: OutgoingQueue) -> Transfer:
+        """Return the transfer of an outgoing queue, a new one for a new queue."""
+        transfer = self.transfers.get(queue.number)
+        if transfer is None:
+            name = queue.destination
+            url = "" if isinstance(name, MulticastName) else write_http(name, "destination")
+            self.transfers[queue.number] = transfer = Transfer(queue, url)
+        return transfer
+
+    def forget(self, transfer: Transfer) -> None:
+        """Remove an outgoing queue that has nothing to transfer."""
+        del self.transfers[transfer.queue.number]
+        for timer in _QUEUE_TIMERS:
+            self._context.timers.stop(timer, transfer.queue.number)
+        self._queues.forget(transfer.queue)
+
+    # -- what waits -------------------------------------------------------------------------------------
+
+    def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
+        """Message Position Available: [MC-MQSRM] 3.1.7.7."""
+        message, transfer = position.message, self.transfer_of(queue)
+        outgoing = transfer.add(position, message)
+        transfer.wait(outgoing)
+        self.watch(outgoing, message)
+        self.start_retransmission(transfer)
+        self.send_waiting(transfer)
+
+    def watch(self, outgoing: OutgoingMessage, message: Message) -> None:
+        """Let a message expire at the end of its TimeToReachQueue even if nothing can be sent."""
+        self._waiting.watch(outgoing, message, message.time_to_reach_queue)
+
+    def _over(self, outgoing: OutgoingMessage, message: Message) -> None:
+        """TimeToReachQueue is over, by a clock that may have been set.
+
+        A message whose response is awaited may be in its queue: the response decides.
+        """
+        if not _has_expired(message, self._context.utc):
+            self.watch(outgoing, message)
+        elif outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+            self._expire(outgoing, message)
+
+    def send_waiting(self, transfer: Transfer) -> None:
+        """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
+        queue = transfer.queue
+        while transfer.under_way is None and not transfer.blocked and queue.state not in HELD:
+            if not self._context.queue_manager.connection_active:
+                return
+            outgoing = transfer.next_waiting()
+            if outgoing is None:
+                return
+            self._dispatch.add(outgoing.position, outgoing, -outgoing.urgency[0])
+            if outgoing.state is MessageState.PREPARE_TO_SEND:
+                return  # it can't be sent now
+
+    def send(self, outgoing: OutgoingMessage) -> None:
+        """Send User Message: [MC-MQSRM] 3.1.7.2."""
+        transfer, queue = outgoing.transfer, outgoing.transfer.queue
+        if outgoing.state is not MessageState.PREPARE_TO_SEND or transfer.under_way is not None:
+            return
+        if transfer.blocked or queue.state in HELD:
+            return
+        message = outgoing.position.message
+        if _has_expired(message, self._context.utc):
+            self._expire(outgoing, message)
+            return
+        self._identity.identify(message)
+        if outgoing.stream:
+            if not outgoing.tx_sequence_number and not self.streams.can_number(transfer):
+                return
+            self._number(outgoing, message)
+        try:
+            request = self._build(message, transfer)
+        except InvalidValue as exc:
+            self._context.trouble("not sent", f"a message to {queue.destination!s:.200}: {exc}")
+            self._give_up(outgoing, message, MessageEvent.GIVEN_UP)
+            return
+        if queue.state is not OutgoingQueueState.CONNECTED:
+            self._connect(transfer)
+        self._request += 1
+        outgoing.request, transfer.under_way = self._request, outgoing
+        self._requests[self._request] = outgoing
+        outgoing.step(MessageEvent.SENT)
+        self._waiting.moved()
+        if isinstance(queue.destination, MulticastName):
+            name = queue.destination
+            self._context.effects.append(
+                Multicast(self._request, str(name.address), name.port, request.to_bytes())
+            )
+        else:
+            url = self._redirections.outbound(transfer.url)
+            self._context.effects.append(HttpRequest(self._request, url, request))
+            if outgoing.stream:
+                self.streams.await_receipt(transfer)
+
+    def _number(self, outgoing: OutgoingMessage, message: Message) -> None:
+        """Outgoing Stream Message Processing; numbers are kept when it is sent again: 3.1.7.2.3."""
+        if not outgoing.tx_sequence_number:
+            self.streams.number(outgoing)
+        message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
+        message.transaction_sequence_number = outgoing.tx_sequence_number
+        message.transaction_previous_sequence_number = outgoing.previous_number
+
+    def _build(self, message: Message, transfer: Transfer) -> HttpMessage:
+        manager = self._context.queue_manager
+        if message.soap_compound_message:
+            return forward_request(message, queue_manager=manager.identifier, computer=manager.computer_name)
+        receipts_url = self._redirections.receipts_url(transfer.url, self._urls.order_queue(transfer.url))
+        return build_request(message, queue_manager=manager.identifier, receipts_url=receipts_url)
+
+    def _connect(self, transfer: Transfer) -> None:
+        """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects when it needs to."""
+        transfer.queue.state = OutgoingQueueState.CONNECTED
+        self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
+
+    def _record(self, transfer: Transfer, status: ConnectionStatus, error: int) -> None:
+        transfer.queue.connection_history.append(ConnectionHistory(status, self._context.utc, error, ()))
+
+    # -- what becomes of it -----------------------------------------------------------------------------
+
+    def answered(self, request: int, status: int) -> Transfer | None:
+        """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return whose it was, if any."""
+        outgoing = self._taken(request)
+        if outgoing is None:
+            return None
+        if status in _ACCEPTED:
+            self._accepted(outgoing)
+        elif _REFUSED_FROM <= status < _FAILED_FROM and status not in self._context.settings.retry_statuses:
+            self._start_cleanup(outgoing.transfer)
+            message = outgoing.position.message
+            self._context.trouble("refused", f"{outgoing.transfer.url:.200} answers {status}")
+            self._give_up(outgoing, message, MessageEvent.REFUSED)
+        else:
+            self._failed(outgoing, f"answers {status}")
+        self.send_waiting(outgoing.transfer)
+        return outgoing.transfer
+
+    def failed(self, request: int, reason: str) -> None:
+        """A request was not answered in time, or could not be sent."""
+        outgoing = self._taken(request)
+        if outgoing is not None:
+            self._failed(outgoing, reason)
+
+    def _taken(self, request: int) -> OutgoingMessage | None:
+        """Return the message of a request; None if it has been deleted or renumbered since."""
+        outgoing = self._requests.pop(request, None)
+        if outgoing is None:
+            return None
+        transfer = outgoing.transfer
+        if transfer.under_way is outgoing:
+            transfer.under_way = None
+        if outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+            self.send_waiting(transfer)
+            return None
+        if outgoing.request != request:
+            outgoing.step(MessageEvent.FAILED)
+            outgoing.step(MessageEvent.RETRANSMISSION_TIMER)
+            transfer.wait(outgoing)
+            self.send_waiting(transfer)
+            return None
+        return outgoing
+
+    def _accepted(self, outgoing: OutgoingMessage) -> None:
+        transfer = outgoing.transfer
+        if transfer.failures or not _is_established(transfer.queue):
+            self._record(transfer, ConnectionStatus.ESTABLISHED, 0)
+        transfer.failures = 0
+        self._start_cleanup(transfer)
+        outgoing.step(MessageEvent.ACCEPTED)
+        if not outgoing.is_done:
+            return
+        transfer.remove(outgoing)
+        self._outcome.delivered(outgoing.position)
+
+    def _failed(self, outgoing: OutgoingMessage, reason: str) -> None:
+        """The transfer of a message has failed: it waits for the Retransmission Timer."""
+        transfer, queue = outgoing.transfer, outgoing.transfer.queue
+        outgoing.step(MessageEvent.FAILED)
+        transfer.failed, transfer.blocked = outgoing, True
+        transfer.failures += 1
+        if transfer.failures == 1:
+            self._context.trouble("unreachable", f"{transfer.url or queue.label:.200}: {reason:.200}")
+        self._record(
+            transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
+        )
+        self.streams.stop_waiting(transfer)
+        if queue.state not in HELD:
+            queue.state = OutgoingQueueState.INACTIVE
+        self._dispatch.remove_queue(queue)
+        message = outgoing.position.message
+        if _has_expired(message, self._context.utc):
+            self._expire(outgoing, message)
+        self.start_retransmission(transfer)
+
+    def _expire(self, outgoing: OutgoingMessage, message: Message) -> None:
+        self._give_up(outgoing, message, MessageEvent.EXPIRED)
+
+    def _give_up(self, outgoing: OutgoingMessage, message: Message, event: MessageEvent) -> None:
+        """Delete a message, dead-lettered if it asks for that: [MC-MQSRM] 3.1.7.2.1 and 3.1.7.2.5."""
+        self.removed(outgoing, event)
+        self._outcome.report(message, delivered=False)
+        self._outcome.dead_letter(outgoing.position, message)
+
+    def give_up(self, outgoing: OutgoingMessage) -> None:
+        """Give up a message of somebody else whose destination can't be reached."""
+        self._give_up(outgoing, outgoing.position.message, MessageEvent.GIVEN_UP)
+
+    def removed(self, outgoing: OutgoingMessage, event: MessageEvent = MessageEvent.GIVEN_UP) -> None:
+        """A message need not be sent any more."""
+        outgoing.step(event)
+        outgoing.transfer.remove(outgoing)
+        self.streams.given_up(outgoing)
+
+    def purged(self, outgoing: OutgoingMessage) -> None:
+        """An administrator deletes a message from its queue."""
+        message = outgoing.position.message
+        self.removed(outgoing)
+        self._outcome.report(message, delivered=False)
+        self.send_waiting(outgoing.transfer)
+
+    def dispatched(self, position: MessagePosition) -> None:
+        """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""
+        self._dispatch.remove(position)
+
+    # -- timers -----------------------------------------------------------------------------------------
+
+    def start_retransmission(self, transfer: Transfer) -> None:
+        """Start the Retransmission Timer unless it runs: [MC-MQSRM] 3.1.2.1.
+
+        Its time doubles with each failure if no application of this computer sends there.
+        """
+        settings, key = self._context.settings, transfer.queue.number
+        if self._context.timers.active(Timer.RETRANSMISSION, key):
+            return
+        delay = settings.retransmission_timeout_ms
+        if transfer.queue.asked_by and transfer.failures:
+            longest = max(settings.session_retry_connect_max_ms, delay)
+            delay = min(delay << min(transfer.failures - 1, _DOUBLINGS_MAX), longest)
+        self._context.timers.start(Timer.RETRANSMISSION, key, delay, lambda: self._retransmit(transfer))
+
+    def _retransmit(self, transfer: Transfer) -> None:
+        """Retransmission Timer Event: [MC-MQSRM] 3.1.6.1.
+
+        Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
+        """
+        if not transfer.messages or transfer.queue.state in HELD:
+            return
+        self.resume(transfer)
+
+    def resume(self, transfer: Transfer) -> None:
+        """Send everything that has failed again."""
+        transfer.blocked = False
+        failed, transfer.failed = transfer.failed, None
+        if failed is not None and failed.state is MessageState.WAIT_FOR_RETRANSMISSION:
+            failed.step(MessageEvent.RETRANSMISSION_TIMER)
+            transfer.wait(failed)
+        self.start_retransmission(transfer)
+        if any(message.state is MessageState.WAIT_FOR_STREAM_RECEIPT for message in transfer.unacknowledged):
+            self.streams.await_receipt(transfer)
+        self.send_waiting(transfer)
+
+    def pause(self, transfer: Transfer) -> None:
+        """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""
+        for timer in _QUEUE_TIMERS:
+            self._context.timers.stop(timer, transfer.queue.number)
+        self._dispatch.remove_queue(transfer.queue)
+
+    def _start_cleanup(self, transfer: Transfer) -> None:
+        """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04."""
+        queue = transfer.queue
+        self._context.timers.start(
+            Timer.SRMP_SESSION_CLEANUP, queue.number, self._context.settings.session_cleanup_ms,
+            lambda: self._clean_up(queue),
+        )  # fmt: skip
+
+    def _clean_up(self, queue: OutgoingQueue) -> None:
+        """Session Cleanup Timer Event: [MC-MQSRM] 3.1.6.4. The transport has closed the connection by now."""
+        if queue.state is OutgoingQueueState.CONNECTED:
+            queue.state = OutgoingQueueState.DISCONNECTED
+
+
+def _has_expired(message: Message, utc: int) -> bool:
+    return is_over(message, message.time_to_reach_queue, utc)
+
+
+def _is_established(queue: OutgoingQueue) -> bool:
+    history = queue.connection_history
+    return bool(history) and history[-1].status is ConnectionStatus.ESTABLISHED
+
+
+_QUEUE_TIMERS: Final = (Timer.RETRANSMISSION, Timer.STREAM_RECEIPT_WAIT, Timer.SRMP_SESSION_CLEANUP)

@@ -1,0 +1,139 @@
+"""Messages that leave an outgoing queue by SRMP: SRMPMessage and Stream, [MC-MQSRM] 3.1.1.1.4, 3.1.1.1.6."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+
+from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.message import NO_SEQUENCE, Message, TxSequenceId
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
+
+
+class OutgoingMessage:
+    """A message to be sent: SRMPMessage at its sender.
+
+    Attributes:
+        position: in its outgoing queue.
+        transfer: of that queue.
+        stream: whether it belongs to a stream of this queue manager.
+        state: of its transfer; AwaitingStreamReceipt and AwaitingFinalStreamReceipt follow from it.
+        tx_sequence_id: Id.Ordinal of its stream.
+        tx_sequence_number: its number there; 0 before it is sent for the first time.
+        previous_number: that of the message before it that was not given up; 0 for the first of a stream.
+        request: the number of the last request it was sent in.
+    """
+
+    __slots__ = (
+        "position",
+        "previous_number",
+        "request",
+        "state",
+        "stream",
+        "transfer",
+        "tx_sequence_id",
+        "tx_sequence_number",
+        "urgency",
+    )
+
+    def __init__(self, position: MessagePosition, transfer: Transfer, message: Message, order: int) -> None:
+        self.position, self.transfer = position, transfer
+        self.stream = message.transaction_identifier is not None or _is_own_stream(message)
+        self.state = MessageState.PREPARE_TO_SEND
+        self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
+        self.request = 0
+        self.urgency = -message.priority, order
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it need not be transferred any more."""
+        return self.state is MessageState.DONE
+
+    def step(self, event: MessageEvent) -> None:
+        """Go to the next state. Raises KeyError for an event that the state does not have."""
+        self.state = MESSAGES["Stream" if self.stream else "Regular or durable"][self.state, event]
+
+    @property
+    def turn(self) -> tuple[int, int, int]:
+        """When it is sent, least first: messages of a stream that have a number come before all others."""
+        if self.tx_sequence_number:
+            time_stamp, ordinal = self.tx_sequence_id
+            return 0, time_stamp << 32 | ordinal, self.tx_sequence_number
+        return 1, *self.urgency
+
+
+def _is_own_stream(message: Message) -> bool:
+    """Return whether a restored message is of a stream that begins here; a forwarded one has an envelope."""
+    return message.transactional and not message.soap_envelope
+
+
+class Transfer:
+    """The transfer out of one outgoing queue, one request after another.
+
+    Attributes:
+        queue: the outgoing queue.
+        url: of its destination; empty for a multicast address.
+        messages: all messages of the queue, by position.
+        under_way: the message whose response is awaited.
+        failed: the message whose last transmission failed.
+        blocked: whether nothing is sent before the Retransmission Timer fires: the queue is Inactive.
+        stream_id: Stream.Id.Ordinal; `NO_SEQUENCE` while there is no stream.
+        next_number: Stream.SequenceNumber + 1.
+        unacknowledged: the messages of the stream with AwaitingStreamReceipt, in order.
+        awaiting_final: those with AwaitingFinalStreamReceipt alone, by stream and number.
+        last_acknowledged: EodLastAck.SeqNo.
+        acknowledgements, acknowledged_at: EodLastAckCount and EodLastAckTime, in seconds since 1970.
+        resend_index: ResendIntervalIndex, from 0.
+        resend_at: EodResendTime.
+        failures: attempts that have failed in a row.
+    """
+
+    def __init__(self, queue: OutgoingQueue, url: str) -> None:
+        self.queue, self.url = queue, url
+        self.messages: dict[MessagePosition, OutgoingMessage] = {}
+        self._waiting: list[tuple[tuple[int, int, int], int, OutgoingMessage]] = []
+        self._order = self._waits = 0
+        self.under_way: OutgoingMessage | None = None
+        self.failed: OutgoingMessage | None = None
+        self.blocked = False
+        self.stream_id: TxSequenceId = NO_SEQUENCE
+        self.next_number = 1
+        self.unacknowledged: deque[OutgoingMessage] = deque()
+        self.awaiting_final: dict[tuple[TxSequenceId, int], OutgoingMessage] = {}
+        self.last_acknowledged = 0
+        self.acknowledgements = self.acknowledged_at = 0
+        self.resend_index = self.resend_at = 0
+        self.failures = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to transfer, and nobody uses its queue."""
+        return not (self.messages or self.queue.active)
+
+    def add(self, position: MessagePosition, message: Message) -> OutgoingMessage:
+        """Add a message; `wait` lets it be sent."""
+        self._order += 1
+        self.messages[position] = outgoing = OutgoingMessage(position, self, message, self._order)
+        return outgoing
+
+    def wait(self, outgoing: OutgoingMessage) -> None:
+        """Let a message wait for its turn to be sent."""
+        self._waits += 1
+        heapq.heappush(self._waiting, (outgoing.turn, self._waits, outgoing))
+
+    def next_waiting(self) -> OutgoingMessage | None:
+        """Return the message whose turn it is, without removing it."""
+        waiting = self._waiting
+        while waiting:
+            turn, _, outgoing = waiting[0]
+            if outgoing.state is MessageState.PREPARE_TO_SEND and turn == outgoing.turn:
+                return outgoing
+            heapq.heappop(waiting)
+        return None
+
+    def remove(self, outgoing: OutgoingMessage) -> None:
+        """Remove a message that need not be sent any more."""
+        self.messages.pop(outgoing.position, None)
+        if self.under_way is outgoing:
+            self.under_way = None
