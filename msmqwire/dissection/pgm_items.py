@@ -11,8 +11,7 @@ from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
 from msmqwire.dissection.srmp_messages import read_srmp
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding
-from msmqwire.lint.srmp import lint_srmp
+from msmqwire.lint import Finding, lint_malformed_srmp, lint_srmp
 from msmqwire.pgm import checksum_is_right, parse_pgm
 from msmqwire.pgm.layouts import CHECKSUM_OFFSET
 from msmqwire.srmp.http_framer import parse_http
@@ -92,13 +91,14 @@ class PgmItems:
             return
         if not result.data.startswith(_METHOD):
             return  # another protocol; its packets have items
-        message, error = None, None
+        message, error, kind = None, None, SRMP_KIND
+        found: list[Finding] = []
         try:
             message = read_srmp(parse_http(result.data))
+            found = lint_srmp(message) if self._lint else []
         except MalformedPacket as exc:
-            error = exc.detached()
-        kind = "Malformed" if message is None else SRMP_KIND
-        found = lint_srmp(message) if self._lint and message is not None else []
+            error, kind = exc.detached(), "Malformed"
+            found = lint_malformed_srmp(result.data, error) if self._lint else []
         file, frames = self._locate(result.frames)
         yield Item(
             file, result.time_ns, frames, *_ends(result.origin),

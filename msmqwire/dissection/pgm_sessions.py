@@ -15,6 +15,7 @@ from msmqwire.capture.ip import Transport
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.frame_ranges import completed
 from msmqwire.pgm import Data, OptFragment, OptionFlags, OptRst, PgmPacket, PgmType, Spm
+from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.reassembly import Reassembly
 from msmqwire.pgm.receive_window import WINDOW_MAX, Arrived, Hole, ReceiveWindow
 from msmqwire.pgm.sequence import near, wire
@@ -103,7 +104,7 @@ class _Session:
     def __init__(self, origin: Origin, packet: PgmPacket) -> None:
         following = _sequence(packet)
         self._origin = origin
-        self._window = ReceiveWindow(following, lambda: _NO_TIMERS)
+        self._window = ReceiveWindow(following, lambda: _NO_TIMERS, Memory())
         self._reassembly = Reassembly(following)
         self._origins: dict[int, tuple[tuple[int, ...], int]] = {}  # frames and time by sequence number
         self._parts: deque[tuple[int, tuple[int, ...], int]] = deque(maxlen=PARTS_MAX)  # of an APDU

@@ -12,9 +12,15 @@ from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding, PingLint, lint_malformed, lint_packet
-from msmqwire.lint.srmp import lint_srmp
-from msmqwire.packets import Protocol, parse
+from msmqwire.lint import (
+    Finding,
+    PingLint,
+    lint_malformed,
+    lint_malformed_srmp,
+    lint_packet,
+    lint_srmp,
+)
+from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
@@ -119,7 +125,7 @@ class Tracker:
         if self._lint and packet is not None:
             findings = lint_packet(packet, payload) + self._lint_ping(datagram, packet)
         elif self._lint and error is not None:
-            findings = _lint_malformed(payload, error, "ping", cut=datagram.missing > 0)
+            findings = _unless_cut(lint_malformed(payload, error, "ping"), cut=datagram.missing > 0)
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
         file, frames = self._locate(datagram.frames)
@@ -205,8 +211,10 @@ class Tracker:
                 )
         elif error is not None:
             kind = "Malformed"
-            if self._lint and connection.http is None:
-                findings = _lint_malformed(result.data, error, cut=result.cut)
+            if self._lint and connection.http is not None:
+                findings = _unless_cut(lint_malformed_srmp(result.data, error), cut=result.cut)
+            elif self._lint:
+                findings = _unless_cut(lint_malformed(result.data, error), cut=result.cut)
                 connection.lint.gap()
         else:
             kind = "Skipped"
@@ -220,9 +228,6 @@ class Tracker:
         )  # fmt: skip
 
 
-def _lint_malformed(
-    data: bytes, error: MalformedPacket, protocol: Protocol = "session", *, cut: bool
-) -> list[Finding]:
+def _unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
     """Return the findings of a malformed packet; a truncation by the capture is no attack."""
-    findings = lint_malformed(data, error, protocol)
     return [finding for finding in findings if not cut or finding.id != "ATTACK-TRUNCATED"]

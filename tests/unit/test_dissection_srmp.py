@@ -11,7 +11,7 @@ import pytest
 from msmqwire.dissection import Item, dissect
 from msmqwire.dissection.http_connection import UNANSWERED_MAX
 from msmqwire.dissection.http_finder import MALFORMED_MAX
-from msmqwire.lint.srmp import lint_srmp
+from msmqwire.lint import lint_srmp
 from msmqwire.srmp import message_json
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from tests.support import captures as c
@@ -149,6 +149,20 @@ def test_a_message_that_can_not_be_framed_is_shown_up_to_a_limit():
     assert skipped.reason == "after a message that can't be framed"
     assert sum(item.size for item in (malformed, skipped, *others)) == len(bad + rest + SECOND) + 2
     assert shown(others[-1:]) == [("SrmpMessage", len(SECOND), 1)]
+
+
+def test_attacks_are_findings_of_malformed_messages():
+    smuggled = FIRST.replace(b"Content-Length:", b"Content-Length: 7\r\nContent-Length:", 1)
+    laughs = FIRST.replace(b"<se:Envelope", b"<!DOCTYPE se:Envelope><se:Envelope", 1)
+    found = items(s.http().send(smuggled + laughs).frames)
+    ids = [{finding.id for finding in item.findings} for item in found]
+    assert [item.kind for item in found[:2]] == ["Malformed", "Malformed"]
+    assert "ATTACK-HTTP-LENGTH" in ids[0]
+    assert "ATTACK-XML-ENTITY" in ids[1]
+    (cut,) = items(s.http().send(FIRST[:300]).frames)
+    (short,) = items(s.http().send(FIRST[:300]).close().frames)
+    assert "ATTACK-TRUNCATED" not in {finding.id for finding in cut.findings}
+    assert "ATTACK-TRUNCATED" in {finding.id for finding in short.findings}
 
 
 def test_content_codings_are_not_decoded():
