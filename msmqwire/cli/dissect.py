@@ -175,7 +175,7 @@ def command(
     host: Annotated[
         list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only packets of this name.")] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage.")] = None,
     label: Annotated[
         str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")
     ] = None,
@@ -196,7 +196,7 @@ def command(
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
 ) -> None:
-    """Dissect captures: every MSMQ packet in them, named, decoded and judged.
+    """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP and PGM.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
