@@ -175,7 +175,10 @@ def command(
     host: Annotated[
         list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
+    ] = None,
     label: Annotated[
         str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")
     ] = None,

@@ -1,8 +1,9 @@
 """The columns of a decoded capture: contract section 3.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place. Values that a kind of packet does not have are null. Unsigned integers are in the
-next larger signed type, because Spark and many databases have no unsigned ones.
+follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place. Values that a kind
+of packet does not have are null. Unsigned integers are in the next larger signed type, because Spark and many
+databases have no unsigned ones.
 """
 
 from __future__ import annotations

@@ -128,9 +128,12 @@ class HttpConnection:
     def gap(self, event: Gap) -> Iterator[ScanResult]:
         """Yield the results of the bytes before a gap, and of the gap."""
         direction = self._direction(event.flow)
-        ranges = direction.finder.gap(event.size, event.reason, event.frame, event.time_ns)
-        yield from self._results(direction, ranges)
+        yield from self._results(direction, direction.finder.gap())
         self._unanswered.clear()
+        if self.is_srmp and event.size:
+            yield from self._report_skipped(direction)
+            reason = f"not in the capture: {event.reason}"
+            yield ScanResult(b"", event.size, None, None, reason, (event.frame,), event.time_ns)
 
     def end(self, event: End) -> Iterator[ScanResult]:
         """End a direction; yield its last results."""

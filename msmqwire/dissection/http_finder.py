@@ -102,12 +102,10 @@ class HttpFinder:
         self._segment_starts.append(start)
         return self._scan()
 
-    def gap(self, size: int | None, reason: str, frame: int, time_ns: int) -> Iterator[HttpRange]:
-        """Report that ``size`` bytes are lost here; None if unknown how many."""
+    def gap(self) -> Iterator[HttpRange]:
+        """Report that bytes are lost here."""
         yield from self._break_off(cut=True)
         self._lose_sync("after a hole in the stream")
-        if size:
-            yield HttpRange(b"", size, None, None, f"not in the capture: {reason}", (frame,), time_ns)
 
     def end(self, *, cut: bool = False) -> Iterator[HttpRange]:
         """End the direction; `cut` if only its capture ended."""

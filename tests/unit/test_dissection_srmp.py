@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from msmqwire.dissection import Item, dissect
+from msmqwire.dissection import Item, dissect, tracker
 from msmqwire.dissection.http_connection import UNANSWERED_MAX
 from msmqwire.dissection.http_finder import MALFORMED_MAX
 from msmqwire.lint import lint_srmp
@@ -188,6 +188,30 @@ def test_a_hole_ends_a_message_and_the_next_one_is_found():
     assert shown(found)[-1] == ("SrmpMessage", len(SECOND), 2)
     sent = [item.size for item in found if item.dst_port == 80]
     assert sum(sent) == len(FIRST + s.published("4.3-1") + SECOND)
+
+
+def test_a_hole_before_anything_is_recognised_is_not_counted():
+    form = b"POST /form HTTP/1.1\r\nHost: x\r\nContent-Length: 947\r\n\r\n".ljust(1000, b"x")
+    talk = s.http(mss=500).send(form * 3, acknowledged=False)
+    del talk.frames[5]
+    found = items(talk.send(FIRST).close().frames)
+    assert shown(found) == [("Skipped", 2500), ("SrmpMessage", len(FIRST), 0)]
+
+
+def test_memory_for_messages_that_are_not_whole_is_bounded(monkeypatch):
+    monkeypatch.setattr(tracker, "HELD_MAX", 100_000)
+    talks = [s.http(client=(c.CLIENT, 5000 + number), start_ns=c.START_NS + number) for number in range(9)]
+    large = FIRST.replace(b"Content-Length: 1273", b"Content-Length: 99999", 1)
+    for talk in talks:
+        talk.send(FIRST + large + b"x" * 20_000)
+    dissection = dissect(io.BytesIO(c.pcap_bytes(c.merged(*(talk.frames for talk in talks)))))
+    found = []
+    for item in dissection:
+        found.append(item)
+        assert dissection.tracker.held <= 100_000
+    let_go = [item for item in found if item.reason.startswith("let go")]
+    assert let_go
+    assert sum(item.size for item in found) == sum(len(talk.sent[True]) for talk in talks)
 
 
 @pytest.mark.parametrize("closing", ["fin", "capture"])
