@@ -14,6 +14,7 @@ from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.schema import Record, to_json
 from msmqwire.srmp import message_json
+from msmqwire.srmp.compound import compound_to_json
 from msmqwire.srmp.message import SrmpMessage
 
 Packet = Record | SrmpMessage | PgmPacket
@@ -89,6 +90,9 @@ class Item:
             result["request_frame"] = self.request_frame
         if self.packet is not None:
             result["fields"] = _fields_to_json(self.packet)
+            inner = compound_to_json(self.packet)
+            if inner is not None:
+                result["srmp"] = inner
         result["findings"] = [finding.to_json() for finding in self.findings]
         result["error"] = self.error.to_json() if self.error else None
         if self.packet is None and self.raw:
