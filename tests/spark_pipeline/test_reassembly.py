@@ -36,7 +36,7 @@ def frames() -> list[Frame]:
     web = [s.http(port, start_ns=c.START_NS + port * 10**5) for port in (80, 8080)]
     for talk in web:
         for name in ("4.2", "4.4-1", "4.1"):
-            talk.send(s.GET + s.published(name)).send(s.PAGE + s.RESPONSE, by_client=False)
+            talk.send(s.GET).send(s.published(name)).send(s.PAGE + s.RESPONSE, by_client=False)
     merged = c.merged(long.close().frames, *(talk.frames for talk in talks), *(talk.frames for talk in web))
     mixed = c.disorder(merged, random.Random(4), reorder=0.05, duplicate=0.05, drop=0.01, overlap=0.02)
     over_udp, over_ip = (s.samples()[f"pgm over {below}"] for below in ("udp", "ip"))
