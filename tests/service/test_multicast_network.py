@@ -234,7 +234,11 @@ def test_a_quiet_session_ends_and_another_one_begins(monkeypatch):
                 two.network.send(number, *ADDRESS, b"%d" % number)
                 await until(lambda: two.network._groups[IPv4Address(GROUP)].sending[PORT].closing)
             await until(lambda: [message[0] for message in one.received] == [b"0", b"1"])
-            assert len(two.network._sessions) == 2, "the first one repairs as long as it can"
+            first, second = two.network._sessions.values()
+            two.network._sending_ended(second, None)
+            assert two.network._groups, "the first one repairs as long as it can"
+            two.network._sending_ended(first, None)
+            assert two.network._groups == two.network._interfaces == {}
 
     asyncio.run(run())
 
@@ -260,6 +264,20 @@ def test_what_can_not_be_sent(options, why, caplog):
             assert one.sent == []
         errors = [record for record in caplog.records if record.levelname == "ERROR"]
         assert len(errors) == ("assign" in why)
+
+    asyncio.run(run())
+
+
+def test_too_many_groups_to_send_to(monkeypatch):
+    monkeypatch.setattr("msmqwire.qm.runtime.multicast.network.SENDING_MAX", 2)
+
+    async def run():
+        async with network(udp(free_port())) as one:
+            for number in range(3):
+                one.network.send(number, f"234.9.6.{number}", PORT, b"x")
+            await until(lambda: len(one.sent) + len(one.failed) == 3)
+            assert (one.sent, one.failed) == ([0, 1], [(2, "too many multicast groups are sent to")])
+            assert len(one.network._groups) == 2
 
     asyncio.run(run())
 

@@ -178,6 +178,7 @@ class MulticastNetwork:
         sending = group.sending.get(port)
         if sending is None or sending.closing:
             if len(self._sessions) >= SENDING_MAX:
+                self._leave_unused(group)
                 return "too many multicast groups are sent to"
             sending = self._begin_sending(group, port)
         if not sending.has_room(len(data)):
@@ -211,8 +212,9 @@ class MulticastNetwork:
         while sending.requests:
             self._fail(sending.requests.popleft(), why or "the session has ended")
         group = self._groups.get(settings.group) if isinstance(settings.group, IPv4Address) else None
-        if group is not None and group.sending.get(settings.group_port) is sending:
-            del group.sending[settings.group_port]
+        if group is not None:
+            if group.sending.get(settings.group_port) is sending:
+                del group.sending[settings.group_port]
             self._leave_unused(group)
 
     # -- packets ------------------------------------------------------------------------------------------
@@ -316,7 +318,8 @@ class MulticastNetwork:
         return interface
 
     def _leave_unused(self, group: _Group) -> None:
-        if not (group.listening or group.sending):
+        ending = any(sending.settings.group == group.address for sending in self._sessions.values())
+        if not (group.listening or ending) and group.address in self._groups:
             self._close(group.sockets)
             del self._groups[group.address]
             self._close_unused()
