@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from msmqwire.qm.rules.memory_pool import Kind
@@ -39,30 +40,32 @@ MSMQ = (
     '<Msmq xmlns="msmq.namespace.xml"><Class>{}</Class><Priority>3</Priority>{}<BodyType>0</BodyType>'
     "<SourceQmGuid>{}</SourceQmGuid><TTrq>{}</TTrq></Msmq>"
 )
-NUMBERS = st.sampled_from([0, 1, 2, 3, 4, 0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF, 1 << 32, 1 << 64])
-ORDINALS = st.sampled_from([0, 1, OWN_STREAM, OWN_STREAM + 1, (1 << 63) - 1, (1 << 64) - 1, 1 << 64])
-GUIDS = st.sampled_from([OWN_ID, PEER_ID, THIRD_ID, "00000000-0000-0000-0000-000000000000"])
-URLS = st.sampled_from(
+NUMBERS = st.integers(0, 4) | st.sampled_from([0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF])
+ORDINALS = st.integers(0, 2) | st.sampled_from([OWN_STREAM, OWN_STREAM + 1, (1 << 64) - 1])
+GUIDS = st.just(PEER_ID) | st.sampled_from([OWN_ID, PEER_ID, THIRD_ID, NULL_GUID])
+TRANSACTIONAL = "http://here/msmq/private$/tx"
+URLS = st.sampled_from([ADMIN, RECEIPTS]) | st.sampled_from(
     [
-        HERE, ORDER_QUEUE, RECEIPTS, ADMIN, "http://here/msmq/private$/tx", "https://nowhere/msmq/q",
-        "http://here/msmq/private$/admin", "http://there/msmq/private$/orders", "http://x/msmq/" + "q" * 120,
-        "http://[::1]/msmq/q", "MSMQ:MULTICAST=234.1.1.1:8001", "http://", "nothing", "http://a,http://b",
+        HERE, TRANSACTIONAL, ORDER_QUEUE, "https://nowhere/msmq/q", "http://here/msmq/private$/admin",
+        "http://x/msmq/" + "q" * 120, "http://there/msmq/private$/orders", "http://[::1]/msmq/q",
+        "http://here:81/msmq/q;subqueue",
     ]
 )  # fmt: skip
-CLASSES = st.sampled_from([0, 2, 0x4000, 0x8001, 0xC000, 0xC001, 0xC002, 0xC004, 0xFF, 0x100, 0xFFFF])
+PLACES = URLS | st.sampled_from(["MSMQ:MULTICAST=234.1.1.1:8001", "MSMQ:MULTICAST=234.1.1.1:1"])
+CLASSES = st.just(0) | st.sampled_from(
+    [2, 0x4000, 0x8001, 0xC000, 0xC001, 0xC002, 0xC004, 0xFF, 0x100, 0xFFFF]
+)
 DATES = st.sampled_from(
-    [
-        "19010101T000000", "19700101T000000", date(START_UTC - 10), date(START_UTC), date(START_UTC + 5),
-        "20380119T031407", "21060207T062816", "99991231T235959", "20230230T000000",
-    ]
-)  # fmt: skip
+    [NEVER, date(START_UTC), date(START_UTC + 5), date(START_UTC - 10), "19700101T000000"]
+)
 
 
 @st.composite
-def paths(draw: st.DrawFn) -> str:
+def paths(draw: st.DrawFn, usual: str) -> str:
     label = draw(st.sampled_from(["label", "QM Ordering Ack", "x" * 300, "&lt;"]))
     rev = draw(st.sampled_from(["", "<rev><via>MSMQ:DIRECT=OS:a\\b</via></rev>", "<rev><via/></rev>"]))
-    return path(draw(URLS), f"uuid:{draw(NUMBERS)}@{draw(GUIDS)}", label, rev)
+    to = draw(st.sampled_from([usual, usual, usual]) | PLACES)
+    return path(to, f"uuid:{draw(NUMBERS)}@{draw(GUIDS)}", label, rev)
 
 
 @st.composite
@@ -93,24 +96,24 @@ def receipts(draw: st.DrawFn) -> str:
     if draw(st.booleans()):
         parts.append(STREAM_RECEIPT.format(draw(GUIDS), draw(ORDINALS), draw(NUMBERS)))
     if draw(st.booleans()):
-        decision = draw(st.sampled_from(["positive", "negative", "neither"]))
+        decision = draw(st.sampled_from(["positive", "negative"]))
         parts.append(COMMITMENT_RECEIPT.format(draw(DATES), decision, draw(NUMBERS), draw(GUIDS)))
     return "".join(parts)
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
-    expires, sent = draw(DATES), draw(DATES)
+    stream = draw(st.just("") | streams())
     groups = [
-        draw(paths()),
-        PROPERTIES.format(expires, sent),
+        draw(paths(TRANSACTIONAL if stream else HERE)),
+        PROPERTIES.format(draw(DATES), draw(st.just(date(START_UTC)) | DATES)),
         draw(services()),
-        draw(st.just("") | streams()),
-        draw(st.just("") | receipts()),
+        stream,
+        draw(st.just("") | st.just("") | receipts()),
     ]
     if draw(st.integers(0, 9)):
         flags = draw(st.sampled_from(["", "<DeadLetter/>", "<Journal/><DeadLetter/>"]))
-        groups.append(MSMQ.format(draw(CLASSES), flags, draw(GUIDS), draw(DATES)))
+        groups.append(MSMQ.format(draw(CLASSES), flags, draw(GUIDS), draw(st.just(NEVER) | DATES)))
     return http_request(envelope(*groups), draw(st.sampled_from([None, b"", b"body"])))
 
 
