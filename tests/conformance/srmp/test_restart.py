@@ -250,6 +250,32 @@ def test_what_was_received_is_acknowledged_before_an_orderly_stop():
     assert harness.take() == []
 
 
+@pytest.mark.parametrize("kind", ["delivery", "commitment", "final"])
+@pytest.mark.parametrize("durable", [True, False])
+def test_receipts_for_stored_messages_are_sent_after_a_restart(kind, durable):
+    harness = SrmpHarness(answers=lambda sent: None if "streamReceipt" in sent and kind != "final" else 503)
+    stream = kind == "final"
+    queue, peer = harness.queue("orders", transactional=stream), SrmpPeer(harness)
+    services = "<durable/>" if durable else ""
+    services += f"<deliveryReceiptRequest><sendTo>{ADMIN}</sendTo></deliveryReceiptRequest>" * (
+        kind == "delivery"
+    )
+    services += (
+        f"<commitmentReceiptRequest><sendTo>{ADMIN}</sendTo><positiveOnly/></commitmentReceiptRequest>"
+        * (kind == "commitment")
+    )
+    extra = [peer.stream(1)] if stream else []
+    peer.send(b"m", *extra, services=services, msmq="<DeadLetter/>")
+    if kind != "delivery":
+        harness.receive(queue)
+    (first,) = harness.take()
+    assert "services/durable" not in first
+    harness.restart()
+    harness.advance(20_000)
+    again = [sent.data for sent in harness.take() if sent.data == first.data]
+    assert bool(again) == (durable or stream)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_large_message_is_whole_after_a_restart(stream):
     """Its body, its envelope and all of the request, SoapCompoundMessage."""
