@@ -15,7 +15,7 @@ import pytest
 from msmqwire.pgm import Data, Nak, Nla, OptNakList, PgmPacket, PgmType, Spm, build_pgm, parse_pgm
 from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
-from tests.support.lossy_multicast import Lossy, lossy_socket
+from tests.support.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
 
 LOOPBACK = IPv4Address("127.0.0.1")
 GROUP, PORT = "234.9.8.7", 8001
@@ -87,8 +87,7 @@ def test_two_servers_of_one_computer_over_a_network_that_loses(monkeypatch):
     """Messages of 1 byte to 64 KB arrive once and in order at both, which share all ports."""
     monkeypatch.setattr(multicast_sockets, "new_socket", lossy_socket)
     monkeypatch.setattr(Lossy, "loss", 0.3)
-    # A packet that is lost six times in a row takes twelve seconds otherwise.
-    for name, value in {"NAK_RDATA_IVL": 0.3, "NAK_RPT_IVL": 0.2, "NAK_DATA_RETRIES": 40}.items():
+    for name, value in ASKS_SOON.items():
         monkeypatch.setattr(f"msmqwire.pgm.receive_window.{name}", value)
     chance = random.Random(1)
     sizes = [1, 65_536, *(chance.randint(1, 65_536 if number % 12 == 0 else 3000) for number in range(98))]
@@ -117,8 +116,8 @@ def test_naks_of_two_servers_of_one_computer_find_their_source(monkeypatch):
     """Only the first has the port for what goes to one computer: the other is asked at its own."""
     monkeypatch.setattr(multicast_sockets, "new_socket", lossy_socket)
     monkeypatch.setattr(Lossy, "loss", 0.3)
-    monkeypatch.setattr("msmqwire.pgm.receive_window.NAK_RDATA_IVL", 0.2)
-    monkeypatch.setattr("msmqwire.pgm.receive_window.NAK_RPT_IVL", 0.2)
+    for name, value in ASKS_SOON.items():
+        monkeypatch.setattr(f"msmqwire.pgm.receive_window.{name}", value)
     multicast = multicast_sockets.Sender.multicast
     monkeypatch.setattr(
         multicast_sockets.Sender, "multicast",
