@@ -59,11 +59,14 @@ def test_stream_messages_are_numbered_from_one():
     assert all(request["path/id"].endswith(f"@{OWN_ID}") for request in harness.sent)
 
 
-@pytest.mark.requirement("SRMP-3.1.1.1.5-09", "SRMP-3.1.7.2.3-02", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12")
+@pytest.mark.requirement(
+    "SRMP-3.1.1.1.5-09", "SRMP-3.1.7.2.3-02", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12", "SRMP-3.1.1.1.5-01"
+)
 def test_each_outgoing_queue_has_a_stream_of_its_own():
     harness, peer = sender(count=1)
     harness.send(b"x", to=ELSEWHERE, transactional=True)
     assert streams(harness.take()) == [(ID, 1, None, RECEIPTS), (NEXT_ID, 1, None, RECEIPTS)]
+    assert [sent["path/id"] for sent in harness.sent] == [f"uuid:{number}@{OWN_ID}" for number in (1, 2)]
     peer.stream_receipt(NEXT_ID, 1)  # concerns one queue only
     assert (harness.where(THERE), harness.where(ELSEWHERE)) == ({"outgoing": [b"1"]}, {})
 

@@ -311,6 +311,22 @@ def test_a_queue_to_which_not_everyone_may_write_refuses_messages():
         assert len(queue.positions) == len(harness.take()) == (1 if status == OK else 0)
 
 
+@pytest.mark.requirement("SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-02")
+def test_a_public_queue_takes_messages_while_the_directory_can_be_read():
+    harness, peer, _ = receiver()
+    template, to = harness.queue_template("shared", public=True), "http://here/msmq/shared"
+    _, queue = harness.core.queues.create(template, skip_directory=True)
+    read = harness.core.directory.read_by_identifier
+    harness.core.directory.read_by_identifier = lambda *_: None
+    assert peer.send(to=to, number=1, services=DELIVERY) == SERVER_ERROR
+    assert (bodies(queue), harness.take()) == ([], [])
+    harness.core.directory.read_by_identifier = read
+    assert peer.send(to=to, number=1) == OK
+    queue.security = access.default_security(None, reachable_by_srmp=False)  # which the directory gives
+    assert peer.send(to=to, number=2) == BAD_REQUEST
+    assert bodies(queue) == [b"m"]
+
+
 @pytest.mark.parametrize("attributes", [{"authentication": True}, {"privacy_level": QueuePrivacy.BODY}])
 def test_a_queue_of_signed_or_encrypted_messages_refuses_others(attributes):
     _, peer, queue = receiver(**attributes)

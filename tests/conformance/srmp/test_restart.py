@@ -126,7 +126,9 @@ def test_a_renumbered_stream_is_restored_with_its_new_numbers():
     assert (harness.where(), harness.rows_of_streams()) == ({}, {})
 
 
-@pytest.mark.requirement("SRMP-3.1.3.1-02", "SRMP-3.1.3.1-03", "SRMP-3.1.1.1.5-02", "SRMP-3.1.1.1.5-03")
+@pytest.mark.requirement(
+    "SRMP-3.1.3.1-02", "SRMP-3.1.3.1-03", "SRMP-3.1.1.1.5-02", "SRMP-3.1.1.1.5-03", "SRMP-3.1.1.1.3-01"
+)
 def test_identifiers_of_messages_and_streams_are_never_used_twice():
     harness = SrmpHarness(answers=lambda _: OK)
     used: list[tuple[int, str]] = []
@@ -140,6 +142,7 @@ def test_identifiers_of_messages_and_streams_are_never_used_twice():
             harness.stop()
         harness.restart()
     assert used == sorted(set(used))
+    assert harness.core.queue_manager.identifier == OWN_ID
     assert [identifier for _, identifier in used] == [stream_id(number) for number in range(1, 5)]
 
 

@@ -270,23 +270,25 @@ class Receiving:
         except InvalidSignature as exc:
             raise _Refused(BAD_REQUEST, str(exc)) from None
         signed = arrived.envelope.Signature is not None
-        refusals = [self._refusal(queue, signed=signed) for queue in arrived.queues]
-        pairs = zip(arrived.queues, refusals, strict=True)
-        admitting = tuple(queue for queue, refusal in pairs if not refusal)
-        if not admitting:
-            raise _Refused(BAD_REQUEST, refusals[0])
+        refusals = {queue: self._refusal(queue, signed=signed) for queue in arrived.queues}
+        admitting = tuple(queue for queue, refusal in refusals.items() if refusal is None)
+        refusal = refusals[arrived.queues[0]]
+        if refusal is not None and not admitting:
+            raise refusal
         return arrived._replace(queues=admitting)
 
-    def _refusal(self, queue: Queue, *, signed: bool) -> str:
-        """Return why a queue does not take a message; empty if it does."""
+    def _refusal(self, queue: Queue, *, signed: bool) -> _Refused | None:
+        """Return why a queue does not take a message; None if it does."""
+        security = self._queues.known_security_of(queue)
+        if security is None:  # SRMP-3.1.5.1.12-02; the directory may answer when it is sent again
+            return _Refused(INTERNAL_SERVER_ERROR, f"{queue.pathname} can't be read in the directory")
         if queue.authentication and not signed:
-            return f"{queue.pathname} takes signed messages only"
+            return _Refused(BAD_REQUEST, f"{queue.pathname} takes signed messages only")
         if queue.privacy_level is QueuePrivacy.BODY:
-            return f"{queue.pathname} takes encrypted messages only"
-        security = self._queues.security_of(queue)
+            return _Refused(BAD_REQUEST, f"{queue.pathname} takes encrypted messages only")
         if not access.access_allowed(security, _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE):
-            return f"not everybody may write to {queue.pathname}"
-        return ""
+            return _Refused(BAD_REQUEST, f"not everybody may write to {queue.pathname}")
+        return None
 
     def _enqueue(self, arrived: _Arrived) -> None:
         """Enqueue a message, and send the delivery receipt that it asks for: 3.1.5.1.6.2 and 3.1.5.1.12."""
