@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmOptions
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -118,7 +118,7 @@ class Server:
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self.http_network: HttpNetwork | None = None
-        self.multicast: MulticastNetwork | None = None
+        self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._stopped = False
@@ -166,7 +166,6 @@ class Server:
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
         )
         self.multicast = driver.multicast = multicast_of(driver, options.pgm)
-        await self.multicast.start()
         driver.room = DiskRoom(store, options.min_free)
         driver.start()
         for request in queue_requests:
@@ -261,10 +260,10 @@ def _port(endpoint: Endpoint | None) -> int | None:
     return None if endpoint is None else endpoint[1]
 
 
-def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
+def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastOnDemand:
     """Return the multicast of a queue manager, joined to its engine of SRMP."""
     engine = driver.core.srmp
-    return MulticastNetwork(
+    return MulticastOnDemand(
         options,
         received=partial(driver.notify, engine.multicast_received),
         sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
