@@ -35,7 +35,10 @@ OWN_STREAM = START_UTC << 32 | 1
 """The stream that the queue manager has begun."""
 PROPERTIES = '<properties se:mustUnderstand="1"><expiresAt>{}</expiresAt><sentAt>{}</sentAt></properties>'
 STREAM_RECEIPT = "<streamReceipt><streamId>uid:{}\\{}</streamId><lastOrdinal>{}</lastOrdinal></streamReceipt>"
-COMMITMENT_RECEIPT = "<commitmentReceipt><decidedAt>{}</decidedAt><decision>{}</decision><id>uuid:{}@{}</id></commitmentReceipt>"
+COMMITMENT_RECEIPT = (
+    "<commitmentReceipt><decidedAt>{}</decidedAt><decision>{}</decision><id>uuid:{}@{}</id>"
+    "</commitmentReceipt>"
+)
 MSMQ = (
     '<Msmq xmlns="msmq.namespace.xml"><Class>{}</Class><Priority>3</Priority>{}<BodyType>0</BodyType>'
     "<SourceQmGuid>{}</SourceQmGuid><TTrq>{}</TTrq></Msmq>"

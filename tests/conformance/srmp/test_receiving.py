@@ -216,7 +216,7 @@ def test_stream_messages_are_for_transactional_queues_and_no_others():
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-05")
 def test_without_redirections_a_message_is_for_the_queue_that_it_names():
-    harness, peer, queue = receiver()
+    _, peer, queue = receiver()
     peer.send(to="http://LocalHost/msmq/private$/orders")
     assert messages(queue)[0].destination.text == "DIRECT=http://LocalHost/msmq/private$/orders"
 

@@ -159,9 +159,8 @@ def test_a_message_expires_after_a_restart_in_each_state():
     assert harness.where() == {"outgoing": [b"1", b"2", b"3"]}
     harness.advance(1_001)
     harness.fail()
-    assert harness.where() == {"dead transactional": [b"1", b"3", b"2"]} or harness.where() == {
-        "dead transactional": [b"1", b"2", b"3"]
-    }
+    assert sorted(harness.where()["dead transactional"]) == [b"1", b"2", b"3"]
+    assert "outgoing" not in harness.where()
     assert harness.rows_of_streams() == {}
 
 
@@ -299,7 +298,8 @@ def test_a_large_message_is_whole_after_a_restart(stream):
     assert (after.body, after.label) == (LARGE, "großes")
     assert after.soap_compound_message == before.soap_compound_message == data
     assert after.soap_envelope == before.soap_envelope
-    assert after.soap_envelope.startswith("<se:Envelope") and after.soap_envelope.endswith("</se:Envelope>")
+    assert after.soap_envelope.startswith("<se:Envelope")
+    assert after.soap_envelope.endswith("</se:Envelope>")
     assert (after.soap_header, after.soap_body) == (before.soap_header, before.soap_body)
     assert harness.receive(harness.find_queue()) == LARGE
     assert harness.take_one()["commitmentReceipt/id"] == f"uuid:3@{PEER_ID}"
