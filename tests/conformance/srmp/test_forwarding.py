@@ -255,7 +255,7 @@ def listener(**attributes: object) -> SrmpHarness:
 
 
 def hear(harness: SrmpHarness, data: bytes) -> None:
-    harness.core.srmp.multicast_received(data, "10.0.0.2")
+    harness.core.srmp.multicast_received(data, "10.0.0.2", "234.1.1.1", 8001)
     harness.run()
 
 

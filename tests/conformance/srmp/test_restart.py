@@ -318,7 +318,7 @@ def test_a_message_of_a_multicast_address_is_whole_after_a_restart():
     harness = SrmpHarness()
     harness.queue("orders", multicast_address="234.1.1.1:8001")
     data = SrmpPeer(harness).message(b"m", to=f"MSMQ:{MULTICAST}", services="<durable/>")
-    harness.core.srmp.multicast_received(data, "10.0.0.2")
+    harness.core.srmp.multicast_received(data, "10.0.0.2", "234.1.1.1", 8001)
     harness.run()
     harness.restart()
     (message,) = messages(harness.find_queue())

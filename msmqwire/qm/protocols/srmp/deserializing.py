@@ -18,12 +18,13 @@ from msmqwire.qm.protocols.srmp.queue_names import (
     read_list,
     read_response,
 )
-from msmqwire.qm.protocols.srmp.times import message_time_of, span_of, time_of
+from msmqwire.qm.protocols.srmp.times import message_time_of
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, parse_envelope
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.soap_text import soap_text
+from msmqwire.srmp.times import span_of, time_of
 
 WITHOUT_MSMQ: Final = ObjectId(NULL_GUID, 1)
 """The identifier of a message without Msmq, for which duplicates are not looked for: SRMP-3.1.5.1.1-13."""

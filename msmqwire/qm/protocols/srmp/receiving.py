@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
@@ -90,14 +92,19 @@ class Receiving:
         self._redirections, self._trust = configuration.redirections, configuration.trust
         self._incoming, self._outgoing, self._places = incoming, outgoing, places
 
-    def take(self, request: HttpMessage | bytes, origin: str) -> int:
-        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1.
+    def take(self, http: HttpMessage, origin: str) -> int:
+        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+        return self._status(partial(from_http, http), origin)
 
-        `request` is bytes if it came by PGM, where its header counts for nothing.
-        """
+    def take_multicast(self, data: bytes, origin: str, group: MulticastName) -> int:
+        """Take what has come by PGM to a group. The status is for nobody: SRMP-2.1.2-06."""
+        return self._status(partial(parse_multicast, data), origin, group)
+
+    def _status(
+        self, parse: Callable[[], SrmpMessage], origin: str, group: MulticastName | None = None
+    ) -> int:
         try:
-            received = parse_multicast(request) if isinstance(request, bytes) else from_http(request)
-            self._take(received, origin)
+            self._take(parse(), origin, group)
         except MalformedPacket as exc:
             self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
             return BAD_REQUEST
@@ -107,11 +114,13 @@ class Receiving:
             return exc.status
         return OK
 
-    def _take(self, received: SrmpMessage, origin: str) -> None:
+    def _take(self, received: SrmpMessage, origin: str, group: MulticastName | None) -> None:
         envelope, utc = received.envelope, self._context.utc
         if envelope is None:
             raise _Refused(BAD_REQUEST, "a response")
         named, destination = self._destination(envelope.path.to)
+        if group is not None and destination.canonical != group.canonical:
+            raise _Refused(BAD_REQUEST, f"it came to {group}, and is for {envelope.path.to:.200}")
         message = deserialize(received, utc, named)
         message.origin = origin
         if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
