@@ -114,6 +114,15 @@ def test_what_is_left_of_a_stream_follows_what_is_gone():
     assert harness.where() == {}
 
 
+def test_receipts_go_to_the_port_of_the_last_run_until_the_queue_manager_listens_again():
+    """What waits is sent before it does, and says where the receipts of its stream go."""
+    harness = SrmpHarness(http=8080)
+    harness.send(transactional=True)
+    harness.fail()
+    harness.restart()
+    assert {sent.stream[3] for sent in harness.take()} == {"http://here:8080/MSMQ/PRIVATE$/order_queue$"}
+
+
 def test_a_renumbered_stream_is_restored_with_its_new_numbers():
     harness = SrmpHarness(answers=lambda _: OK)
     for number in range(1, 4):
