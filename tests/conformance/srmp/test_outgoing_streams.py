@@ -59,9 +59,7 @@ def test_stream_messages_are_numbered_from_one():
     assert all(request["path/id"].endswith(f"@{OWN_ID}") for request in harness.sent)
 
 
-@pytest.mark.requirement(
-    "SRMP-3.1.1.1.5-09", "SRMP-3.1.7.2.3-02", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12", "SRMP-3.1.1.1.5-01"
-)
+@pytest.mark.requirement("SRMP-3.1.1.1.5-09", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12", "SRMP-3.1.1.1.5-01")
 def test_each_outgoing_queue_has_a_stream_of_its_own():
     harness, peer = sender(count=1)
     harness.send(b"x", to=ELSEWHERE, transactional=True)
@@ -429,6 +427,22 @@ def test_the_last_number_of_a_stream():
     assert harness.take() == []
     peer.stream_receipt(ID, 0xFFFFFFFE)
     assert harness.take_one().stream == (NEXT_ID, 1, None, RECEIPTS)
+
+
+def test_who_sent_a_message_hears_once_that_it_has_arrived_or_was_given_up():
+    harness, peer = sender(count=0)
+    heard: list[tuple[int, bool]] = []
+    harness.core.outcome.when_sent = lambda identifier, arrived, _: heard.append(
+        (identifier.uniquifier, arrived)
+    )
+    for wanted in (False, True):
+        harness.send(transactional=True, negative_journaling_requested=wanted)
+    peer.stream_receipt(ID, 2)
+    assert heard == [(1, True), (2, True)]
+    harness.purge(harness.outgoing())  # one that only its final receipt is awaited for
+    harness.send(transactional=True)
+    harness.purge(harness.outgoing())
+    assert heard == [(1, True), (2, True), (3, False)]
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.4-01", "SRMP-3.1.1.1.4-02", "SRMP-3.1.7.7-03")

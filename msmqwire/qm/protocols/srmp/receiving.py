@@ -247,7 +247,8 @@ class Receiving:
         arrived, message = self._admitted(arrived), arrived.message
         self._check_room(message)
         info = self._incoming.of(stream, message)
-        follows, duplicate = self._incoming.follows(info, stream, message), self._is_duplicate(message)
+        follows = self._incoming.follows(info, stream, message)
+        duplicate = follows and self._is_duplicate(message)
         if not follows or (duplicate and self._incoming.is_former(info, message)):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
