@@ -287,6 +287,7 @@ def test_receipts_for_stored_messages_are_sent_after_a_restart(kind, durable):
     assert bool(again) == (durable or stream)
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-74")
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_large_message_is_whole_after_a_restart(stream):
     """Its body, its envelope and all of the request, SoapCompoundMessage."""
