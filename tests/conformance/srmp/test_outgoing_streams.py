@@ -403,17 +403,31 @@ def test_400_in_the_middle_of_a_stream(wanted):
 
 
 def test_a_final_receipt_with_the_number_that_a_message_had_before_it_was_renumbered():
-    """The receiver that accepted it in the former stream knows it by that number only."""
+    """The receiver that accepted it in the former stream knows it by that number only.
+
+    Copies for two queues have one identifier, and streams of their own.
+    """
     harness, peer = sender(count=0)
-    harness.send(b"1", transactional=True, time_to_reach_queue=10)
-    harness.send(b"2", transactional=True, negative_journaling_requested=True)
+    for body, wanted, limit in ((b"1", False, 10), (b"2", True, 1_000)):
+        harness.send(
+            body, to=f"{THERE},{ELSEWHERE}", transactional=True, negative_journaling_requested=wanted,
+            time_to_reach_queue=limit,
+        )  # fmt: skip
+    first, second = harness.take()[:2]
+    assert first.stream[0] != second.stream[0]
     harness.advance(11_000)
-    assert harness.sent[-1].stream == (NEXT_ID, 1, None, RECEIPTS)
-    identifier = harness.sent[-1]["path/id"]
-    peer.stream_receipt(NEXT_ID, 1)
-    assert harness.message_states() == [S.WAIT_FOR_FINAL_RECEIPT]
-    peer.final_receipt(ID, 2, 0x8001, "negative", identifier=identifier)
-    assert harness.where() == {"dead transactional": [b"2"]}
+    again = harness.take()
+    assert len({sent["path/id"] for sent in again}) == 1
+    for sent in again:
+        assert sent.stream[1:3] == (1, None)
+        peer.stream_receipt(sent.stream[0], 1)
+    assert harness.message_states() == harness.message_states(ELSEWHERE) == [S.WAIT_FOR_FINAL_RECEIPT]
+    peer.final_receipt(stream_id(FIRST, THIRD_ID), 2, 0x8001, "negative", identifier=again[0]["path/id"])
+    peer.final_receipt(first.stream[0], 2, 0x8001, "negative", identifier=again[0]["path/id"])
+    assert harness.where(THERE) == {"dead transactional": [b"2"]}
+    assert harness.where(ELSEWHERE) == {"outgoing": [b"2"], "dead transactional": [b"2"]}
+    peer.final_receipt(second.stream[0], 2, identifier=again[0]["path/id"])
+    assert harness.where(ELSEWHERE) == {"dead transactional": [b"2"]}
     assert harness.rows_of_streams() == {}
 
 
