@@ -77,7 +77,7 @@ class SentRequest:
 
 
 def _head(head: bytes) -> tuple[str, dict[str, str]]:
-    line, *fields = head.decode("ascii").split("\r\n")
+    line, *fields = head.decode("latin-1").split("\r\n")
     return line, {name.lower(): value for name, value in (field.split(": ", 1) for field in fields)}
 
 
