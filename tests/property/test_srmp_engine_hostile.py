@@ -35,7 +35,10 @@ OWN_STREAM = START_UTC << 32 | 1
 """The stream that the queue manager has begun."""
 PROPERTIES = '<properties se:mustUnderstand="1"><expiresAt>{}</expiresAt><sentAt>{}</sentAt></properties>'
 STREAM_RECEIPT = "<streamReceipt><streamId>uid:{}\\{}</streamId><lastOrdinal>{}</lastOrdinal></streamReceipt>"
-COMMITMENT_RECEIPT = "<commitmentReceipt><decidedAt>{}</decidedAt><decision>{}</decision><id>uuid:{}@{}</id></commitmentReceipt>"
+COMMITMENT_RECEIPT = (
+    "<commitmentReceipt><decidedAt>{}</decidedAt><decision>{}</decision><id>uuid:{}@{}</id>"
+    "</commitmentReceipt>"
+)
 MSMQ = (
     '<Msmq xmlns="msmq.namespace.xml"><Class>{}</Class><Priority>3</Priority>{}<BodyType>0</BodyType>'
     "<SourceQmGuid>{}</SourceQmGuid><TTrq>{}</TTrq></Msmq>"
@@ -100,10 +103,11 @@ def receipts(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> bytes:
+def requests(draw: st.DrawFn, *, group: bool = False) -> bytes:
     stream = draw(streams()) if draw(st.booleans()) else ""
+    usual = TRANSACTIONAL if stream else HERE
     groups = [
-        draw(paths(TRANSACTIONAL if stream else HERE)),
+        draw(paths("MSMQ:MULTICAST=234.1.1.1:8001" if group else usual)),
         PROPERTIES.format(draw(DATES), date(START_UTC) if draw(st.booleans()) else draw(DATES)),
         draw(services()),
         stream,
@@ -162,7 +166,7 @@ def answer(status: int) -> Step:
 
 def multicast(data: bytes) -> Step:
     def step(harness: SrmpHarness) -> None:
-        harness.core.srmp.multicast_received(data, "10.9.9.9")
+        harness.core.srmp.multicast_received(data, "10.9.9.9", "234.1.1.1", 8001)
         harness.run()
 
     return step
@@ -172,7 +176,7 @@ STEPS = st.one_of(
     requests().map(post),
     likely_receipts().map(post),
     likely_receipts().map(post),
-    requests().map(multicast),
+    requests(group=True).map(multicast),
     st.sampled_from([200, 200, 202, 302, 400, 500]).map(answer),
     st.sampled_from([100, 600, 11_000, 31_000, 400_000]).map(
         lambda time: lambda harness: harness.advance(time)

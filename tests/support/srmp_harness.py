@@ -77,7 +77,7 @@ class SentRequest:
 
 
 def _head(head: bytes) -> tuple[str, dict[str, str]]:
-    line, *fields = head.decode("ascii").split("\r\n")
+    line, *fields = head.decode("latin-1").split("\r\n")
     return line, {name.lower(): value for name, value in (field.split(": ", 1) for field in fields)}
 
 
@@ -107,10 +107,11 @@ class SrmpHarness(EngineHarness):
         *args: Any,
         answers: Callable[[SentRequest], int | None] | None = None,
         redirections: object = None,
+        http: int = 80,
         **options: Any,
     ) -> None:
-        """Start a queue manager; `redirections` is the JSON object of an administrator."""
-        self.answers = answers
+        """Start a queue manager that listens at a port; `redirections` are JSON of an administrator."""
+        self.answers, self._http = answers, http
         if redirections is not None:
             options["srmp"] = SrmpConfiguration(Redirections.from_json(redirections))
         super().__init__(*args, **options)
@@ -121,7 +122,8 @@ class SrmpHarness(EngineHarness):
         self._incoming = itertools.count(1)
         self._taken = 0
         super()._start(options)
-        self.core.srmp.urls.listens(http=80, https=443)
+        self.core.srmp.urls.listens(http=self._http, https=443)
+        self.run()
 
     def _perform(self, effect: Effect) -> None:
         match effect:

@@ -18,7 +18,8 @@ class SrmpPair:
         harnesses: by name.
         carried: who sent what, in order.
         fate: decides what becomes of a request: ``delivered``; ``lost`` before it arrives; ``unanswered``,
-            when it is its response that is lost.
+            when it is its response that is lost; ``late``, when it arrives after its sender has given it up.
+        late: what arrives with `deliver_late`: the receiver, the sender's address and the bytes.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -29,6 +30,7 @@ class SrmpPair:
         }
         self._addresses = {name: address for name, (address, _) in places.items()}
         self.carried: list[tuple[str, SentRequest]] = []
+        self.late: list[tuple[str, str, bytes]] = []
         self.fate: Callable[[str, SentRequest], str] = lambda *_: "delivered"
 
     @property
@@ -53,7 +55,9 @@ class SrmpPair:
         self.carried.append((name, sent))
         host = sent.url.partition("://")[2].partition("/")[0].lower()
         fate = self.fate(name, sent)
-        if fate == "lost" or host not in self.harnesses:
+        if fate == "late" and host in self.harnesses:
+            self.late.append((host, self._addresses[name], sent.data))
+        if fate in ("lost", "late") or host not in self.harnesses:
             harness.fail(sent)
             return
         status = self.harnesses[host].post(sent.data, self._addresses[name])
@@ -61,6 +65,13 @@ class SrmpPair:
             harness.fail(sent)
         else:
             harness.answer(status, sent)
+
+    def deliver_late(self) -> None:
+        """Let late requests arrive; nobody waits for the responses."""
+        late, self.late = self.late, []
+        for receiver, address, data in late:
+            self.harnesses[receiver].post(data, address)
+        self.run()
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, with each timer expiring when due."""

@@ -32,6 +32,10 @@ def path(to: str, identifier: str, label: str = "label", rev: str = "") -> str:
     )
 
 
+def stream_receipt(stream_id: str, last: int) -> str:
+    return f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
+
+
 def envelope(*groups: str) -> bytes:
     return (
         '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/" '
@@ -118,10 +122,9 @@ class SrmpPeer:
             *extra,
         ]
         if msmq is not None:
-            journal, rest = ("", msmq)
             groups.append(
                 f'<Msmq xmlns="msmq.namespace.xml"><Class>{message_class}</Class><Priority>3</Priority>'
-                f"{journal}{rest}<BodyType>0</BodyType><SourceQmGuid>{self.identifier}</SourceQmGuid>"
+                f"{msmq}<BodyType>0</BodyType><SourceQmGuid>{self.identifier}</SourceQmGuid>"
                 f"<TTrq>{limit}</TTrq></Msmq>"
             )
         return http_request(envelope(*groups), body, fields=fields)
@@ -175,7 +178,7 @@ class SrmpPeer:
         **attributes: object,
     ) -> int:
         """Send a stream receipt; return the status of the response."""
-        receipt = f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
+        receipt = stream_receipt(stream_id, last)
         attributes.setdefault("message_class", 0xFF)
         return self.send(None, receipt, to=to, label=label, **attributes)
 
@@ -190,11 +193,11 @@ class SrmpPeer:
         **attributes: object,
     ) -> int:
         """Send a final stream receipt for the message `identifier`; return the status of the response."""
-        receipts = (
-            f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
+        commitment = (
             f"<commitmentReceipt><decidedAt>{date(START_UTC)}</decidedAt><decision>{decision}</decision>"
             f"<id>{identifier}</id></commitmentReceipt>"
         )
         attributes.setdefault("to", ORDER_QUEUE)
         attributes.setdefault("label", "QM Ordering Ack")
+        receipts = stream_receipt(stream_id, last) + commitment
         return self.send(None, receipts, message_class=message_class, **attributes)

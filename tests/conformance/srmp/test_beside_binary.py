@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from msmqwire.constants import MessageClass
+from msmqwire.names import parse_format_name
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, Relay
 from msmqwire.qm.model.timers import Timer
 from tests.support import handmade
 from tests.support.handwritten_peer import JN, HandwrittenPeer
@@ -12,7 +16,9 @@ from tests.support.queue_contents import bodies, message_classes
 from tests.support.srmp_harness import SrmpHarness
 from tests.support.srmp_requests import ADMIN, SrmpPeer
 
+C = MessageClass
 OK = 200
+OTHER = UUID(int=0xD4)
 BY_HTTP = 7, handmade.direct_name("HTTP://here/msmq/private$/orders")
 ADMIN_BY_HTTP = 7, handmade.direct_name("HTTP://there/msmq/private$/admin")
 ALL_POSITIVE, ALL_NEGATIVE = 0x01 | 0x02, 0x08
@@ -87,9 +93,6 @@ def test_a_message_by_http_cannot_name_an_administration_queue_of_another_kind()
     """SRMP has no place for it: its sender is told so, and nothing is lost without notice."""
     harness = SrmpHarness(answers=lambda _: OK)
     harness.queue("admin")
-    from msmqwire.names import parse_format_name
-    from msmqwire.qm.model.enumerations import AcknowledgementsRequested
-
     name = parse_format_name(r"DIRECT=OS:here\private$\admin")
     harness.send(
         b"m", administration=name, acknowledgements_requested=AcknowledgementsRequested.ACK_POS_ARRIVAL,
@@ -107,3 +110,40 @@ def test_an_acknowledgement_of_the_binary_protocol_for_a_message_by_http_that_fa
     assert harness.where() == {}
     assert message_classes(harness.core.queue_manager.system_deadletter_queue) == []
     assert harness.time_left(Timer.SESSION_CLEANUP, 0) is None
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_queue_of_this_computer_by_its_http_name(transactional):
+    """Nothing is transferred, and the receipts are there at once."""
+    harness = SrmpHarness()
+    queue, admin = harness.queue("orders", transactional=transactional), harness.queue("admin")
+    harness.send(
+        b"m", to="DIRECT=HTTP://here/msmq/private$/orders", transactional=transactional,
+        administration=parse_format_name("DIRECT=HTTP://here/msmq/private$/admin"),
+        acknowledgements_requested=AcknowledgementsRequested(0x0E | 0x01), positive_journaling_requested=True,
+    )  # fmt: skip
+    assert harness.receive(queue) == b"m"
+    assert harness.take() == []
+    assert message_classes(admin) == [C.MQMSG_CLASS_ACK_REACH_QUEUE, C.MQMSG_CLASS_ACK_RECEIVE]
+    harness.restart()
+    assert len(harness.find_queue("admin").positions) == (2 if transactional else 0)
+
+
+def test_receipts_of_a_message_by_http_for_a_binary_queue_manager_here():
+    """An administration queue by HTTP on the sender's side is reached by HTTP although a session is open."""
+    harness, session, _ = receiver()
+    session.send_message(b"m", admin=ADMIN_BY_HTTP, acks=1)
+    assert [sent.url for sent in harness.take()] == [ADMIN]
+    assert session.bodies() == []
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_binary_message_is_not_passed_on_by_http(transactional):
+    """Its sender can reach the queue itself: only what came by HTTP goes on by HTTP."""
+    harness = SrmpHarness(relay=Relay.ALL, transparent_store_and_forward=True, answers=lambda _: OK)
+    session = harness.accept_session()
+    far = 7, handmade.direct_name("HTTP://there/msmq/private$/orders")
+    tx = {"tx": (1, 0)} if transactional else {}
+    session.send_message(b"m", destination=far, address=OTHER.bytes_le, **tx)
+    assert (harness.take(), harness.where("DIRECT=HTTP://there/msmq/private$/orders")) == ([], {})
+    assert harness.core.srmp.transfers == {}

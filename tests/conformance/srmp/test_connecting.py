@@ -47,7 +47,7 @@ def test_queues_with_http_names_are_served(name, url):
         assert harness.core.srmp.transfers == {}
 
 
-@pytest.mark.requirement("SRMP-3.1.7.7-04", "SRMP-3.1.7.9-01", "SRMP-3.1.7.9-06", "SRMP-3.1.7.7-05")
+@pytest.mark.requirement("SRMP-3.1.7.7-04", "SRMP-3.1.7.9-06", "SRMP-3.1.7.7-05")
 def test_the_first_message_connects():
     harness = SrmpHarness()
     queue = harness.outgoing()
@@ -55,6 +55,7 @@ def test_the_first_message_connects():
     harness.send()
     assert queue.state is Q.CONNECTED
     assert [entry.status for entry in queue.connection_history] == [ConnectionStatus.IN_PROCESS]
+    assert harness.time_left(Timer.SRMP_SESSION_CLEANUP, queue.number) == 300_000
     assert harness.effects_of(Resolve) == []  # the transport finds the host
     harness.answer()
     assert [entry.status for entry in queue.connection_history] == [

@@ -103,7 +103,7 @@ def test_a_message_passes_a_forwarder_that_fails():
     assert both.alpha.where("DIRECT=HTTP://nowhere/msmq/private$/orders") == {"outgoing": [b"m"]}
 
 
-FATES = st.sampled_from(["delivered", "lost", "unanswered"])
+FATES = st.sampled_from(["delivered", "lost", "unanswered", "late"])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.booleans()),
@@ -111,6 +111,7 @@ STEPS = st.lists(
         st.tuples(st.just("restart"), st.sampled_from([ALPHA, BETA])),
         st.tuples(st.just("read"), st.none()),
         st.tuples(st.just("expire"), st.none()),
+        st.tuples(st.just("late"), st.none()),
     ),
     max_size=14,
 )
@@ -146,10 +147,13 @@ def test_a_stream_arrives_exactly_once_and_in_order(steps, fates):
             both.advance(argument)
         elif step == "restart":
             both.harnesses[argument].restart()
+        elif step == "late":
+            both.deliver_late()
         else:
             receive()
         both.run()
     both.fate = lambda *_: "delivered"
+    both.deliver_late()
     for _ in range(6):
         both.advance(31_000)
         receive()

@@ -119,6 +119,14 @@ def test_a_message_that_goes_round_in_circles_is_refused(fields, passed):
         assert len(values) == fields.lower().count("via:") + 1
 
 
+def test_where_a_message_came_over_is_passed_on_in_one_line_each():
+    harness, peer = forwarder()
+    assert peer.send(to=FAR, fields="Via: 1.1 a\r\n\t(folded)\r\nVia:\r\nVIA: 1.0 b, 1.1 c\r\n") == OK
+    head = harness.take_one().data.partition(b"\r\n\r\n")[0]
+    values = [line for line in head.split(b"\r\n") if line.startswith(b"Via: ")]
+    assert values == [b"Via: 1.1 a (folded)", b"Via: 1.0 b, 1.1 c", b"Via: 1.1 here"]
+
+
 @pytest.mark.requirement("SRMP-3.1.5.1.3-04")
 def test_what_cannot_be_opened_is_refused():
     harness, peer = forwarder()

@@ -85,7 +85,7 @@ def test_messages_that_follow_are_accepted():
     ],
 )
 def test_what_follows_message_2(current, previous, follows):
-    harness, peer, queue = receiver()
+    _, peer, queue = receiver()
     for number in (1, 2):
         peer.send_in_stream(number)
     assert peer.send_in_stream(current, previous, start="", body=b"x") == OK
@@ -315,7 +315,7 @@ def test_what_is_sent_again_is_acknowledged_again(number):
 
 
 def test_a_receipt_that_cannot_be_sent_is_left_out():
-    harness, peer, queue = receiver()
+    harness, peer, _ = receiver()
     for start in ("http://", "http://there/", "http://there/q"):
         status = peer.send_in_stream(1, start=start)
         assert status in (OK, 400)

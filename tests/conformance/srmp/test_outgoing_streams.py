@@ -59,9 +59,7 @@ def test_stream_messages_are_numbered_from_one():
     assert all(request["path/id"].endswith(f"@{OWN_ID}") for request in harness.sent)
 
 
-@pytest.mark.requirement(
-    "SRMP-3.1.1.1.5-09", "SRMP-3.1.7.2.3-02", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12", "SRMP-3.1.1.1.5-01"
-)
+@pytest.mark.requirement("SRMP-3.1.1.1.5-09", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12", "SRMP-3.1.1.1.5-01")
 def test_each_outgoing_queue_has_a_stream_of_its_own():
     harness, peer = sender(count=1)
     harness.send(b"x", to=ELSEWHERE, transactional=True)
@@ -405,17 +403,31 @@ def test_400_in_the_middle_of_a_stream(wanted):
 
 
 def test_a_final_receipt_with_the_number_that_a_message_had_before_it_was_renumbered():
-    """The receiver that accepted it in the former stream knows it by that number only."""
+    """The receiver that accepted it in the former stream knows it by that number only.
+
+    Copies for two queues have one identifier, and streams of their own.
+    """
     harness, peer = sender(count=0)
-    harness.send(b"1", transactional=True, time_to_reach_queue=10)
-    harness.send(b"2", transactional=True, negative_journaling_requested=True)
+    for body, wanted, limit in ((b"1", False, 10), (b"2", True, 1_000)):
+        harness.send(
+            body, to=f"{THERE},{ELSEWHERE}", transactional=True, negative_journaling_requested=wanted,
+            time_to_reach_queue=limit,
+        )  # fmt: skip
+    first, second = harness.take()[:2]
+    assert first.stream[0] != second.stream[0]
     harness.advance(11_000)
-    assert harness.sent[-1].stream == (NEXT_ID, 1, None, RECEIPTS)
-    identifier = harness.sent[-1]["path/id"]
-    peer.stream_receipt(NEXT_ID, 1)
-    assert harness.message_states() == [S.WAIT_FOR_FINAL_RECEIPT]
-    peer.final_receipt(ID, 2, 0x8001, "negative", identifier=identifier)
-    assert harness.where() == {"dead transactional": [b"2"]}
+    again = harness.take()
+    assert len({sent["path/id"] for sent in again}) == 1
+    for sent in again:
+        assert sent.stream[1:3] == (1, None)
+        peer.stream_receipt(sent.stream[0], 1)
+    assert harness.message_states() == harness.message_states(ELSEWHERE) == [S.WAIT_FOR_FINAL_RECEIPT]
+    peer.final_receipt(stream_id(FIRST, THIRD_ID), 2, 0x8001, "negative", identifier=again[0]["path/id"])
+    peer.final_receipt(first.stream[0], 2, 0x8001, "negative", identifier=again[0]["path/id"])
+    assert harness.where(THERE) == {"dead transactional": [b"2"]}
+    assert harness.where(ELSEWHERE) == {"outgoing": [b"2"], "dead transactional": [b"2"]}
+    peer.final_receipt(second.stream[0], 2, identifier=again[0]["path/id"])
+    assert harness.where(ELSEWHERE) == {"dead transactional": [b"2"]}
     assert harness.rows_of_streams() == {}
 
 
@@ -429,6 +441,22 @@ def test_the_last_number_of_a_stream():
     assert harness.take() == []
     peer.stream_receipt(ID, 0xFFFFFFFE)
     assert harness.take_one().stream == (NEXT_ID, 1, None, RECEIPTS)
+
+
+def test_who_sent_a_message_hears_once_that_it_has_arrived_or_was_given_up():
+    harness, peer = sender(count=0)
+    heard: list[tuple[int, bool]] = []
+    harness.core.outcome.when_sent = lambda identifier, arrived, _: heard.append(
+        (identifier.uniquifier, arrived)
+    )
+    for wanted in (False, True):
+        harness.send(transactional=True, negative_journaling_requested=wanted)
+    peer.stream_receipt(ID, 2)
+    assert heard == [(1, True), (2, True)]
+    harness.purge(harness.outgoing())  # one that only its final receipt is awaited for
+    harness.send(transactional=True)
+    harness.purge(harness.outgoing())
+    assert heard == [(1, True), (2, True), (3, False)]
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.4-01", "SRMP-3.1.1.1.4-02", "SRMP-3.1.7.7-03")

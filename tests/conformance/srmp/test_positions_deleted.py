@@ -190,8 +190,9 @@ def test_how_messages_leave_their_queue(how, reason):
 
 
 @pytest.mark.requirement("SRMP-3.1.7.3.3-05")
-def test_the_address_of_final_receipts_is_kept_over_a_restart_and_for_the_whole_stream():
-    harness = SrmpHarness(answers=lambda _: OK)
+@pytest.mark.parametrize("bound", [False, True])
+def test_the_address_of_final_receipts_is_kept_over_a_restart_and_for_the_whole_stream(bound):
+    harness = SrmpHarness(answers=lambda _: OK, bind_senders=bound)
     harness.queue("orders", transactional=True)
     peer = SrmpPeer(harness)
     for number in (1, 2, 3):

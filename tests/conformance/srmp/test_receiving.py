@@ -11,6 +11,7 @@ from msmqwire.qm.model.effects import ErrorReport, HttpRequest, HttpResponse
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueuePrivacy
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
 from tests.support.paths import VECTORS
@@ -216,7 +217,7 @@ def test_stream_messages_are_for_transactional_queues_and_no_others():
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-05")
 def test_without_redirections_a_message_is_for_the_queue_that_it_names():
-    harness, peer, queue = receiver()
+    _, peer, queue = receiver()
     peer.send(to="http://LocalHost/msmq/private$/orders")
     assert messages(queue)[0].destination.text == "DIRECT=http://LocalHost/msmq/private$/orders"
 
@@ -361,6 +362,23 @@ def test_a_message_for_a_full_queue_manager_is_answered_with_500(how):
         harness.core.queues.end_flow_control()
         assert peer.send(number=1, services=DELIVERY) == OK  # no duplicate
         assert (bodies(queue), len(harness.take())) == ([b"m"], 1)
+
+
+def test_receipts_that_nobody_takes_use_up_the_memory_of_their_sender_only():
+    harness = SrmpHarness(memory=1 << 22, third_place_messages=10_000, third_place_bytes=1 << 30)
+    queue, peer = harness.queue("orders", transactional=True), SrmpPeer(harness)
+    pool, statuses = harness.core.messages.pool, set()
+    for number in range(1, 120):
+        statuses.add(peer.send_in_stream(number, number=number))
+        harness.advance(600)
+        assert pool.used_by(Kind.EXPRESS, PEER_ADDRESS) <= pool.share(Kind.EXPRESS) // 4
+    assert statuses == {OK, SERVER_ERROR}
+    other = SrmpPeer(harness, THIRD_ID, "10.9.9.9")
+    assert other.send_in_stream(1) == OK
+    harness.answers = lambda _: OK
+    harness.answer()
+    following = len(queue.positions)
+    assert peer.send_in_stream(following, number=following) == OK
 
 
 def test_a_response_is_no_message():

@@ -50,7 +50,7 @@ class SrmpEngine(TransferProtocol):
     def __init__(self, services: CoreServices, configuration: SrmpConfiguration | None = None) -> None:
         self.context, self._messages = services.context, services.messages
         configuration = configuration or SrmpConfiguration()
-        self.urls = LocalUrls(services.context.queue_manager, services.queues.lookup)
+        self.urls = LocalUrls(services.context, services.queues.lookup)
         self.sending = Sending(services, configuration, self.urls)
         self.transfers = self.sending.transfers
         self.receipts = ReceiptSending(services)
@@ -72,6 +72,7 @@ class SrmpEngine(TransferProtocol):
 
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: [MC-MQSRM] 3.1.4.1. The queues have been restored."""
+        self.urls.restore(stored)
         restoring.restore_transfers(stored, self.context.queue_manager, self.sending)
         self.incoming.restore()
         for transfer in list(self.transfers.values()):

@@ -42,7 +42,8 @@ class OutgoingStreams:
         self._context, self._identity = context, identity
         self._outcome, self._send_waiting = outcome, send_waiting
         self._by_id: dict[TxSequenceId, Transfer] = {}
-        self._renumbered: dict[int, OutgoingMessage] = {}  # by MessageIdOrdinal
+        self._former: dict[TxSequenceId, Transfer] = {}  # whose messages were renumbered
+        self._renumbered: dict[tuple[int, int], OutgoingMessage] = {}  # by queue and MessageIdOrdinal
 
     def restore(self, transfer: Transfer, numbered: list[OutgoingMessage]) -> None:
         """Take over a restored transfer and its messages that have numbers: SRMP-3.1.3.2-01.
@@ -103,6 +104,9 @@ class OutgoingStreams:
             return
         used_up = not self.can_number(transfer)
         self._end(transfer)
+        for stream in transfer.former:
+            del self._former[stream]
+        transfer.former.clear()
         if used_up:
             self._send_waiting(transfer)
 
@@ -193,7 +197,7 @@ class OutgoingStreams:
 
     def _forget_renumbered(self, outgoing: OutgoingMessage) -> None:
         if outgoing.renumbered:
-            self._renumbered.pop(outgoing.position.message.identifier.uniquifier, None)
+            self._renumbered.pop(_key(outgoing), None)
 
     def final(
         self,
@@ -209,7 +213,7 @@ class OutgoingStreams:
         its present number.
         """
         numbered = self._numbered(stream, number)
-        outgoing = numbered or self._renumbered_as(identifier)
+        outgoing = numbered or self._renumbered_as(stream, identifier)
         if outgoing is None:
             return
         transfer, message = outgoing.transfer, outgoing.position.message
@@ -239,11 +243,15 @@ class OutgoingStreams:
         )
         return transfer.awaiting_final.get(key) or next(waiting, None)
 
-    def _renumbered_as(self, identifier: MessageIdentifier) -> OutgoingMessage | None:
-        """Return the message with an identifier if it has changed its number."""
-        if identifier.lineage != self._context.queue_manager.identifier:
+    def _renumbered_as(
+        self, stream: StreamIdentifier, identifier: MessageIdentifier
+    ) -> OutgoingMessage | None:
+        """Return the message with an identifier if it had another number in a former stream."""
+        own = self._context.queue_manager.identifier
+        transfer = self._former.get(_ordinal(stream))
+        if transfer is None or stream.queue_manager != own or identifier.lineage != own:
             return None
-        return self._renumbered.get(identifier.uniquifier)
+        return self._renumbered.get((transfer.queue.number, identifier.uniquifier))
 
     def _remove(self, outgoing: OutgoingMessage, *, arrived: bool) -> bool:
         """Remove a message that is not sent any more; return whether its stream receipt was awaited.
@@ -285,11 +293,13 @@ class OutgoingStreams:
         left = list(transfer.unacknowledged)
         transfer.unacknowledged.clear()
         if left:
+            self._former[transfer.stream_id] = transfer
+            transfer.former.add(transfer.stream_id)
             self._end(transfer)
             self.stop_waiting(transfer)
         for outgoing in left:
             self.number(outgoing)
-            self._renumbered[outgoing.position.message.identifier.uniquifier] = outgoing
+            self._renumbered[_key(outgoing)] = outgoing
             outgoing.renumbered = True
             if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
                 outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
@@ -319,3 +329,8 @@ def _sequence_info(outgoing: OutgoingMessage) -> SequenceInfo:
 
 def _ordinal(stream: StreamIdentifier) -> TxSequenceId:
     return TxSequenceId(stream.time_stamp, stream.ordinal)
+
+
+def _key(outgoing: OutgoingMessage) -> tuple[int, int]:
+    """Return what identifies a message here: copies for several destinations share an identifier."""
+    return outgoing.transfer.queue.number, outgoing.position.message.identifier.uniquifier

@@ -30,6 +30,7 @@ from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
 from msmqwire.qm.protocols.srmp.signatures import authenticate
 from msmqwire.qm.protocols.srmp.times import is_past
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
+from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
@@ -42,6 +43,8 @@ BAD_REQUEST: Final = 400
 INTERNAL_SERVER_ERROR: Final = 500
 _EVERYONE: Final = access.Token(access.EVERYONE)
 _TO: Final = "Envelope.Header.path.to"
+_RECEIPT_BYTES: Final = 8_192
+"""What a receipt takes of the memory for express messages, as measured."""
 _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
@@ -229,6 +232,8 @@ class Receiving:
     def _once(self, arrived: _Arrived) -> None:
         """Put a message that is in no stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
         arrived = self._admitted(arrived)
+        if arrived.message.acknowledgements_requested:
+            self._check_room(arrived.message)
         if self._is_duplicate(arrived.message):
             raise _Refused(OK)
         self._enqueue(arrived)
@@ -240,8 +245,10 @@ class Receiving:
         One that has been accepted in a former stream only advances the new one.
         """
         arrived, message = self._admitted(arrived), arrived.message
+        self._check_room(message)
         info = self._incoming.of(stream, message)
-        follows, duplicate = self._incoming.follows(info, stream, message), self._is_duplicate(message)
+        follows = self._incoming.follows(info, stream, message)
+        duplicate = follows and self._is_duplicate(message)
         if not follows or (duplicate and self._incoming.is_former(info, message)):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
@@ -276,6 +283,14 @@ class Receiving:
         if refusal is not None and not admitting:
             raise refusal
         return arrived._replace(queues=admitting)
+
+    def _check_room(self, message: Message) -> None:
+        """Refuse a message whose receipts there may be no memory for: they are never refused themselves.
+
+        A sender whose own URL can't be reached would have any number of them wait.
+        """
+        if not self._messages.pool.fits(Kind.EXPRESS, message.origin, _RECEIPT_BYTES):
+            raise _Refused(INTERNAL_SERVER_ERROR, "there is no room for receipts")
 
     def _refusal(self, queue: Queue, *, signed: bool) -> _Refused | None:
         """Return why a queue does not take a message; None if it does."""

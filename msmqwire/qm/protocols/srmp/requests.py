@@ -61,10 +61,10 @@ def forward_request(message: Message, *, queue_manager: UUID, computer: str) -> 
     else:
         to = parsed.path.to
     request = _request(message, to, envelope, received.body, received.extension, queue_manager)
-    passed = [received.fields[number] for number in find_all(received.fields, VIA)]
-    return HttpMessage(
-        request.start, (*request.fields, *passed, Field(VIA, f"1.1 {computer}")), request.entity
-    )
+    # In one line each, however they came: RFC 9112 5.2.
+    passed = [" ".join(received.fields[number].value.split()) for number in find_all(received.fields, VIA)]
+    via = [Field(VIA, value) for value in (*passed, f"1.1 {computer}") if value]
+    return HttpMessage(request.start, (*request.fields, *via), request.entity)
 
 
 def hops(received: SrmpMessage) -> int:

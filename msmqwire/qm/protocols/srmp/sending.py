@@ -177,6 +177,7 @@ class Sending:
     def _connect(self, transfer: Transfer) -> None:
         """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects when it needs to."""
         transfer.queue.state = OutgoingQueueState.CONNECTED
+        self._start_cleanup(transfer)
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
 
     def _record(self, transfer: Transfer, status: ConnectionStatus, error: int) -> None:
@@ -281,9 +282,10 @@ class Sending:
 
     def purged(self, outgoing: OutgoingMessage) -> None:
         """An administrator deletes a message from its queue."""
-        message = outgoing.position.message
+        message, arrived = outgoing.position.message, outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT
         self.removed(outgoing)
-        self._outcome.report(message, delivered=False)
+        if not arrived:
+            self._outcome.report(message, delivered=False)
 
     def dispatched(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""
@@ -336,7 +338,7 @@ class Sending:
         self._dispatch.remove_queue(transfer.queue)
 
     def _start_cleanup(self, transfer: Transfer) -> None:
-        """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04."""
+        """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04, SRMP-3.1.7.9-06."""
         queue = transfer.queue
         self._context.timers.start(
             Timer.SRMP_SESSION_CLEANUP, queue.number, self._context.settings.session_cleanup_ms,

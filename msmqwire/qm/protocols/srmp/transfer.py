@@ -91,6 +91,7 @@ class Transfer:
         next_number: Stream.SequenceNumber + 1.
         unacknowledged: the messages of the stream with AwaitingStreamReceipt, in order.
         awaiting_final: those with AwaitingFinalStreamReceipt alone, by stream and number.
+        former: streams whose messages go on in the present one, as their first message was given up.
         last_acknowledged: EodLastAck.SeqNo.
         acknowledgements, acknowledged_at: EodLastAckCount and EodLastAckTime, in seconds since 1970.
         resend_index: ResendIntervalIndex, from 0.
@@ -110,6 +111,7 @@ class Transfer:
         self.next_number = 1
         self.unacknowledged: deque[OutgoingMessage] = deque()
         self.awaiting_final: dict[tuple[TxSequenceId, int], OutgoingMessage] = {}
+        self.former: set[TxSequenceId] = set()
         self.last_acknowledged = 0
         self.acknowledgements = self.acknowledged_at = 0
         self.resend_index = self.resend_at = 0
