@@ -18,7 +18,8 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.srmp.elements import StreamIdentifier
 
-_NUMBER_MAX: Final = 0xFFFFFFFF
+_NUMBER_MAX: Final = 0xFFFFFFFE
+"""The number after it, which the next message would have, still fits into 32 bits."""
 
 
 class OutgoingStreams:

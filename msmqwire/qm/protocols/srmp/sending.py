@@ -93,8 +93,16 @@ class Sending:
         """
         if not _has_expired(message, self._context.utc):
             self.watch(outgoing, message)
-        elif outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+        elif outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+            outgoing.overdue = True
+        else:
             self._expire(outgoing, message)
+            self.send_waiting(outgoing.transfer)
+
+    def _answered_late(self, outgoing: OutgoingMessage) -> None:
+        """A message that still waits for a receipt has been answered: its time may have been over before."""
+        if outgoing.overdue and not outgoing.is_done:
+            self._over(outgoing, outgoing.position.message)
 
     def send_waiting(self, transfer: Transfer) -> None:
         """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
@@ -206,6 +214,7 @@ class Sending:
         if transfer.under_way is outgoing:
             transfer.under_way = None
         if outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+            self._answered_late(outgoing)
             self.send_waiting(transfer)
             return None
         if outgoing.request != request:
@@ -224,6 +233,7 @@ class Sending:
         self._start_cleanup(transfer)
         outgoing.step(MessageEvent.ACCEPTED)
         if not outgoing.is_done:
+            self._answered_late(outgoing)
             return
         transfer.remove(outgoing)
         self._outcome.delivered(outgoing.position)
@@ -272,7 +282,6 @@ class Sending:
         message = outgoing.position.message
         self.removed(outgoing)
         self._outcome.report(message, delivered=False)
-        self.send_waiting(outgoing.transfer)
 
     def dispatched(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""
@@ -299,9 +308,12 @@ class Sending:
 
         Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
         """
-        if not transfer.messages or transfer.queue.state in HELD:
+        if transfer.queue.state in HELD:
             return
-        self.resume(transfer)
+        if transfer.messages:
+            self.resume(transfer)
+        else:
+            transfer.blocked = False
 
     def resume(self, transfer: Transfer) -> None:
         """Send everything that has failed again."""

@@ -23,9 +23,11 @@ class OutgoingMessage:
         tx_sequence_number: its number there; 0 before it is sent for the first time.
         previous_number: that of the message before it that was not given up; 0 for the first of a stream.
         request: the number of the last request it was sent in.
+        overdue: whether its time was over while the response to that was awaited.
     """
 
     __slots__ = (
+        "overdue",
         "position",
         "previous_number",
         "request",
@@ -42,7 +44,7 @@ class OutgoingMessage:
         self.stream = message.transaction_identifier is not None or _is_own_stream(message)
         self.state = MessageState.PREPARE_TO_SEND
         self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
-        self.request = 0
+        self.request, self.overdue = 0, False
         self.urgency = -message.priority, order
 
     @property
@@ -133,7 +135,5 @@ class Transfer:
         return None
 
     def remove(self, outgoing: OutgoingMessage) -> None:
-        """Remove a message that need not be sent any more."""
+        """Remove a message that need not be sent any more. The response to it is awaited nevertheless."""
         self.messages.pop(outgoing.position, None)
-        if self.under_way is outgoing:
-            self.under_way = None
