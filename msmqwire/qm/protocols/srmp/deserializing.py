@@ -109,7 +109,6 @@ def _read_times(envelope: Envelope, message: Message) -> None:
 
 
 def _read_services(services: Content, message: Message) -> None:
-    path = f"{_HEADER}.services"
     if services.durable:
         message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
     requested = AcknowledgementsRequested.NONE
@@ -122,9 +121,16 @@ def _read_services(services: Content, message: Message) -> None:
         if services.commitmentReceiptRequest.negativeOnly:
             requested |= AcknowledgementsRequested.ACK_NEG_RECEIVE
     message.acknowledgements_requested = requested
-    for name, request in services.items():  # in the order of the document: the last one counts
+    message.administration = send_to(services)
+
+
+def send_to(services: Content) -> FormatName | None:
+    """Return the queue that receipts are asked for; None if none are. Raises MalformedPacket."""
+    name = None
+    for element, request in services.items():  # in the order of the document: the last one counts
         if isinstance(request, Content):
-            message.administration = read_http(request.sendTo, f"{path}.{name}.sendTo")
+            name = read_http(request.sendTo, f"{_HEADER}.services.{element}.sendTo")
+    return name
 
 
 def _read_stream(stream: Content, message: Message) -> None:

@@ -32,10 +32,10 @@ class ReceiptSending:
     def due(self, message: Message, message_class: int) -> None:
         """A message whose administration queue is reached by HTTP has arrived, or has left its queue.
 
-        A message that came by the binary protocol could not ask for a commitment receipt in so many words.
+        That a commitment receipt is asked for, AcknowledgementsRequested says. A message that came by the binary
+        protocol has no FinalAckRequired, nor has one that was stored and is in no stream.
         """
-        if not message.soap_envelope:
-            message = message.copy(final_ack_required=True, packet=message.packet)
+        message = message.copy(final_ack_required=True, packet=message.packet)
         utc, reason = self._context.utc, MessageClass(message_class)
         if reason is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
             self._send(message.origin, lambda number: receipts.delivery_receipt(message, number, utc))

@@ -18,7 +18,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.interface import CoreServices
-from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
+from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit, send_to
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
@@ -115,6 +115,9 @@ class Receiving:
             message.destination = destination
             self._forward(received, message)
             return
+        if envelope.services is not None:
+            # Not the queue of the start, which is for stream receipts: SRMP-2.2.5.4-05, SRMP-2.2.5.5-06.
+            message.administration = send_to(envelope.services) or message.administration
         arrived = _Arrived(envelope, message, self._find(destination, message))
         if is_past(reach_limit(envelope), utc):
             raise _Refused(OK)  # SRMP-3.1.1.1.2.2-02
