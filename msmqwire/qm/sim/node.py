@@ -15,6 +15,8 @@ from msmqwire.qm.model.effects import (
     Disconnect,
     Effect,
     ErrorReport,
+    HttpRequest,
+    HttpResponse,
     ReadCompleted,
     Resolve,
     Send,
@@ -24,6 +26,7 @@ from msmqwire.qm.model.effects import (
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.http_network import HTTP_PORT
 from msmqwire.qm.sim.ledger import Ledger, QueueObserver, Undo
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
@@ -245,12 +248,17 @@ class Node:
                 self.network.resolve(self, effect.request, effect.host)
             case SendDatagram():
                 self.network.datagram(self, effect.address, effect.port, effect.data)
+            case HttpRequest():
+                self.network.http.request(self, effect.request, effect.url, effect.message)
+            case HttpResponse():
+                self.network.http.respond(self, effect.request, effect.status)
             case ReadCompleted():
                 completed = self._in_this_life(lambda: self._applications.completed(self, effect))
                 self._environment.after(0, completed)
             case TransactionReply():
                 self._applications.replied(self, effect)
             case ErrorReport(text):
+                self._environment.log(self.name, f"reports {text}")
                 self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
 
     # -- going down and coming back ---------------------------------------------------------------------
@@ -272,6 +280,7 @@ class Node:
         self.epoch += 1
         core.at(0, self.utc)
         core.context.subscribers.append(QueueObserver(self._ledger, self))
+        core.srmp.urls.listens(http=HTTP_PORT, https=None)
         core.start()
         self._contents.restarted(self)
         self._finish_step(core)

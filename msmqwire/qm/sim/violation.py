@@ -18,6 +18,8 @@ class Invariant(StrEnum):
     ACKNOWLEDGED = "acknowledgements are sent at most as often as allowed"
     DURABLE = "nothing is acknowledged before it is durable"
     NUMBERED = "a message keeps its number, and no two have one"
+    TRUTHFUL = "receipts tell the truth"
+    REFUSED = "nothing is refused without a reason"
     RECEIVED_ONCE = "a message is received once"
     JOURNALED_ONCE = "a message is journaled once, if asked for"
     HANGS = "nothing hangs"
