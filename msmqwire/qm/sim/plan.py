@@ -33,7 +33,7 @@ HTTP: Final = "HTTP"
 NOBODY: Final = UUID(int=0xDEAD)
 """Its identifier."""
 _SHORT_HISTORY: Final = 100
-_HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
+_HTTP_SHARES: Final = (0.0, 0.0, 0.0, 0.3, 0.9)
 """How many of the links of a run are of SRMP."""
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
@@ -126,12 +126,13 @@ def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
     return router or nodes[-1]
 
 
-def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
+def make_plan(seed: int, *, nodes: int | None = None, http: float | None = None) -> Plan:
     """Make the plan of a seed.
 
     Args:
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
+        http: how many of the links are of SRMP, 0 to 1; None draws it.
     """
     rng = Random(f"plan {seed}")
     count = nodes or rng.choice((2, 2, 3, 3, 4))
@@ -140,8 +141,8 @@ def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
     busiest = _stream(rng, names, router)
     items = _operations(rng, names, router, busiest)
     items += _strays(Random(f"strays {seed}"), names, router)
-    http = Random(f"http {seed}")
-    links = _http_links(http, names)
+    chance = Random(f"http {seed}")
+    links = _http_links(chance, names, http)
     items = [_over_http(item, links) for item in items]
     if rng.random() < 0.9:
         times = [item.at for item in items]
@@ -150,15 +151,15 @@ def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
     return Plan(
         seed,
         names,
-        replace(settings, retransmission_timeout_ms=http.choice((1_000, 5_000, 20_000))),
+        replace(settings, retransmission_timeout_ms=chance.choice((1_000, 5_000, 20_000))),
         tuple(rng.choice((0, 0, 0, 1, -1, 5, -40)) for _ in names),
         router,
         rng.choice((0.0, 0.1, 0.5)),
         rng.choice((0.0, 0.2)),
         tuple(sorted(items, key=lambda item: item.at)),
-        http.choice((0.0, 0.05, 0.3)),
-        http.choice((0.0, 0.0, 0.2)),
-        http.choice((10_000, 60_000)),
+        chance.choice((0.0, 0.05, 0.3)),
+        chance.choice((0.0, 0.0, 0.2)),
+        chance.choice((10_000, 60_000)),
     )
 
 
@@ -302,9 +303,9 @@ def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Ite
     return items
 
 
-def _http_links(rng: Random, names: tuple[str, ...]) -> set[tuple[str, str]]:
+def _http_links(rng: Random, names: tuple[str, ...], share: float | None) -> set[tuple[str, str]]:
     """Draw between which nodes, from the first to the second, messages go by SRMP."""
-    share = rng.choice(_HTTP_SHARES)
+    share = rng.choice(_HTTP_SHARES) if share is None else share
     return {(sender, to) for sender in names for to in names if rng.random() < share}
 
 

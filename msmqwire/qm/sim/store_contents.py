@@ -103,11 +103,16 @@ class StoreContents:
             for position in queue.positions
         }
         self._ledger.restored[node.name] = restored
+        utc = node.core.context.utc
         for number, stored in self._stored[node.name].items():
-            if number not in restored and not (stored.kind is QueueKind.USER and stored.tracked.failed):
-                raise Violation(
-                    Invariant.HELD, f"{stored.tracked} is not there after a restart of {node.name}"
-                )
+            if number in restored:
+                continue
+            tracked = stored.tracked
+            is_over = tracked.failed
+            if stored.kind is QueueKind.OUTGOING:  # SRMP looks at once for what has expired
+                is_over = tracked.by_srmp and tracked.has_expired(utc)
+            if not is_over:
+                raise Violation(Invariant.HELD, f"{tracked} is not there after a restart of {node.name}")
 
     def check_order_ack(
         self, acknowledger: UUID, sender: UUID, sequence: tuple[int, int], number: int

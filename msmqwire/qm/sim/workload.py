@@ -48,6 +48,8 @@ _DECIDE_MS: Final = 400
 """A coordinator decides within this time."""
 _WAIT_MS: Final = 4_000
 """How long a read waits for a message."""
+_SECURITY: Final = access.default_security(access.ANONYMOUS)
+"""That of all queues."""
 
 
 class ApplicationTransaction:
@@ -110,7 +112,7 @@ class Workload:
             core.queues.set_defaults(template)
             template.pathname = f"{node.name}\\private$\\{name}"
             template.transactional = name in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
-            template.security = access.default_security(access.ANONYMOUS)
+            template.security = _SECURITY
             if name in (SMALL, SMALL_TRANSACTIONAL):
                 template.quota = self._environment.plan.small_quota
             status, queue = core.queues.create(template)

@@ -116,11 +116,11 @@ class World:
         at_rest_since = environment.now
         while environment.now < limit:
             environment.run_until(min(environment.now + REST_MS, limit))
-            if self.workload.drained:
-                self.workload.drain()  # what is still to come may need the room
             pending = end_state.pending_work(self.nodes, self.ledger, drained=self.workload.drained)
             if pending is not None:
                 at_rest_since = environment.now
+                if self.workload.drained:
+                    self.workload.drain()  # what is still to come may need the room
             elif environment.now - at_rest_since >= 2 * REST_MS:
                 return
         if pending is not None:

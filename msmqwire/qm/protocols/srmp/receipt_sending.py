@@ -32,8 +32,8 @@ class ReceiptSending:
     def due(self, message: Message, message_class: int) -> None:
         """A message whose administration queue is reached by HTTP has arrived, or has left its queue.
 
-        That a commitment receipt is asked for, AcknowledgementsRequested says. A message that came by the binary
-        protocol has no FinalAckRequired, nor has one that was stored and is in no stream.
+        AcknowledgementsRequested says whether a commitment receipt is asked for: a message that came by the
+        binary protocol has no FinalAckRequired, nor has one that was stored and is in no stream.
         """
         message = message.copy(final_ack_required=True, packet=message.packet)
         utc, reason = self._context.utc, MessageClass(message_class)
