@@ -235,6 +235,7 @@ class Receiving:
         if not self._incoming.follows(info, stream, message):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
+        self._incoming.begins(info, stream)
         if not self._is_duplicate(message):
             self._enqueue(arrived)
             self._remember(message)
