@@ -42,11 +42,25 @@ class MalformedPacket(LocatedError):
 
     A queue manager discards the packet and closes the session ([MS-MQQB] 3.1.5.1.3). For bytes
     that end too early the offset is where they end; for an invalid value, that of its field.
+
+    Attributes:
+        requirement: the id of the requirement that is broken; empty if none was told.
     """
+
+    def __init__(self, why: str, *, path: str = "", offset: int | None = None, requirement: str = "") -> None:
+        super().__init__(why, path=path, offset=offset)
+        self.requirement = requirement
 
 
 class InvalidValue(LocatedError):
     """A value that can't be built: the caller's fault."""
+
+
+class InvalidSignature(LocatedError):
+    """A signature that does not prove who made the message, or not of all that is in it: the peer's fault.
+
+    The message is well-formed, but nothing of it may be believed.
+    """
 
 
 class InvalidName(LocatedError):

@@ -11,15 +11,15 @@ from typing import Annotated, Final
 
 import typer
 
-from msmqwire.cli.common import EX_USAGE, NoInput, format_endpoint, say
+from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
 from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS, without_brackets
 from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.disk import MIN_FREE
@@ -30,7 +30,6 @@ from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
-from msmqwire.qm.runtime.redirections_file import load_redirections
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
 _GC_THRESHOLD: Final = 20_000
@@ -48,6 +47,17 @@ HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
 _LEVELS = ("debug", "info", "warning", "error")
 
 
+Pgm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
+        help="What carries multicast messages: IP protocol 113; UDP, with its ports "
+        f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given.",
+    ),
+]
+PgmInterface = Annotated[
+    str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
+]
 TlsAuthorities = Annotated[
     Path | None,
     typer.Option(
@@ -170,26 +180,6 @@ def _ready(server: Server) -> str:
     return f"ready {server.name} {where} data={server.options.data}"
 
 
-def tls_files(*files: Path | None) -> None:
-    """Check that files can be read. Raises NoInput."""
-    for file in files:
-        if file is not None:
-            try:
-                file.open("rb").close()
-            except OSError as exc:
-                raise NoInput(f"{file}: {exc.strerror or exc}") from None
-
-
-def _redirections(file: Path | None) -> Redirections:
-    """Return the redirections of a file. Raises NoInput and InvalidValue."""
-    if file is None:
-        return Redirections()
-    try:
-        return load_redirections(file)
-    except OSError as exc:
-        raise NoInput(f"{file}: {exc.strerror or exc}") from None
-
-
 def command(
     data: Annotated[Path, typer.Option(help="Folder of the queue manager; made if it is missing.")],
     listen: Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to take sessions.")] = (
@@ -247,6 +237,15 @@ def command(
     tls_verify: TlsVerify = True,
     redirections: Annotated[
         Path | None, typer.Option(metavar="FILE", help="JSON: redirections of messages by HTTP.")
+    ] = None,
+    http_sign_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: the certificate of who signs messages by HTTP.")
+    ] = None,
+    http_sign_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: the key of that certificate, RSA or DSA.")
+    ] = None,
+    http_trust: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: whose signatures of such messages are believed.")
     ] = None,
     quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
     min_free: Annotated[
@@ -324,18 +323,8 @@ def command(
             help="A timer or limit by its name, more than once for several; other options yield to it.",
         ),
     ] = None,
-    pgm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
-            help="What carries multicast messages: IP protocol 113; UDP, with its ports "
-            f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given. "
-            "Nothing is opened before a queue has a multicast address or something is sent to one.",
-        ),
-    ] = None,
-    pgm_interface: Annotated[
-        str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
-    ] = None,
+    pgm: Pgm = None,
+    pgm_interface: PgmInterface = None,
     pgm_ttl: Annotated[
         int, typer.Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
     ] = TTL,
@@ -400,7 +389,9 @@ def command(
     )
     logs.begin(log)
     descriptors.raise_limit()
-    run_reporting_errors(lambda: _run(options, redirections))
+    files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
+    files.check()
+    run_reporting_errors(lambda: _run(options, files))
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
@@ -411,9 +402,9 @@ def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -
         raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
 
 
-def _run(options: ServerOptions, redirections: Path | None) -> None:
-    tls_files(options.tls_cert, options.tls_key, options.tls_ca)
-    options = replace(options, redirections=_redirections(redirections))
+def _run(options: ServerOptions, files: SrmpFiles) -> None:
+    readable(options.tls_cert, options.tls_key, options.tls_ca)
+    options = replace(options, srmp=srmp_configuration(files))
     try:
         asyncio.run(serve(options))
     except ModuleNotFoundError as exc:

@@ -59,7 +59,7 @@ class HttpFramer:
         """Start at the beginning of a stream; an entity may take `entity_size_max` bytes, chunk lines too."""
         self._entity_size_max = entity_size_max
         self._buffer = bytearray()
-        self._reader = _Reader(entity_size_max)
+        self._reader = MessageReader(entity_size_max)
         self.error: MalformedPacket | None = None
         self.offset = 0
 
@@ -104,13 +104,13 @@ class HttpFramer:
         message = self._reader.message(self._buffer, size)
         del self._buffer[:size]
         self.offset += size
-        self._reader = _Reader(self._entity_size_max)
+        self._reader = MessageReader(self._entity_size_max)
         return message
 
 
 def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessage:
     """Parse exactly one HTTP message. Raises MalformedPacket with the path and offset of what is wrong."""
-    reader = _Reader(entity_size_max)
+    reader = MessageReader(entity_size_max)
     whole = reader.read(data)
     if not whole and not reader.ends_with_stream:
         raise reader.broken_off(len(data))
@@ -120,14 +120,14 @@ def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessa
     return reader.message(data, size)
 
 
-class _Reader:
+class MessageReader:
     """Reads one message from a growing buffer that starts with it, going on where it stopped.
 
     Attributes:
         at: the bytes read so far.
     """
 
-    def __init__(self, entity_size_max: int) -> None:
+    def __init__(self, entity_size_max: int = ENTITY_SIZE_MAX) -> None:
         self._max = entity_size_max
         self._scanned = 0  # no line ends between `at` and here
         self._start: StartLine | None = None

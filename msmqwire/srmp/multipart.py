@@ -68,9 +68,14 @@ class Part:
         """Whether the part is the body or the extension."""
         return self.has_id(BODY_ID) or self.has_id(EXTENSION_ID)
 
+    @property
+    def content_id(self) -> str:
+        """The Content-Id in lower case, without the angle brackets that MIME wants; empty without one."""
+        return (value_of(self.fields, CONTENT_ID) or "").removeprefix("<").removesuffix(">").lower()
+
     def has_id(self, prefix: str) -> bool:
-        """Return whether the Content-Id starts so; angle brackets, which MIME wants, are allowed."""
-        return (value_of(self.fields, CONTENT_ID) or "").removeprefix("<").lower().startswith(prefix)
+        """Return whether the Content-Id starts so."""
+        return self.content_id.startswith(prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A queue manager that speaks SRMP, over an in-memory store, with a clock set by the test.
 
 What it sends is read here with nothing of the engine: lines are cut at CRLF, parts by their Content-Length,
-envelopes by the XML parser of Python. What it receives are bytes, which `tests.support.srmp_peer` writes.
+envelopes by the XML parser of Python. What it receives are bytes, which `tests.support.srmp_requests` writes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from msmqwire.qm.model.effects import Effect, HttpRequest, HttpResponse, Multica
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.states import MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.srmp.http_framer import parse_http
@@ -100,8 +102,17 @@ class SrmpHarness(EngineHarness):
         responses: the status codes of its own responses, in order.
     """
 
-    def __init__(self, *args: Any, answers: Callable[[SentRequest], int | None] | None = None, **options: Any):
+    def __init__(
+        self,
+        *args: Any,
+        answers: Callable[[SentRequest], int | None] | None = None,
+        redirections: object = None,
+        **options: Any,
+    ) -> None:
+        """Start a queue manager; `redirections` is the JSON object of an administrator."""
         self.answers = answers
+        if redirections is not None:
+            options["srmp"] = SrmpConfiguration(Redirections.from_json(redirections))
         super().__init__(*args, **options)
 
     def _start(self, options: Mapping[str, Any]) -> None:
@@ -129,9 +140,7 @@ class SrmpHarness(EngineHarness):
         if status is not None:
             self.core.srmp.answered(sent.number, status, PEER_ADDRESS)
 
-    def send(
-        self, *bodies: bytes, to: OpenQueueDescriptor | str = THERE, **attributes: Any
-    ) -> list[Message]:
+    def send(self, *bodies: bytes, to: OpenQueueDescriptor | str = THERE, **attributes: Any) -> list[Message]:
         """Send application messages, by default over HTTP."""
         return super().send(*bodies, to=to, **attributes)
 

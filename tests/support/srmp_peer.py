@@ -1,190 +1,187 @@
-"""Another queue manager that speaks SRMP, as bytes: requests written as text, with nothing of the engine."""
+"""A peer that speaks SRMP with http.client, http.server and templates, and nothing of this project."""
 
 from __future__ import annotations
 
-import itertools
+import base64
+import http.client
+import re
+import threading
 import time
-from uuid import UUID
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from uuid import UUID, uuid4
 
-from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, START_UTC
-from tests.support.srmp_harness import SrmpHarness
-
+SOAP = "{http://schemas.xmlsoap.org/soap/envelope/}"
+PATH = "{http://schemas.xmlsoap.org/rp/}"
+SRMP = "{http://schemas.xmlsoap.org/srmp/}"
+MSMQ = "{msmq.namespace.xml}"
 NEVER = "20380119T031407"
-HERE = "http://here/msmq/private$/orders"
-ORDER_QUEUE = "http://here/msmq/private$/order_queue$"
-RECEIPTS = "http://there/msmq/private$/order_queue$"
-"""Where the peer wants its stream receipts."""
-ADMIN = "http://there/msmq/private$/admin"
-"""Where it wants its other receipts."""
-DAY = 86_400
-ORDINAL = 0x6553F10000000001
-"""The ordinal of its first stream: the second at which harnesses start, and 1."""
+ENVELOPE = """\
+<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/" xmlns="http://schemas.xmlsoap.org/srmp/">\
+<se:Header><path xmlns="http://schemas.xmlsoap.org/rp/" se:mustUnderstand="1"><action>{action}</action>\
+<to>{to}</to><id>uuid:{number}@{guid}</id></path>\
+<properties se:mustUnderstand="1"><expiresAt>{expires}</expiresAt><sentAt>{sent}</sentAt></properties>\
+{services}{more}{msmq}</se:Header><se:Body></se:Body></se:Envelope>"""
+MSMQ_ELEMENT = """\
+<Msmq xmlns="msmq.namespace.xml"><Class>{kind}</Class><Priority>{priority}</Priority>{flags}\
+<BodyType>0</BodyType><SourceQmGuid>{guid}</SourceQmGuid><TTrq>{reach}</TTrq></Msmq>"""
+BOUNDARY = "MSMQ - SOAP boundary, 12345"
 
 
-def date(utc: int) -> str:
-    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(utc))
+def date(seconds: float) -> str:
+    """A date of SRMP."""
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
 
 
-def path(to: str, identifier: str, label: str = "label", rev: str = "") -> str:
-    return (
-        '<path xmlns="http://schemas.xmlsoap.org/rp/" se:mustUnderstand="1">'
-        f"<action>MSMQ:{label}</action><to>{to}</to><id>{identifier}</id>{rev}</path>"
-    )
-
-
-def envelope(*groups: str) -> bytes:
-    return (
-        '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/" '
-        f'xmlns="http://schemas.xmlsoap.org/srmp/"><se:Header>{"".join(groups)}</se:Header>'
-        "<se:Body></se:Body></se:Envelope>"
-    ).encode()
-
-
-def http_request(
-    text: bytes, body: bytes | None = None, *, target: str = "/msmq/private$/orders", fields: str = ""
-) -> bytes:
-    """A request with an envelope and, in a part of its own, a body."""
+def multipart(envelope: bytes, body: bytes | None, guid: UUID) -> tuple[str, bytes]:
+    """Content-Type and entity of a request, framed as Windows does: no CRLF before delimiters."""
     if body is None:
-        kind, entity = 'text/xml; charset="utf-8"', text
-    else:
-        delimiter = b"--MSMQ - SOAP boundary, 7"
-        kind = 'multipart/related; boundary="MSMQ - SOAP boundary, 7"; type=text/xml'
-        entity = (
-            delimiter
-            + b"\r\nContent-Type: text/xml; charset=UTF-8\r\nContent-Length: %d\r\n\r\n" % len(text)
-            + text + delimiter
-            + b"\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n" % len(body)
-            + b"Content-Id: body@00000000-0000-0000-0000-0000000000b2\r\n\r\n"
-            + body + delimiter + b"--\r\n"
-        )  # fmt: skip
-    head = (
-        f"POST {target} HTTP/1.1\r\nHost: here\r\nContent-Type: {kind}\r\nContent-Length: {len(entity)}\r\n"
-        f'SOAPAction: "MSMQMessage"\r\nProxy-Accept: NonInteractiveClient\r\n{fields}\r\n'
-    )
-    return head.encode() + entity
+        return "text/xml", envelope
+    head = b"--" + BOUNDARY.encode() + b"\r\n"
+    parts = head + b"Content-Type: text/xml; charset=UTF-8\r\n"
+    parts += b"Content-Length: %d\r\n\r\n" % len(envelope) + envelope
+    parts += head + b"Content-Type: application/octet-stream\r\nContent-Length: %d\r\n" % len(body)
+    parts += b"Content-Id: body@%b\r\n\r\n" % str(guid).encode() + body
+    parts += b"--" + BOUNDARY.encode() + b"--\r\n"
+    return f'multipart/related; boundary="{BOUNDARY}"; type=text/xml', parts
+
+
+@dataclass
+class Received:
+    """A request that came to the peer: its path, header fields and entity, and what is in that."""
+
+    path: str
+    fields: dict[str, str]
+    entity: bytes
+    parts: list[bytes] = field(init=False)
+    root: ET.Element = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = self._parts()
+        self.root = ET.fromstring(self.parts[0].decode("utf-8"))
+
+    def _parts(self) -> list[bytes]:
+        found = re.search(r'boundary="([^"]*)"', self.fields["Content-Type"])
+        if found is None:
+            return [self.entity]
+        parts, at, delimiter = [], 0, b"--" + found[1].encode()
+        while self.entity.startswith(delimiter + b"\r\n", at):
+            end = self.entity.index(b"\r\n\r\n", at) + 4
+            length = re.search(rb"Content-Length: (\d+)", self.entity[at:end])
+            assert length is not None
+            parts.append(self.entity[end : end + int(length[1])])
+            at = end + int(length[1])
+        assert self.entity[at:] == delimiter + b"--\r\n", self.entity[at:]
+        return parts
+
+    def text(self, *tags: str) -> str | None:
+        """The text of an element of the header, "" if it is empty, None if it is not there."""
+        element = self.root.find("/".join((f"{SOAP}Header", *tags)))
+        return None if element is None else element.text or ""
+
+    @property
+    def body(self) -> bytes:
+        return self.parts[1]
 
 
 class SrmpPeer:
-    """A queue manager that sends to a harness what a test says.
+    """Sends requests, and collects those that come.
 
     Attributes:
-        harness: the receiver.
-        identifier: of this queue manager.
-        ordinal: of its present stream.
+        guid: of its queue manager.
+        received: what has come, in order.
+        statuses: the status for each of the next requests; 200 when there are no more.
     """
 
-    def __init__(self, harness: SrmpHarness, identifier: UUID = PEER_ID, address: str = PEER_ADDRESS) -> None:
-        self.harness, self.identifier, self.address = harness, identifier, address
-        self.ordinal = ORDINAL
-        self._numbers = itertools.count(1)
+    def __init__(self, address: str, server: tuple[str, int]) -> None:
+        self.guid = uuid4()
+        self.received: list[Received] = []
+        self.statuses: list[int] = []
+        self._server, self._number = server, 0
+        peer = self
 
-    # -- messages
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
 
-    def message(
-        self,
-        body: bytes | None = b"m",
-        *extra: str,
-        to: str = HERE,
-        number: int | None = None,
-        sent: int | None = None,
-        reach_queue: int | None = DAY,
-        be_received: int | None = None,
-        services: str = "",
-        msmq: str | None = "",
-        message_class: int = 0,
-        label: str = "label",
-        fields: str = "",
-    ) -> bytes:
-        """A request with a user message.
+            def do_POST(self) -> None:
+                entity = self.rfile.read(int(self.headers["Content-Length"]))
+                status = peer.statuses.pop(0) if peer.statuses else 200
+                peer.received.append(Received(self.path, dict(self.headers.items()), entity))
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
 
-        Args:
-            body: None for a request that is not multipart.
-            extra: groups between services and Msmq.
-            number: of the message; the next one by default.
-            sent: seconds since 1970; now by default.
-            reach_queue, be_received: seconds after that, None for no limit.
-            services: the content of that element.
-            msmq: elements after Priority; None for no Msmq element.
-        """
-        number = next(self._numbers) if number is None else number
-        sent = self.harness.utc if sent is None else sent
-        expires = NEVER if be_received is None else date(sent + be_received)
-        limit = NEVER if reach_queue is None else date(sent + reach_queue)
-        groups = [
-            path(to, f"uuid:{number}@{self.identifier}", label),
-            f'<properties se:mustUnderstand="1"><expiresAt>{expires if msmq is not None else limit}'
-            f"</expiresAt><sentAt>{date(sent)}</sentAt></properties>",
-            f'<services se:mustUnderstand="1">{services}</services>' if services else "",
-            *extra,
-        ]
-        if msmq is not None:
-            journal, rest = ("", msmq)
-            groups.append(
-                f'<Msmq xmlns="msmq.namespace.xml"><Class>{message_class}</Class><Priority>3</Priority>'
-                f"{journal}{rest}<BodyType>0</BodyType><SourceQmGuid>{self.identifier}</SourceQmGuid>"
-                f"<TTrq>{limit}</TTrq></Msmq>"
-            )
-        return http_request(envelope(*groups), body, fields=fields)
+            def log_message(self, *_: Any) -> None:
+                pass
 
-    def send(self, body: bytes | None = b"m", *extra: str, **attributes: object) -> int:
-        """Send a message; return the status of the response."""
-        return self.harness.post(self.message(body, *extra, **attributes), self.address)  # type: ignore[arg-type]
+        self._listener = ThreadingHTTPServer((address, 0), Handler)
+        self.port = self._listener.server_port
+        self.url = f"http://{address}:{self.port}/msmq/private$"
+        threading.Thread(target=self._listener.serve_forever, daemon=True).start()
 
-    # -- streams
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.shutdown()
+        self._listener.server_close()
 
-    def stream_id(self, ordinal: int | None = None) -> str:
-        return f"uid:{self.identifier}\\{self.ordinal if ordinal is None else ordinal}"
+    def envelope(self, to: str, **changed: Any) -> bytes:
+        """An envelope with a number of its own, sent now; arguments replace its parts."""
+        self._number += 1
+        now = time.time()
+        values = {
+            "action": "MSMQ:", "to": to, "number": self._number, "guid": self.guid, "expires": NEVER,
+            "sent": date(now), "reach": date(now + 86_400), "services": "", "more": "", "kind": 0,
+            "priority": 3, "flags": "", **changed,
+        }  # fmt: skip
+        values.setdefault("msmq", MSMQ_ELEMENT.format(**values))
+        return ENVELOPE.format(**values).encode()
 
-    def stream(
-        self,
-        current: int,
-        previous: int | None = None,
-        *,
-        start: str | None = None,
-        ordinal: int | None = None,
-    ) -> str:
-        """The stream element; `start` is where receipts go, by default only from the first message on."""
-        if start is None and current == 1:
-            start = RECEIPTS
+    def post(self, envelope: bytes, body: bytes | None = None, path: str = "/msmq/private$/q") -> int:
+        """Post a request, and return the status."""
+        content_type, entity = multipart(envelope, body, self.guid)
+        connection = http.client.HTTPConnection(*self._server, timeout=60)
+        try:
+            fields = {"Content-Type": content_type, "SOAPAction": '"MSMQMessage"'}
+            connection.request("POST", path, entity, fields)
+            response = connection.getresponse()
+            assert response.read() == b""
+            return response.status
+        finally:
+            connection.close()
+
+    def stream(self, number: int, current: int, previous: int | None = None, start: str = "") -> str:
+        """A stream element; `start` is where receipts go."""
         begins = f"<start><sendReceiptsTo>{start}</sendReceiptsTo></start>" if start else ""
         before = "" if previous is None else f"<previous>{previous}</previous>"
         return (
-            f'<stream se:mustUnderstand="1"><streamId>{self.stream_id(ordinal)}</streamId>'
-            f"<current>{current}</current>{before}{begins}</stream>"
+            f'<stream xmlns="http://schemas.xmlsoap.org/srmp/" se:mustUnderstand="1">'
+            f"<streamId>uid:{self.guid}\\{number}</streamId><current>{current}</current>{before}{begins}"
+            "</stream>"
         )
 
-    def send_in_stream(
-        self, current: int, previous: int | None = None, *, body: bytes | None = None, **attributes: object
-    ) -> int:
-        """Send a message of a stream; return the status of the response."""
-        names = ("start", "ordinal")
-        of_stream = {name: attributes.pop(name) for name in names if name in attributes}
-        attributes.setdefault("services", "<durable/>")
-        stream = self.stream(current, previous, **of_stream)  # type: ignore[arg-type]
-        return self.send(b"s%d" % current if body is None else body, stream, **attributes)
+    def correlation(self, number: int) -> str:
+        """The Correlation of an answer to a message of this peer."""
+        return base64.b64encode(self.guid.bytes_le + number.to_bytes(4, "little")).decode()
 
-    # -- receipts
+    def of(self, element: str) -> list[Received]:
+        """What has come with this element in its header."""
+        return [received for received in self.received if received.text(element) is not None]
 
-    def stream_receipt(
-        self, stream_id: str, last: int, *, to: str = ORDER_QUEUE, label: str = "QM Ordering Ack", **attributes: object
-    ) -> int:
-        """Send a stream receipt; return the status of the response."""
-        receipt = (
-            f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
-        )
-        attributes.setdefault("message_class", 0xFF)
-        return self.send(None, receipt, to=to, label=label, **attributes)
+    def wait(self, count: int, until: Callable[[Callable[[], bool], str], object]) -> list[Received]:
+        """Wait until so many requests have come."""
+        until(lambda: len(self.received) >= count, f"{count} requests, not {len(self.received)}")
+        return self.received
 
-    def final_receipt(
-        self, stream_id: str, last: int, message_class: int = 0x4000, decision: str = "positive",
-        *, identifier: str = f"uuid:0@{PEER_ID}", **attributes: object,
-    ) -> int:
-        """Send a final stream receipt for the message `identifier`; return the status of the response."""
-        receipts = (
-            f"<streamReceipt><streamId>{stream_id}</streamId><lastOrdinal>{last}</lastOrdinal></streamReceipt>"
-            f"<commitmentReceipt><decidedAt>{date(START_UTC)}</decidedAt><decision>{decision}</decision>"
-            f"<id>{identifier}</id></commitmentReceipt>"
-        )
-        attributes.setdefault("to", ORDER_QUEUE)
-        attributes.setdefault("label", "QM Ordering Ack")
-        return self.send(None, receipts, message_class=message_class, **attributes)
+
+@contextmanager
+def srmp_peer(address: str, server: tuple[str, int]) -> Iterator[SrmpPeer]:
+    """Run a peer of a server."""
+    peer = SrmpPeer(address, server)
+    try:
+        yield peer
+    finally:
+        peer.close()

@@ -191,11 +191,15 @@ class Queues:
 
         For a public queue it is that of the directory, if it can be read.
         """
-        if queue.queue_type is QueueType.PUBLIC:
-            published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
-            if isinstance(published, Queue):
-                return published.security
-        return queue.security
+        known = self.known_security_of(queue)
+        return queue.security if known is None else known
+
+    def known_security_of(self, queue: Queue) -> bytes | None:
+        """Return the security descriptor that applies to a queue; None if the directory can't be read."""
+        if queue.queue_type is not QueueType.PUBLIC:
+            return queue.security
+        published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
+        return published.security if isinstance(published, Queue) else None
 
     def add_journal(self, queue: Queue) -> None:
         """Create the journal of a new queue: DMPR-3.1.7.1.3-03."""

@@ -6,6 +6,8 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
-from msmqwire.qm.protocols.srmp.redirections import Redirections
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues, tls
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.control import ControlServer
@@ -59,7 +61,7 @@ class ServerOptions:
         tls_cert, tls_key: files with the certificate of HTTPS and its key.
         tls_ca: file with the authorities of other computers' certificates; None for those of the system.
         tls_verify: whether the certificates of other computers are verified.
-        redirections: of messages by HTTP.
+        srmp: redirections and signatures of SRMP.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
@@ -83,7 +85,7 @@ class ServerOptions:
     tls_key: Path | None = None
     tls_ca: Path | None = None
     tls_verify: bool = True
-    redirections: Redirections = field(default_factory=Redirections)
+    srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
     quota: int | None = None
     min_free: int = MIN_FREE
     settings: Settings = SETTINGS
@@ -155,7 +157,7 @@ class Server:
             keep=options.keep,
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             known_hosts=options.overrides.known_hosts,
-            redirections=options.redirections,
+            srmp=options.srmp,
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)
@@ -177,7 +179,7 @@ class Server:
         driver.call(lambda: core.srmp.urls.listens(http=_port(self.http), https=_port(self.https)))
         self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(driver, self.network, self._control)
+            self._metrics = Metrics(driver, self.network, self.http_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
@@ -260,19 +262,15 @@ def _port(endpoint: Endpoint | None) -> int | None:
 
 
 def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
-    """Return the multicast of a queue manager, joined to its protocol engine."""
-    srmp = driver.core.srmp
-
-    def received(apdu: bytes, source: str, _group: str, _port: int) -> None:
-        driver.notify(srmp.multicast_received, apdu, source)
-
-    def sent(request: int) -> None:
-        driver.notify(srmp.answered, request, 200)
-
-    def failed(request: int, why: str) -> None:
-        driver.notify(srmp.failed, request, why)
-
-    return MulticastNetwork(options, received, sent, failed)
+    """Return the multicast of a queue manager, joined to its engine of SRMP."""
+    engine = driver.core.srmp
+    return MulticastNetwork(
+        options,
+        received=partial(driver.notify, engine.multicast_received),
+        sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
+        failed=partial(driver.notify, engine.failed),
+        refused=lambda request: driver.notify(engine.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    )
 
 
 _ANY: Final = ("0.0.0.0", "::", "")

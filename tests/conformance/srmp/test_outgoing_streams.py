@@ -11,7 +11,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import OWN_ID, START_UTC, THIRD_ID
 from tests.support.srmp_harness import THERE, SentRequest, SrmpHarness
-from tests.support.srmp_peer import HERE, SrmpPeer
+from tests.support.srmp_requests import HERE, SrmpPeer
 
 S = MessageState
 ELSEWHERE = "DIRECT=HTTP://there/msmq/private$/others"
@@ -59,11 +59,14 @@ def test_stream_messages_are_numbered_from_one():
     assert all(request["path/id"].endswith(f"@{OWN_ID}") for request in harness.sent)
 
 
-@pytest.mark.requirement("SRMP-3.1.1.1.5-09", "SRMP-3.1.7.2.3-02", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12")
+@pytest.mark.requirement(
+    "SRMP-3.1.1.1.5-09", "SRMP-3.1.7.2.3-02", "SRMP-3.1.1.1.6-04", "SRMP-3.1.1.1.6-12", "SRMP-3.1.1.1.5-01"
+)
 def test_each_outgoing_queue_has_a_stream_of_its_own():
     harness, peer = sender(count=1)
     harness.send(b"x", to=ELSEWHERE, transactional=True)
     assert streams(harness.take()) == [(ID, 1, None, RECEIPTS), (NEXT_ID, 1, None, RECEIPTS)]
+    assert [sent["path/id"] for sent in harness.sent] == [f"uuid:{number}@{OWN_ID}" for number in (1, 2)]
     peer.stream_receipt(NEXT_ID, 1)  # concerns one queue only
     assert (harness.where(THERE), harness.where(ELSEWHERE)) == ({"outgoing": [b"1"]}, {})
 
@@ -106,7 +109,9 @@ def test_the_queue_shows_how_far_its_stream_has_come():
         )  # fmt: skip
 
     assert shown() == ((1, 0), (1, 0), (2, 1), 0, 0, 1, 0)
-    assert info.eod_first_non_ack.sequence == info.eod_next_seq.sequence == info.eod_last_ack.sequence == FIRST
+    assert (
+        info.eod_first_non_ack.sequence == info.eod_next_seq.sequence == info.eod_last_ack.sequence == FIRST
+    )
     for body in (b"2", b"3"):
         harness.send(body, transactional=True, negative_journaling_requested=True)
     assert shown() == ((1, 0), (3, 2), (4, 3), 0, 0, 3, 0)
@@ -152,7 +157,9 @@ def test_a_stream_ends_when_all_receipts_have_come_and_the_next_one_begins_at_on
     assert streams(harness.take())[2:] == [(NEXT_ID, 1, None, RECEIPTS)]
 
 
-@pytest.mark.requirement("SRMP-3.1.5.1.8.1-02", "SRMP-3.1.5.1.9.1-01", "SRMP-3.1.5.1.9.1-03", "SRMP-3.1.5.1.8.1-01")
+@pytest.mark.requirement(
+    "SRMP-3.1.5.1.8.1-02", "SRMP-3.1.5.1.9.1-01", "SRMP-3.1.5.1.9.1-03", "SRMP-3.1.5.1.8.1-01"
+)
 def test_receipts_that_concern_nothing_change_nothing():
     harness, peer = sender(negative_journaling_requested=True)
     peer.stream_receipt(ID, 1)
@@ -430,5 +437,9 @@ def test_a_message_is_numbered_when_it_is_sent():
     harness.core.queues.take_offline()
     harness.send(b"m", transactional=True)
     outgoing, transfer = harness.only_message(), harness.outgoing_transfer()
-    assert (outgoing.tx_sequence_number, transfer.unacknowledged, transfer.awaiting_final) == (0, type(transfer.unacknowledged)(), {})
+    assert (outgoing.tx_sequence_number, transfer.unacknowledged, transfer.awaiting_final) == (
+        0,
+        type(transfer.unacknowledged)(),
+        {},
+    )
     assert (transfer.stream_id, harness.rows_of_streams()) == (NO_SEQUENCE, {})

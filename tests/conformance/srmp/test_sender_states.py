@@ -9,7 +9,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_peer import SrmpPeer
+from tests.support.srmp_requests import SrmpPeer
 
 S, E = MessageState, MessageEvent
 KINDS = ("express", "recoverable", "stream")
@@ -61,7 +61,9 @@ def each(nonstream: str, stream: str | None = None) -> pytest.MarkDecorator:
     )
 
 
-def send_message(harness: SrmpHarness, kind: str, body: bytes = b"m", **attributes: object) -> OutgoingMessage:
+def send_message(
+    harness: SrmpHarness, kind: str, body: bytes = b"m", **attributes: object
+) -> OutgoingMessage:
     """Send a message of a kind; return its transfer."""
     if kind == "stream":
         harness.send(body, transactional=True, **attributes)
@@ -314,9 +316,7 @@ def test_a_message_for_the_dead_letter_queue_waits_for_its_final_receipt(message
 @rows("stream", "06", "12")
 def test_a_stream_message_that_expires_before_its_receipt(wanted):
     harness = SrmpHarness()
-    outgoing = send_message(
-        harness, "stream", time_to_reach_queue=10, negative_journaling_requested=wanted
-    )
+    outgoing = send_message(harness, "stream", time_to_reach_queue=10, negative_journaling_requested=wanted)
     harness.answer(200)
     harness.advance(10_999)
     assert outgoing.state is S.WAIT_FOR_STREAM_RECEIPT
@@ -349,7 +349,12 @@ def test_a_stream_message_that_expires_before_its_final_receipt_is_dead_lettered
 @pytest.mark.requirement("SRMP-3.1.5.2.1.2-02")
 @pytest.mark.parametrize(
     ("named", "where"),
-    [("own", "own"), ("plain", "dead transactional"), ("missing", "dead transactional"), (None, "dead transactional")],
+    [
+        ("own", "own"),
+        ("plain", "dead transactional"),
+        ("missing", "dead transactional"),
+        (None, "dead transactional"),
+    ],
 )
 def test_the_dead_letter_queue_that_an_application_names_is_used_if_it_is_transactional(named, where):
     harness = SrmpHarness()

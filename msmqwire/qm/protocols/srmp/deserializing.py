@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import FormatName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
@@ -17,12 +18,13 @@ from msmqwire.qm.protocols.srmp.queue_names import (
     read_list,
     read_response,
 )
-from msmqwire.qm.protocols.srmp.times import message_time_of, span_of, time_of
+from msmqwire.qm.protocols.srmp.times import message_time_of
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, parse_envelope
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.soap_text import soap_text
+from msmqwire.srmp.times import span_of, time_of
 
 WITHOUT_MSMQ: Final = ObjectId(NULL_GUID, 1)
 """The identifier of a message without Msmq, for which duplicates are not looked for: SRMP-3.1.5.1.1-13."""
@@ -35,8 +37,8 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
     `destination` is given for a message that an administrator redirects, whose ``to`` may be any URL.
 
-    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
-    has verified `Envelope.Signature` to set it.
+    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for
+    `signatures.authenticate`, which verifies that, to set it.
 
     Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
     response, which carries no message.
@@ -70,15 +72,17 @@ def reach_limit(envelope: Envelope) -> datetime:
 def stream_of(message: Message) -> StreamIdentifier | None:
     """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
 
-    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope.
+    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope. A message of
+    the binary protocol may have brought anything as envelope.
     """
     sequence = message.transactional_message_sequence_identifier
     if sequence is None:
         return None
     if message.soap_envelope:
-        stream = parse_envelope(message.soap_envelope.encode("utf-8")).stream
-        if stream is not None:
-            return StreamIdentifier(*stream.streamId)
+        with suppress(MalformedPacket):
+            stream = parse_envelope(message.soap_envelope.encode("utf-8", "surrogatepass")).stream
+            if stream is not None:
+                return StreamIdentifier(*stream.streamId)
     return StreamIdentifier(message.source_machine_identifier, sequence.time_stamp << 32 | sequence.ordinal)
 
 
@@ -109,6 +113,7 @@ def _read_times(envelope: Envelope, message: Message) -> None:
 
 
 def _read_services(services: Content, message: Message) -> None:
+    path = f"{_HEADER}.services"
     if services.durable:
         message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
     requested = AcknowledgementsRequested.NONE
@@ -121,16 +126,9 @@ def _read_services(services: Content, message: Message) -> None:
         if services.commitmentReceiptRequest.negativeOnly:
             requested |= AcknowledgementsRequested.ACK_NEG_RECEIVE
     message.acknowledgements_requested = requested
-    message.administration = send_to(services)
-
-
-def send_to(services: Content) -> FormatName | None:
-    """Return the queue that receipts are asked for; None if none are. Raises MalformedPacket."""
-    name = None
-    for element, request in services.items():  # in the order of the document: the last one counts
+    for name, request in services.items():  # in the order of the document: the last one counts
         if isinstance(request, Content):
-            name = read_http(request.sendTo, f"{_HEADER}.services.{element}.sendTo")
-    return name
+            message.administration = read_http(request.sendTo, f"{path}.{name}.sendTo")
 
 
 def _read_stream(stream: Content, message: Message) -> None:
@@ -142,7 +140,9 @@ def _read_stream(stream: Content, message: Message) -> None:
     message.transaction_previous_sequence_number = stream.previous or 0
     # Those of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-    if stream.start is not None:
+    if stream.start is not None and message.administration is None:
+        # By the letter it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
+        # stream would go to the order queue of its sender, which takes no others than those of the stream.
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 
