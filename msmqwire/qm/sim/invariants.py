@@ -10,7 +10,6 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionState
-from msmqwire.qm.protocols.srmp.sending import HELD
 from msmqwire.qm.protocols.srmp.states import MessageState as StreamState
 from msmqwire.qm.protocols.srmp.transfer import Transfer as SrmpTransfer
 from msmqwire.qm.sim.violation import Invariant, Violation
@@ -81,7 +80,7 @@ def _check_srmp(node: str, core: Core, transfer: SrmpTransfer) -> None:
             )
         last = outgoing.tx_sequence_number
     queue, timers = transfer.queue, core.context.timers
-    if queue.state in HELD or not core.queue_manager.connection_active:
+    if transfer.is_held or not core.queue_manager.connection_active:
         return
     if transfer.blocked and transfer.messages and not timers.active(Timer.RETRANSMISSION, queue.number):
         raise Violation(Invariant.HANGS, f"{node} will never send to {transfer.url} again")

@@ -84,8 +84,8 @@ class Node:
         epoch: how often it was started.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until: faults that last for a time.
         disk_slow_ms: how long a commit takes while the disk is slow.
-        decided_utc: the latest time that the core was given in the steps of the commit under way: the clock
-            may be set before the commit is durable.
+        decided_utc: the latest time that the core was given in the steps of the commit under way, and in the
+            step whose effects are carried out: the clock may be set before the commit is durable.
     """
 
     def __init__(
@@ -222,10 +222,11 @@ class Node:
         self._contents.committed(self, changes)
 
     def _committed(self) -> None:
-        steps, self._committing, self.decided_utc = self._committing, [], 0
+        steps, self._committing = self._committing, []
         invariants.check_commit(self.name, self.store)
         epoch = self.epoch
         for step in steps:
+            self.decided_utc = step.utc
             for effect in step.effects:
                 if self._fuse is not None:
                     self._fuse -= 1
@@ -234,6 +235,7 @@ class Node:
                 if self.epoch != epoch or self.core is None:
                     return
                 self._perform(effect)
+        self.decided_utc = 0
         self._commit()
 
     def _perform(self, effect: Effect) -> None:

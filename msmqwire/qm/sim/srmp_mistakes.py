@@ -10,7 +10,6 @@ from msmqwire.constants import MessageClass
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.protocols.srmp import incoming_streams, receipts, sending
-from msmqwire.qm.protocols.srmp.kinds import POSITIVE
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import Receiving
@@ -19,6 +18,7 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.sim.mistake import Mistake, nothing
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.violation import Invariant
+from msmqwire.srmp.kinds import POSITIVE
 
 _NEW_NUMBER: Final = 1 << 20
 
@@ -199,7 +199,9 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "SRMP: a response is enough for a stream message": Mistake(
             Sending, "_accepted", _deleted_when_accepted, _LOST | {Invariant.JOURNALED_ONCE}
         ),
-        "SRMP: an expired message is still sent": Mistake(Sending, "send", _expired_still_sent, _HANGS),
+        "SRMP: an expired message is still sent": Mistake(
+            Sending, "send", _expired_still_sent, frozenset({Invariant.IN_TIME})
+        ),
         "SRMP: a final receipt counts as positive": Mistake(
             OutgoingStreams, "final", _final_is_positive, frozenset({Invariant.JOURNALED_ONCE})
         ),

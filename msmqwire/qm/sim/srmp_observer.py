@@ -82,6 +82,8 @@ class SrmpObserver:
             raise Violation(
                 Invariant.NUMBERED, f"{tracked} is sent as {seen.identifier}, it is {tracked.identifier}"
             )
+        if tracked.has_expired(self._nodes[source].decided_utc):
+            raise Violation(Invariant.IN_TIME, f"{tracked} is sent by {source}")
         if tracked.is_transactional != (seen.stream is not None):
             raise Violation(Invariant.NUMBERED, f"{tracked} is sent with the stream {seen.stream}")
         if seen.stream is not None and source == tracked.sender:
@@ -96,7 +98,9 @@ class SrmpObserver:
                 raise Violation(
                     Invariant.DURABLE, f"{source} acknowledges {tracked}, which is not in its store"
                 )
-        self._contents.check_order_ack(self._nodes[source].identifier, last.owner, sequence, last.number)
+        self._contents.check_order_ack(
+            self._nodes[source].identifier, last.owner, sequence, last.number, stream=True
+        )
 
     def _check_receipt(self, source: str, seen: SrmpView) -> None:
         """Check that a receipt about one message says what became of it where the receipt comes from."""

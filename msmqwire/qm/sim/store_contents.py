@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.model.elements import STREAM
 from msmqwire.qm.rules import serialization, stored_rows, transfer_rows
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
@@ -115,7 +116,13 @@ class StoreContents:
                 raise Violation(Invariant.HELD, f"{tracked} is not there after a restart of {node.name}")
 
     def check_order_ack(
-        self, acknowledger: UUID, sender: UUID, sequence: tuple[int, int], number: int
+        self,
+        acknowledger: UUID,
+        sender: UUID,
+        sequence: tuple[int, int],
+        number: int,
+        *,
+        stream: bool = False,
     ) -> None:
         """Check that a position in a sequence is durable at the node whose OrderAck or receipt goes out."""
         nodes = {node.identifier: node for node in self._nodes.values()}
@@ -124,7 +131,7 @@ class StoreContents:
         if format_name is None:
             return
         node = nodes[acknowledger]
-        key = _incoming_key(sender_name, format_name)
+        key = _incoming_key(sender_name, format_name, stream=stream)
         row = node.store.row(Table.INCOMING, key)
         if row is not None:
             info = transfer_rows.read_incoming(key, row, {})
@@ -241,6 +248,6 @@ class StoreContents:
             raise Violation(Invariant.HELD, f"{tracked} is dead-lettered for no reason")
 
 
-def _incoming_key(sender: str, format_name: str) -> bytes:
+def _incoming_key(sender: str, format_name: str, *, stream: bool = False) -> bytes:
     """Return the key of `Table.INCOMING` for the messages of a sender to a queue."""
-    return identifier_of(sender).bytes + format_name.encode()
+    return identifier_of(sender).bytes + (STREAM if stream else "").encode() + format_name.encode()

@@ -19,6 +19,7 @@ class Invariant(StrEnum):
     DURABLE = "nothing is acknowledged before it is durable"
     NUMBERED = "a message keeps its number, and no two have one"
     TRUTHFUL = "receipts tell the truth"
+    IN_TIME = "nothing is sent when its time is over"
     REFUSED = "nothing is refused without a reason"
     RECEIVED_ONCE = "a message is received once"
     JOURNALED_ONCE = "a message is journaled once, if asked for"
