@@ -15,12 +15,14 @@ class Mistake(NamedTuple):
         owner, attribute: the class or module, and its function that is replaced.
         replace: returns the replacement of the original function.
         detected_by: invariants, any of which may be the first that does not hold.
+        first: the seed to begin with, if it takes many to show it.
     """
 
     owner: Any
     attribute: str
     replace: Callable[[Any], Any]
     detected_by: frozenset[Invariant]
+    first: int = 0
 
 
 def nothing(_original: Any) -> Any:

@@ -18,7 +18,7 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.sim.mistake import Mistake, nothing
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.violation import Invariant
-from msmqwire.srmp.kinds import POSITIVE
+from msmqwire.srmp.kinds import NEGATIVE, POSITIVE
 
 _NEW_NUMBER: Final = 1 << 20
 
@@ -106,9 +106,8 @@ def _expired_still_sent(original: Any) -> Any:
 
 
 def _final_is_positive(original: Any) -> Any:
-    def final(self: OutgoingStreams, *args: Any, **kwargs: Any) -> None:
-        stream, number, _decision, *others = args
-        original(self, stream, number, POSITIVE, *others, **kwargs)
+    def final(self: OutgoingStreams, *args: Any) -> None:
+        original(self, *(POSITIVE if arg == NEGATIVE else arg for arg in args))
 
     return final
 
@@ -193,14 +192,14 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Sending, "_number", _renumbered, _NUMBERED
         ),
         "SRMP: previous is not bridged": Mistake(
-            OutgoingStreams, "given_up", _not_bridged, _HANGS | {Invariant.STATES}
+            OutgoingStreams, "given_up", _not_bridged, _HANGS | {Invariant.STATES}, first=160
         ),
         "SRMP: what failed is not sent again": Mistake(Sending, "_failed", _not_resent, _LOST),
         "SRMP: a response is enough for a stream message": Mistake(
             Sending, "_accepted", _deleted_when_accepted, _LOST | {Invariant.JOURNALED_ONCE}
         ),
         "SRMP: an expired message is still sent": Mistake(
-            Sending, "send", _expired_still_sent, frozenset({Invariant.IN_TIME})
+            Sending, "send", _expired_still_sent, frozenset({Invariant.IN_TIME}), first=15
         ),
         "SRMP: a final receipt counts as positive": Mistake(
             OutgoingStreams, "final", _final_is_positive, frozenset({Invariant.JOURNALED_ONCE})
@@ -213,10 +212,10 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         ),
         "SRMP: what was received is not remembered": Mistake(Receiving, "_remember", nothing, _TWICE),
         "SRMP: a message is remembered before it is accepted": Mistake(
-            Receiving, "_enqueue", _remembered_at_once, _LOST | _DURABLE | _HANGS
+            Receiving, "_enqueue", _remembered_at_once, _LOST | _DURABLE | _HANGS, first=10
         ),
         "SRMP: a duplicate is accepted in a new stream": Mistake(
-            Receiving, "_is_duplicate", _duplicate_in_new_stream, _TWICE
+            Receiving, "_is_duplicate", _duplicate_in_new_stream, _TWICE, first=240
         ),
         "SRMP: a stream receipt says more than is stored": Mistake(
             ReceiptSending, "stream", _acknowledged_too_far, _DURABLE
