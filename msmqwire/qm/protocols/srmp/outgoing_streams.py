@@ -10,13 +10,13 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.kinds import POSITIVE
 from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.srmp.elements import StreamIdentifier
+from msmqwire.srmp.kinds import POSITIVE
 
 _NUMBER_MAX: Final = 0xFFFFFFFF
 

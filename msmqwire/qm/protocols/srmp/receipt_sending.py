@@ -12,11 +12,11 @@ from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp import receipts
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
-from msmqwire.qm.protocols.srmp.kinds import DECISIONS
 from msmqwire.qm.protocols.srmp.queue_names import read_http
 from msmqwire.qm.protocols.srmp.receipts import Receipt
 from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import build_envelope
+from msmqwire.srmp.kinds import DECISIONS
 
 _RECEIVED = AcknowledgementsRequested.ACK_POS_RECEIVE
 _NOT_RECEIVED = AcknowledgementsRequested.ACK_NEG_RECEIVE

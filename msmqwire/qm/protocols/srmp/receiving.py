@@ -20,7 +20,6 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
-from msmqwire.qm.protocols.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
@@ -31,6 +30,7 @@ from msmqwire.qm.rules.waiting_messages import is_over
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
+from msmqwire.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.srmp.message import SrmpMessage, from_http
 
 OK: Final = 200
