@@ -111,7 +111,9 @@ def parse_rows(rounds: int) -> None:
     requests = {f"example of {name}": example(name) for name in names}
     requests |= {name: write(message) for name, message in messages().items()}
     totals = [0.0] * 3
-    print(f"{'parsing, µs a request':<28} {'bytes':>6} {'plain':>8} {'ours':>8} {'ratio':>6} {'and mapped':>11}")
+    print(
+        f"{'parsing, µs a request':<28} {'bytes':>6} {'plain':>8} {'ours':>8} {'ratio':>6} {'and mapped':>11}"
+    )
     for name, data in requests.items():
         assert same(parse_message(data).envelope.header, plain.read(data))
         actions = [
@@ -124,7 +126,9 @@ def parse_rows(rounds: int) -> None:
         found = best(actions, rounds)
         totals = [total + one for total, one in zip(totals, (*found, 0.0), strict=False)]
         mapped = f"{found[2]:>11.1f}" if len(found) > 2 else ""
-        print(f"{name:<28} {len(data):>6} {found[0]:>8.1f} {found[1]:>8.1f} {found[1] / found[0]:>6.2f} {mapped}")
+        print(
+            f"{name:<28} {len(data):>6} {found[0]:>8.1f} {found[1]:>8.1f} {found[1] / found[0]:>6.2f} {mapped}"
+        )
     summary("parsing", *totals[:2], len(requests))
 
 
@@ -208,13 +212,17 @@ def read_hostile(data: bytes) -> None:
 
 
 def hostile_rows() -> None:
-    print(f"\n{'the worst inputs':<28} {'bytes at most':>14}  ns a byte, sizes doubling   MB/s at the largest")
+    print(
+        f"\n{'the worst inputs':<28} {'bytes at most':>14}  ns a byte, sizes doubling   MB/s at the largest"
+    )
     for name, make in {**hostile(), **hostile_heads()}.items():
         cells = []
         for part in (0.25, 0.5, 1.0):
             data = make(part)
             cells.append(best([lambda data=data: read_hostile(data)], 3)[0] * 1e3 / len(data))
-        print(f"{name:<28} {len(data):>14} {' '.join(f'{cell:8.1f}' for cell in cells)} {1e3 / cells[-1]:>20.1f}")
+        print(
+            f"{name:<28} {len(data):>14} {' '.join(f'{cell:8.1f}' for cell in cells)} {1e3 / cells[-1]:>20.1f}"
+        )
 
 
 def main() -> None:

@@ -55,7 +55,9 @@ LEAVES: Final[dict[str, Callable[[str], Any]]] = {
     **{f"{{{SRMP}}}{name}": int for name in ("current", "previous", "lastOrdinal")},
     f"{{{SRMP}}}streamId": stream_identifier,
     f"{{{SRMP}}}id": identifier,
-    **{f"{{{MSMQ}}}{name}": int for name in ("Class", "Priority", "App", "BodyType", "HashAlgorithm", "Type")},
+    **{
+        f"{{{MSMQ}}}{name}": int for name in ("Class", "Priority", "App", "BodyType", "HashAlgorithm", "Type")
+    },
     **{f"{{{MSMQ}}}{name}": there for name in ("Journal", "DeadLetter", "Trace", "First", "Last")},
     **{f"{{{MSMQ}}}{name}": UUID for name in ("ConnectorType", "ConnectorId", "SourceQmGuid")},
     **{f"{{{MSMQ}}}{name}": str.split for name in ("DestinationMqf", "AdminMqf", "ResponseMqf")},

@@ -26,9 +26,11 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 _GUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _GUID_TEXT = re.compile(_GUID)
-_DIGITS = re.compile("0*([0-9]{1,20})")  # no more digits than 2^64 has: SRMP-2.2.1.3-01
+_DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
+_DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
 _DATE = re.compile("([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})")
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
+_SPACES = re.compile(f"[{SPACE}]+")
 _STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
 
 
@@ -77,6 +79,7 @@ class Element:
         attribute: the attribute of Message that it becomes, and with which value (``=``, ``+=``).
         also: names that examples of the specification give it, and the requirement that says so. They are
             accepted, noted as departures, and never written.
+        tag: namespace and name as an XML reader gives them, ``{http://schemas.xmlsoap.org/rp/}to``.
     """
 
     kind: ClassVar[str] = ""
@@ -90,6 +93,18 @@ class Element:
     lenient: str = ""
     attribute: str = ""
     also: Mapping[str, str] = field(default_factory=dict)
+    tag: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tag", self._tag(self.name))
+
+    def _tag(self, name: str) -> str:
+        return f"{{{self.namespace}}}{name}"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that are accepted: `tag` and those of `also`."""
+        return self.tag, *map(self._tag, self.also)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +262,7 @@ class Base64(Leaf):
 
     def read(self, text: str) -> bytes:
         try:
-            data = base64.b64decode(re.sub(f"[{SPACE}]+", "", text), validate=True)
+            data = base64.b64decode(_SPACES.sub("", text), validate=True)
         except (binascii.Error, ValueError):
             raise ValueError(f"{_shown(text)} is not base64") from None
         return self._sized(data)
@@ -278,7 +293,7 @@ class Names(Leaf):
     kind: ClassVar[str] = "names"
 
     def read(self, text: str) -> tuple[str, ...]:
-        names = tuple(filter(None, re.split(f"[{SPACE}]+", text)))
+        names = tuple(filter(None, _SPACES.split(text)))
         if not names:
             raise ValueError("it has no name")
         return names
@@ -382,6 +397,10 @@ class Group(Element):
         refuses: the requirement that an unknown child with ``se:mustUnderstand="1"`` breaks.
         void: the name of a child; if that is empty, so is the group, as if it were absent.
         void_req: the requirement by which only the short form of that empty child is right.
+        by_tag: the children by their tags, with their place among the children.
+        by_name: the children that have a value, by their names.
+        expected: the children whose absence is an error or a departure.
+        absent: what stands for a child or an attribute that is not there, by its name.
     """
 
     kind: ClassVar[str] = "group"
@@ -393,10 +412,22 @@ class Group(Element):
     refuses: str = ""
     void: str = ""
     void_req: str = ""
+    by_tag: Mapping[str, tuple[int, Element]] = field(init=False, repr=False, compare=False)
+    by_name: Mapping[str, Element] = field(init=False, repr=False, compare=False)
+    expected: tuple[Element, ...] = field(init=False, repr=False, compare=False)
+    absent: Mapping[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inherited = tuple(self._inherit(child) for child in self.children)
         object.__setattr__(self, "children", inherited)
+        by_tag = {tag: (number, child) for number, child in enumerate(inherited) for tag in child.tags}
+        by_name = {child.name: child for child in inherited if not isinstance(child, Ignored | Blank)}
+        object.__setattr__(self, "by_tag", by_tag)
+        object.__setattr__(self, "by_name", by_name)
+        object.__setattr__(self, "expected", tuple(c for c in inherited if c.least or c.lenient))
+        absent = {**dict.fromkeys(self.attributes), **{child.name: _absent(child) for child in inherited}}
+        object.__setattr__(self, "absent", absent)
 
     def _inherit(self, child: Element) -> Element:
         return child if child.namespace else replace(child, namespace=self.namespace)
@@ -409,11 +440,19 @@ class Group(Element):
         raise KeyError(name)
 
 
+def _absent(element: Element) -> Any:
+    return False if isinstance(element, Flag) else () if element.most > 1 else None
+
+
 def _number(text: str, maximum: int) -> int:
-    digits = _DIGITS.fullmatch(text)
-    if digits is None or int(digits[1]) > maximum:
+    if len(text) <= _DIGITS_MAX and text.isdecimal() and text.isascii():
+        number = int(text)
+    else:
+        digits = _DIGITS.fullmatch(text)
+        number = maximum + 1 if digits is None else int(digits[1])
+    if number > maximum:
         raise ValueError(f"{_shown(text)} is not a number from 0 to {maximum}")
-    return int(digits[1])
+    return number
 
 
 def _typed(value: Any, wanted: type) -> Any:
