@@ -144,19 +144,24 @@ def _boundary(message: HttpMessage) -> str | None:
     """Return the boundary that the Content-Type gives, None for an envelope alone. Raises MalformedPacket."""
     numbers = find_all(message.fields, CONTENT_TYPE)
     if not numbers:
-        offset = message.field_offset(len(message.fields))
-        raise MalformedPacket("missing", path=_CONTENT_TYPE_PATH, offset=offset)
-    value, offset = message.fields[numbers[0]].value, message.field_offset(numbers[0])
+        raise _content_type_refused(message, len(message.fields), "missing")
+    value = message.fields[numbers[0]].value
+    if value == TEXT_XML:
+        return None
     media_type = parse_media_type(value)
     if media_type is None or media_type[0] not in (TEXT_XML, MULTIPART_TYPE):
         why = f"{value!r} is neither {MULTIPART_TYPE} nor {TEXT_XML}"
-        raise MalformedPacket(why, path=_CONTENT_TYPE_PATH, offset=offset)
+        raise _content_type_refused(message, numbers[0], why)
     if media_type[0] == TEXT_XML:
         return None
     boundary = media_type[1].get("boundary")
     if not boundary:
-        raise MalformedPacket("without a boundary", path=_CONTENT_TYPE_PATH, offset=offset)
+        raise _content_type_refused(message, numbers[0], "without a boundary")
     return boundary
+
+
+def _content_type_refused(message: HttpMessage, number: int, why: str) -> MalformedPacket:
+    return MalformedPacket(why, path=_CONTENT_TYPE_PATH, offset=message.field_offset(number))
 
 
 def _check_parts(content: Multipart) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 from uuid import UUID
 
@@ -42,7 +43,7 @@ _HYPHENS: Final = b"--"
 _BOUNDARY: Final = re.compile(r"[ -~\x80-\xff]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """One part of a multipart entity.
 
@@ -57,10 +58,13 @@ class Part:
     content: bytes
     line_break: bool = False
 
-    @property
+    @cached_property
     def is_xml(self) -> bool:
         """Whether the part is text/xml: the envelope."""
-        media_type = parse_media_type(value_of(self.fields, CONTENT_TYPE) or "")
+        value = value_of(self.fields, CONTENT_TYPE) or ""
+        if value in (ENVELOPE_TYPE, PAYLOAD_TYPE):
+            return value == ENVELOPE_TYPE
+        media_type = parse_media_type(value)
         return media_type is not None and media_type[0] == TEXT_XML
 
     @property
@@ -68,12 +72,17 @@ class Part:
         """Whether the part is the body or the extension."""
         return self.has_id(BODY_ID) or self.has_id(EXTENSION_ID)
 
+    @cached_property
+    def content_id(self) -> str:
+        """The Content-Id in lower case, without the angle brackets that MIME wants; empty without one."""
+        return (value_of(self.fields, CONTENT_ID) or "").removeprefix("<").removesuffix(">").lower()
+
     def has_id(self, prefix: str) -> bool:
-        """Return whether the Content-Id starts so; angle brackets, which MIME wants, are allowed."""
-        return (value_of(self.fields, CONTENT_ID) or "").removeprefix("<").lower().startswith(prefix)
+        """Return whether the Content-Id starts so."""
+        return self.content_id.startswith(prefix)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Multipart:
     """A multipart entity.
 
@@ -101,7 +110,7 @@ class Multipart:
         pieces += [delimiter, _HYPHENS, CRLF if self.final_line_break else b""]
         return b"".join(pieces)
 
-    @property
+    @cached_property
     def envelope_number(self) -> int | None:
         """The number of the part that is the envelope, the first of text/xml; None if there is none."""
         numbered = enumerate(self.parts)
