@@ -1,4 +1,4 @@
-"""SRMP requests read and made plainly with lxml and `email`, with no checks: what benchmarks/srmp.py compares with.
+"""SRMP requests read and made plainly with lxml and `email`, without checks, for benchmarks/srmp.py.
 
 `email` can't divide the parts of such a request, whose delimiters have no line end before them: it reads the
 header blocks, and each part is cut by its Content-Length.
