@@ -70,6 +70,9 @@ class Content(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._values.get(name, default)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 

@@ -28,7 +28,7 @@ _GUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _GUID_TEXT = re.compile(_GUID)
 _DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
 _DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
-_DATE = re.compile("([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})")
+_DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
 _SPACES = re.compile(f"[{SPACE}]+")
 _STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
@@ -238,9 +238,11 @@ class Date(Leaf):
         if parts is None:
             raise ValueError(f"{_shown(text)} is not a date of the form YYYYMMDDThhmmss")
         try:
-            return datetime(*map(int, parts.groups()), tzinfo=UTC)  # type: ignore[arg-type, misc]
+            if parts[1] != "24":  # which newer Pythons take for the next midnight
+                return datetime.fromisoformat(f"{text}Z")
         except ValueError:
-            raise ValueError(f"{text} is not a date of any calendar") from None
+            pass
+        raise ValueError(f"{text} is not a date of any calendar")
 
     def write(self, value: Any) -> str:
         date = _typed(value, datetime)
@@ -261,8 +263,9 @@ class Base64(Leaf):
     length: int | None = None
 
     def read(self, text: str) -> bytes:
+        packed = _SPACES.sub("", text) if _SPACES.search(text) else text
         try:
-            data = base64.b64decode(_SPACES.sub("", text), validate=True)
+            data = binascii.a2b_base64(packed, strict_mode=True)
         except (binascii.Error, ValueError):
             raise ValueError(f"{_shown(text)} is not base64") from None
         return self._sized(data)

@@ -129,14 +129,15 @@ class Reading:
                 self._keep(group, element, node, path, position)
                 position += 1
                 continue
-            name = element.name
-            inside, before = f"{path}.{name}", values.get(name, ())
-            if element.most > 1:
+            name, most = element.name, element.most
+            inside, before = f"{path}.{name}", ()
+            if most > 1:
+                before = values.get(name, ())
                 inside += f"[{len(before)}]"
             if self._offsets is not None:
                 self._offsets[inside] = self._place(node).start
-            if name in values and (element.most == 1 or len(before) == element.most):
-                raise self._malformed(f"more than {element.most}", element.req, inside, node)
+            if name in values and (most == 1 or len(before) == most):
+                raise self._malformed(f"more than {most}", element.req, inside, node)
             if element.also and node.tag != element.tag:
                 other = node.tag.rpartition("}")[2]
                 self._depart(element.also[other], inside, f"{other} instead of {name}")
@@ -147,7 +148,7 @@ class Reading:
             )
             if value is _VOID:
                 continue
-            values[name] = value if element.most == 1 else (*before, value)
+            values[name] = value if most == 1 else (*before, value)
             position += 1
             if index >= last:
                 last = index

@@ -66,16 +66,16 @@ class Place(NamedTuple):
 
 
 def is_within_limits(data: bytes) -> bool:
-    """Return whether a document is so small and plain that `scan` can find nothing in it.
+    """Return whether a document is so small and plain that `scan` finds nothing in it if it is well-formed.
 
-    Then every < begins a tag. False says nothing.
+    Every < begins a tag in it, and the elements around the deepest one need two tags each.
     """
     return (
         len(data) <= TAG_MAX
-        and data.count(b"<") - data.count(b"</") <= DEPTH_MAX
-        and b"<!" not in data
-        and b"<?" not in data
-        and _is_utf_8(data)
+        and data.count(b"<") <= 2 * DEPTH_MAX
+        and (b"!" not in data or b"<!" not in data)
+        and (b"?" not in data or b"<?" not in data)
+        and (data.isascii() or _is_utf_8(data))
     )
 
 
@@ -132,7 +132,7 @@ def _check_encoding(data: bytes) -> None:
 
 def _is_utf_8(data: bytes) -> bool:
     try:
-        return data.isascii() or bool(data.decode("utf-8"))
+        return bool(data.decode("utf-8"))
     except UnicodeDecodeError:
         return False
 
