@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, NamedTuple
@@ -96,15 +96,7 @@ class Element:
     tag: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tag", self._tag(self.name))
-
-    def _tag(self, name: str) -> str:
-        return f"{{{self.namespace}}}{name}"
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The tags that are accepted: `tag` and those of `also`."""
-        return self.tag, *map(self._tag, self.also)
+        object.__setattr__(self, "tag", f"{{{self.namespace}}}{self.name}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,6 +361,40 @@ class StreamId(Leaf):
         return str(stream)
 
 
+class Child(NamedTuple):
+    """What is looked up for a tag inside a group.
+
+    Attributes:
+        number: the place of the element among the children.
+        element: None for a tag that is not declared.
+        name, most: of the element.
+        read: the function of a leaf.
+        strip: whether it is given its text without white space around it.
+        other_name: the requirement in `also`, for a tag that is not the one that is written.
+    """
+
+    number: int
+    element: Element | None
+    name: str
+    most: int
+    read: Callable[[str], Any] | None
+    strip: bool
+    other_name: str
+
+
+NO_CHILD: Final = Child(0, None, "", 0, None, False, "")
+
+
+def _by_tag(children: tuple[Element, ...]) -> Iterator[tuple[str, Child]]:
+    for number, element in enumerate(children):
+        leaf = element if isinstance(element, Leaf) else None
+        read, strip = (None, False) if leaf is None else (leaf.read, leaf.strip)
+        child = Child(number, element, element.name, element.most, read, strip, "")
+        yield element.tag, child
+        for name, requirement in element.also.items():
+            yield f"{{{element.namespace}}}{name}", child._replace(other_name=requirement)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ignored(Element):
     """An element that has no value: it is skipped, and kept as it stands.
@@ -400,7 +426,7 @@ class Group(Element):
         refuses: the requirement that an unknown child with ``se:mustUnderstand="1"`` breaks.
         void: the name of a child; if that is empty, so is the group, as if it were absent.
         void_req: the requirement by which only the short form of that empty child is right.
-        by_tag: the children by their tags, with their place among the children.
+        by_tag: the children by their tags.
         by_name: the children that have a value, by their names.
         expected: the children whose absence is an error or a departure.
         absent: what stands for a child or an attribute that is not there, by its name.
@@ -415,7 +441,7 @@ class Group(Element):
     refuses: str = ""
     void: str = ""
     void_req: str = ""
-    by_tag: Mapping[str, tuple[int, Element]] = field(init=False, repr=False, compare=False)
+    by_tag: Mapping[str, Child] = field(init=False, repr=False, compare=False)
     by_name: Mapping[str, Element] = field(init=False, repr=False, compare=False)
     expected: tuple[Element, ...] = field(init=False, repr=False, compare=False)
     absent: Mapping[str, Any] = field(init=False, repr=False, compare=False)
@@ -424,9 +450,8 @@ class Group(Element):
         super().__post_init__()
         inherited = tuple(self._inherit(child) for child in self.children)
         object.__setattr__(self, "children", inherited)
-        by_tag = {tag: (number, child) for number, child in enumerate(inherited) for tag in child.tags}
         by_name = {child.name: child for child in inherited if not isinstance(child, Ignored | Blank)}
-        object.__setattr__(self, "by_tag", by_tag)
+        object.__setattr__(self, "by_tag", dict(_by_tag(inherited)))
         object.__setattr__(self, "by_name", by_name)
         object.__setattr__(self, "expected", tuple(c for c in inherited if c.least or c.lenient))
         absent = {**dict.fromkeys(self.attributes), **{child.name: _absent(child) for child in inherited}}

@@ -168,8 +168,9 @@ def _check_parts(content: Multipart) -> None:
     """Raise MalformedPacket unless there is an envelope, and at most one body and extension."""
     if content.envelope_number is None:
         raise MalformedPacket(f"no part is {TEXT_XML}", path=PARTS, offset=0)
+    ids = [part.content_id for part in content.parts]
     for prefix in (BODY_ID, EXTENSION_ID):
-        numbers = [number for number, part in enumerate(content.parts) if part.has_id(prefix)]
+        numbers = [number for number, content_id in enumerate(ids) if content_id.startswith(prefix)]
         if len(numbers) > 1:  # readers would differ in which one they deliver
             offset = content.content_offset(numbers[1])
             raise MalformedPacket(f"a second part {prefix}", path=f"{PARTS}[{numbers[1]}]", offset=offset)

@@ -43,7 +43,7 @@ _HYPHENS: Final = b"--"
 _BOUNDARY: Final = re.compile(r"[ -~\x80-\xff]+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """One part of a multipart entity.
 
@@ -58,7 +58,7 @@ class Part:
     content: bytes
     line_break: bool = False
 
-    @cached_property
+    @property
     def is_xml(self) -> bool:
         """Whether the part is text/xml: the envelope."""
         value = value_of(self.fields, CONTENT_TYPE) or ""
@@ -70,9 +70,9 @@ class Part:
     @property
     def is_payload(self) -> bool:
         """Whether the part is the body or the extension."""
-        return self.has_id(BODY_ID) or self.has_id(EXTENSION_ID)
+        return self.content_id.startswith((BODY_ID, EXTENSION_ID))
 
-    @cached_property
+    @property
     def content_id(self) -> str:
         """The Content-Id in lower case, without the angle brackets that MIME wants; empty without one."""
         return (value_of(self.fields, CONTENT_ID) or "").removeprefix("<").removesuffix(">").lower()

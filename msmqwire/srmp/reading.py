@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.content import Content, Departure, Kept
-from msmqwire.srmp.elements import SPACE, Blank, Element, Group, Ignored, Leaf
+from msmqwire.srmp.elements import NO_CHILD, SPACE, Child, Element, Group, Ignored
 from msmqwire.srmp.markup import own_xml
 from msmqwire.srmp.scan import BOM, NOT_XML, Place, is_within_limits, scan
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import MUST_UNDERSTAND
-
-_VOID: Final = object()
-_UNKNOWN: Final = (0, None)
 
 
 @cache
@@ -118,36 +115,45 @@ class Reading:
             values = self._attributes(group, parent, path)
         if (text := parent.text) and text.strip(SPACE):
             raise self._text(group, parent, path)
+        by_tag, in_order, offsets = group.by_tag, group.in_order, self._offsets
         position = last = 0
         for number, node in enumerate(parent):
             if (text := node.tail) and text.strip(SPACE):
                 raise self._text(group, parent, path)
-            index, element = group.by_tag.get(node.tag, _UNKNOWN)
-            if group.in_order:
+            known: Child = by_tag.get(node.tag, NO_CHILD)
+            index, element, name, most, read, strip, other_name = known
+            if in_order:
                 self._check_order(group, element, number, node, path)
             if element is None or isinstance(element, Ignored):
                 self._keep(group, element, node, path, position)
                 position += 1
                 continue
-            name, most = element.name, element.most
-            inside, before = f"{path}.{name}", ()
+            inside = f"{path}.{name}"
+            before: tuple[Any, ...] = ()
             if most > 1:
                 before = values.get(name, ())
                 inside += f"[{len(before)}]"
-            if self._offsets is not None:
-                self._offsets[inside] = self._place(node).start
+            if offsets is not None:
+                offsets[inside] = self._place(node).start
             if name in values and (most == 1 or len(before) == most):
                 raise self._malformed(f"more than {most}", element.req, inside, node)
-            if element.also and node.tag != element.tag:
-                other = node.tag.rpartition("}")[2]
-                self._depart(element.also[other], inside, f"{other} instead of {name}")
-            value = (
-                self._leaf(element, node, inside)
-                if isinstance(element, Leaf)
-                else self._other(element, node, inside)
-            )
-            if value is _VOID:
-                continue
+            if other_name:
+                self._depart(other_name, inside, f"{_local(node)} instead of {name}")
+            if read is not None:
+                if len(node):
+                    raise self._malformed("elements inside a text", element.req, inside, node)
+                text = node.text or ""
+                try:
+                    value = read(text.strip(SPACE) if strip else text)
+                except ValueError as exc:
+                    raise self._malformed(str(exc), element.req[-1:], inside, node) from None
+            elif isinstance(element, Group):
+                if element.void and self._is_void(element, node, inside):
+                    continue
+                value = self._group(element, node, inside)
+            else:
+                value = None
+                self._check_blank(element, node, inside)
             values[name] = value if most == 1 else (*before, value)
             position += 1
             if index >= last:
@@ -159,24 +165,9 @@ class Reading:
                 self._absent(child, parent, path)
         return Content.of_read(group, values)
 
-    def _leaf(self, element: Leaf, node: Any, path: str) -> Any:
-        if len(node):
-            raise self._malformed("elements inside a text", element.req, path, node)
-        text = node.text or ""
-        try:
-            return element.read(text.strip(SPACE) if element.strip else text)
-        except ValueError as exc:
-            raise self._malformed(str(exc), element.req[-1:], path, node) from None
-
-    def _other(self, element: Element, node: Any, path: str) -> Any:
-        if isinstance(element, Group):
-            if element.void and self._is_void(element, node, path):
-                return _VOID
-            return self._group(element, node, path)
-        assert isinstance(element, Blank)
+    def _check_blank(self, element: Element, node: Any, path: str) -> None:
         if len(node) or (node.text or "").strip(SPACE):
             self._depart(element.req[1], path, "not empty")
-        return None
 
     def _is_void(self, group: Group, node: Any, path: str) -> bool:
         """Whether the group counts as absent: SRMP-2.2.4.4-04."""
@@ -200,7 +191,7 @@ class Reading:
     def _check_order(self, group: Group, element: Element | None, number: int, node: Any, path: str) -> None:
         wanted = group.children[number] if number < len(group.children) else None
         if wanted is not None and element is not wanted:
-            inside = f"{path}.{node.tag.rpartition('}')[2] if element is None else element.name}"
+            inside = f"{path}.{_local(node) if element is None else element.name}"
             raise self._malformed(f"here should be {wanted.name}", wanted.req, inside, node)
 
     def _absent(self, child: Element, parent: Any, path: str) -> None:
@@ -210,7 +201,7 @@ class Reading:
         self._depart(child.lenient, inside, why)
 
     def _keep(self, group: Group, element: Ignored | None, node: Any, path: str, position: int) -> None:
-        name = node.tag.rpartition("}")[2] if element is None else element.name
+        name = _local(node) if element is None else element.name
         inside = f"{path}.{name}"
         if element is None and group.refuses and node.get(MUST_UNDERSTAND) in ("1", "true"):
             raise self._malformed(f"{node.tag[:200]} is not understood", (group.refuses,), inside, node)
@@ -229,3 +220,7 @@ class Reading:
     def _malformed(self, why: str, req: tuple[str, ...], path: str, node: Any) -> MalformedPacket:
         offset = self._place(node).start
         return MalformedPacket(f"{why} ({req[0]})", path=path, offset=offset, requirement=req[0])
+
+
+def _local(node: Any) -> str:
+    return str(node.tag.rpartition("}")[2])
