@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from msmqwire.errors import InvalidValue
-from msmqwire.srmp.elements import Element, Group
+from msmqwire.srmp.elements import Group
 
 
 class Departure(NamedTuple):
@@ -51,11 +51,12 @@ class Content(Mapping[str, Any]):
         declared = group.by_name
         taken: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in declared and name not in group.attributes:
+            element = declared.get(name)
+            if element is None and name not in group.attributes:
                 raise InvalidValue(f"{group.name} has no element {name}", path=path)
-            if not _is_absent(value):
-                element = declared.get(name)
-                taken[name] = _taken(element, value, f"{path}.{name}") if element else value
+            if value is None or value is False or (isinstance(value, tuple) and not value):
+                continue
+            taken[name] = _taken(element, value, f"{path}.{name}") if isinstance(element, Group) else value
         self.group = group
         self._values = taken
 
@@ -105,13 +106,7 @@ class Content(Mapping[str, Any]):
         return type(self)(self.group, {**self._values, **values})
 
 
-def _is_absent(value: Any) -> bool:
-    return value is None or value is False or value == ()
-
-
-def _taken(element: Element, value: Any, path: str) -> Any:
-    if not isinstance(element, Group):
-        return value
+def _taken(element: Group, value: Any, path: str) -> Any:
     if element.most > 1:
         items = value if isinstance(value, tuple | list) else (value,)
         return tuple(_group(element, item, f"{path}[{number}]") for number, item in enumerate(items))

@@ -29,6 +29,7 @@ _GUID_TEXT = re.compile(_GUID)
 _DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
 _DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
 _DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")
+_WITHOUT_MARKS: Final = str.maketrans("", "", "-:")
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
 _SPACES = re.compile(f"[{SPACE}]+")
 _STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
@@ -193,6 +194,8 @@ class Number(Leaf):
         return _number(text, self.maximum)
 
     def write(self, value: Any) -> str:
+        if _is_uint(value, self.maximum):
+            return str(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= self.maximum:
             raise ValueError(f"{_shown(value)} is not a number from 0 to {self.maximum}")
         return str(int(value))
@@ -238,6 +241,8 @@ class Date(Leaf):
 
     def write(self, value: Any) -> str:
         date = _typed(value, datetime)
+        if date.tzinfo is UTC and not date.microsecond:
+            return str(date.isoformat()[: len("2007-06-19T21:06:54")].translate(_WITHOUT_MARKS))
         if date.tzinfo is None or date.microsecond:
             raise ValueError(f"{_shown(value)} has no time zone, or more than whole seconds")
         try:
@@ -296,7 +301,7 @@ class Names(Leaf):
     def write(self, value: Any) -> str:
         names = _typed(value, tuple)
         for name in names:
-            if not isinstance(name, str) or not name or set(name) & set(SPACE):
+            if not isinstance(name, str) or not name or _SPACES.search(name):
                 raise ValueError(f"{_shown(name)} is not a name without white space")
         if not names:
             raise ValueError("it has no name")
@@ -337,6 +342,8 @@ class Identifier(Leaf):
         if isinstance(value, str) and self.any_text and self.read(value) == value == value.strip(SPACE):
             return value
         identifier = _typed(value, MessageIdentifier)
+        if _is_uint(identifier.uniquifier, UINT32_MAX) and type(identifier.lineage) is UUID:
+            return str(identifier)
         if not isinstance(identifier.lineage, UUID) or self.read(str(identifier)) != identifier:
             raise ValueError(f"{_shown(value)} is not a number of 32 bits and a GUID")
         return str(identifier)
@@ -356,6 +363,8 @@ class StreamId(Leaf):
 
     def write(self, value: Any) -> str:
         stream = _typed(value, StreamIdentifier)
+        if type(stream.queue_manager) is UUID and _is_uint(stream.number, UINT64_MAX):
+            return str(stream)
         if not isinstance(stream.queue_manager, UUID) or self.read(str(stream)) != stream:
             raise ValueError(f"{_shown(value)} is not a GUID and a number of 64 bits")
         return str(stream)
@@ -481,6 +490,11 @@ def _number(text: str, maximum: int) -> int:
     if number > maximum:
         raise ValueError(f"{_shown(text)} is not a number from 0 to {maximum}")
     return number
+
+
+def _is_uint(value: Any, maximum: int) -> bool:
+    """Whether a value is a number of exactly this type, which is written as it is."""
+    return type(value) is int and 0 <= value <= maximum
 
 
 def _typed(value: Any, wanted: type) -> Any:

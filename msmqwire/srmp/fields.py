@@ -62,6 +62,8 @@ class Field:
 
     def to_bytes(self, path: str) -> bytes:
         """Return the line or lines with CRLF. Raises InvalidValue for what would not read back."""
+        if not self.raw and _USUAL.fullmatch(line := f"{self.name}: {self.value}\r\n"):
+            return line.encode("latin-1")
         if self.raw and _reads_as(self.raw) == (self.name, self.value):
             return self.raw + CRLF
         if not _NAME.fullmatch(self.name):

@@ -7,6 +7,8 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 _NOT_XML = re.compile("[^\t\n\r\\x20-\\ud7ff\\ue000-\\ufffd\U00010000-\U0010ffff]")
+# A character that is escaped in a text, or that XML can't hold.
+_SPECIAL = re.compile("[^\t\n\\x20-%'-;=?-\\ud7ff\\ue000-\\ufffd\U00010000-\U0010ffff]")
 _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
@@ -20,6 +22,8 @@ def text_xml(text: str) -> str:
 
     A carriage return is escaped too, else its reader would take it for a line feed.
     """
+    if not _SPECIAL.search(text):
+        return text
     if bad := _NOT_XML.search(text):
         raise ValueError(f"character {ord(bad[0]):#x} can't be in XML")
     return escape(text, {"\r": "&#13;"})

@@ -100,6 +100,14 @@ class Multipart:
 
     def to_bytes(self) -> bytes:
         """Return the bytes; Content-Length fields are taken as they are. Raises InvalidValue."""
+        return b"".join(self._pieces())
+
+    @property
+    def size(self) -> int:
+        """The number of bytes. Raises InvalidValue for what can't be built."""
+        return sum(map(len, self._pieces()))
+
+    def _pieces(self) -> list[bytes]:
         if not _BOUNDARY.fullmatch(self.boundary):
             raise InvalidValue(f"{self.boundary!r} can't be a boundary", path=BOUNDARY)
         delimiter = _HYPHENS + self.boundary.encode("latin-1")
@@ -108,7 +116,7 @@ class Multipart:
             pieces += [delimiter, CRLF, build_block(part.fields, f"{PARTS}[{number}].{HEADER_FIELDS}")]
             pieces += [part.content, CRLF if part.line_break else b""]
         pieces += [delimiter, _HYPHENS, CRLF if self.final_line_break else b""]
-        return b"".join(pieces)
+        return pieces
 
     @cached_property
     def envelope_number(self) -> int | None:

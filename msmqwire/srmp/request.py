@@ -64,7 +64,7 @@ def make_request(
     if parts:
         content = Multipart(boundary_of(boundary), (envelope_part(envelope), *parts))
         content_type = multipart_type(content.boundary)
-    size = len(content.to_bytes() if isinstance(content, Multipart) else content)
+    size = content.size if isinstance(content, Multipart) else len(content)
     fields = (
         Field(HOST, host),
         Field(CONTENT_TYPE, content_type),
