@@ -74,6 +74,11 @@ class Content(Mapping[str, Any]):
     def get(self, name: str, default: Any = None) -> Any:
         return self._values.get(name, default)
 
+    @property
+    def by_name(self) -> Mapping[str, Any]:
+        """The values themselves, for whoever looks up many of them."""
+        return self._values
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 

@@ -62,8 +62,8 @@ class Field:
 
     def to_bytes(self, path: str) -> bytes:
         """Return the line or lines with CRLF. Raises InvalidValue for what would not read back."""
-        if not self.raw and _USUAL.fullmatch(line := f"{self.name}: {self.value}\r\n"):
-            return line.encode("latin-1")
+        if usual := self.usual_line():
+            return usual
         if self.raw and _reads_as(self.raw) == (self.name, self.value):
             return self.raw + CRLF
         if not _NAME.fullmatch(self.name):
@@ -71,6 +71,11 @@ class Field:
         if not _VALUE.fullmatch(self.value):
             raise InvalidValue(f"{self.value!r} can't be the value of a header field", path=path)
         return f"{self.name}: {self.value}".encode("latin-1") + CRLF
+
+    def usual_line(self) -> bytes | None:
+        """Return the line with CRLF if nothing is special about it; else None."""
+        line = f"{self.name}: {self.value}\r\n"
+        return line.encode("latin-1") if not self.raw and _USUAL.fullmatch(line) else None
 
 
 def line_end(
@@ -164,7 +169,7 @@ def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
 
 def build_block(fields: Iterable[Field], path: str) -> bytes:
     """Return the bytes of header fields and their empty line. Raises InvalidValue."""
-    lines = [field.to_bytes(f"{path}[{number}]") for number, field in enumerate(fields)]
+    lines = [field.usual_line() or field.to_bytes(f"{path}[{number}]") for number, field in enumerate(fields)]
     return b"".join(lines) + CRLF
 
 

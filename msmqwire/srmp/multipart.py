@@ -100,13 +100,14 @@ class Multipart:
 
     def to_bytes(self) -> bytes:
         """Return the bytes; Content-Length fields are taken as they are. Raises InvalidValue."""
-        return b"".join(self._pieces())
+        return b"".join(self._pieces)
 
     @property
     def size(self) -> int:
         """The number of bytes. Raises InvalidValue for what can't be built."""
-        return sum(map(len, self._pieces()))
+        return sum(map(len, self._pieces))
 
+    @cached_property
     def _pieces(self) -> list[bytes]:
         if not _BOUNDARY.fullmatch(self.boundary):
             raise InvalidValue(f"{self.boundary!r} can't be a boundary", path=BOUNDARY)

@@ -82,6 +82,7 @@ class Writing:
 
     def _children(self, form: _Form, values: Any, path: str) -> str:
         written: list[str] = []
+        values = values.by_name if isinstance(values, Content) else values
         for child in form.children:
             value = values.get(child.name)
             if value is None:

@@ -18,7 +18,7 @@ def date_of(time: int, path: str) -> datetime:
     """Return the date of a time in seconds since 1970. Raises InvalidValue."""
     if not 0 <= time <= _TIME_MAX:
         raise InvalidValue(f"{time} is not a time of 32 bits", path=path)
-    return _EPOCH + timedelta(seconds=time)
+    return datetime.fromtimestamp(time, UTC)
 
 
 def time_of(date: datetime) -> int:
