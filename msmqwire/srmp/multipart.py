@@ -40,6 +40,8 @@ EXTENSION_ID: Final = "extension@"  # SRMP-2.2.2-12
 BOUNDARY_PREFIX: Final = "MSMQ - SOAP boundary, "  # SRMP-2.2.2-13
 
 _HYPHENS: Final = b"--"
+_ENVELOPE_FIELD: Final = Field(CONTENT_TYPE, ENVELOPE_TYPE)
+_PAYLOAD_FIELD: Final = Field(CONTENT_TYPE, PAYLOAD_TYPE)
 _BOUNDARY: Final = re.compile(r"[ -~\x80-\xff]+")
 
 
@@ -190,13 +192,13 @@ def multipart_type(boundary: str) -> str:
 def envelope_part(envelope: bytes) -> Part:
     """Return the part of an envelope: SRMP-2.2.2-09."""
     length = Field(CONTENT_LENGTH, str(len(envelope)))
-    return Part((Field(CONTENT_TYPE, ENVELOPE_TYPE), length), envelope)
+    return Part((_ENVELOPE_FIELD, length), envelope)
 
 
 def payload_part(content: bytes, prefix: str, queue_manager: UUID) -> Part:
     """Return the part of a body or an extension, named after the sending queue manager: SRMP-2.2.2-10."""
     fields = (
-        Field(CONTENT_TYPE, PAYLOAD_TYPE),
+        _PAYLOAD_FIELD,
         Field(CONTENT_LENGTH, str(len(content))),
         Field(CONTENT_ID, f"{prefix}{queue_manager}"),
     )

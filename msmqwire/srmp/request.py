@@ -21,6 +21,7 @@ from msmqwire.srmp.multipart import (
     payload_part,
 )
 
+_ALWAYS: Final = (Field(*SOAP_ACTION), Field(*PROXY_ACCEPT))
 _MULTICAST: Final = "msmq:multicast="
 
 
@@ -69,7 +70,6 @@ def make_request(
         Field(HOST, host),
         Field(CONTENT_TYPE, content_type),
         Field(CONTENT_LENGTH, str(size)),
-        Field(*SOAP_ACTION),
-        Field(*PROXY_ACCEPT),
+        *_ALWAYS,
     )
     return SrmpMessage(RequestLine("POST", target), fields, content)

@@ -24,14 +24,14 @@ class _Form(NamedTuple):
     """How an element is written where it stands.
 
     Attributes:
-        write: the function of a leaf.
+        name, most: of the element.
+        write: the function of a leaf, which stands at most once.
         start: its start tag; without > if attributes follow. An empty element is one tag.
         children: those that are written, in their order.
     """
 
     element: Element
     name: str
-    least: int
     most: int
     write: Callable[[Any], str] | None
     start: str
@@ -52,12 +52,13 @@ def _form(element: Element, default: str) -> _Form:
             start += ' se:mustUnderstand="1"'
         children = tuple(_form(child, inner) for child in element.children if not isinstance(child, Ignored))
     write = element.write if isinstance(element, Leaf) else None
+    assert write is None or element.most == 1, "no leaf may stand repeatedly"
     end = f"</{tag}>"
     if isinstance(element, Flag):
         start, end = f"<{tag}/>", ""
     elif not (isinstance(element, Group) and element.attributes):
         start += ">"
-    return _Form(element, element.name, element.least, element.most, write, start, end, children)
+    return _Form(element, element.name, element.most, write, start, end, children)
 
 
 _ENVELOPE: Final = _form(ENVELOPE, SRMP)
@@ -84,50 +85,46 @@ class Writing:
         written: list[str] = []
         values = values.by_name if isinstance(values, Content) else values
         for child in form.children:
-            value = values.get(child.name)
+            element, name, most, write, start, end, _ = child
+            value = values.get(name)
             if value is None:
-                if child.least:
-                    raise InvalidValue(
-                        f"no {child.name} ({child.element.req[0]})", path=f"{path}.{child.name}"
-                    )
-                continue
-            inside = f"{path}.{child.name}"
-            if child.most > 1:
-                if len(value) > child.most:
-                    raise InvalidValue(f"more than {child.most} ({child.element.req[0]})", path=inside)
-                written += [self._element(child, item, f"{inside}[{n}]") for n, item in enumerate(value)]
+                if element.least:
+                    raise InvalidValue(f"no {name} ({element.req[0]})", path=f"{path}.{name}")
+            elif write is not None:
+                try:
+                    written.append(f"{start}{text_xml(write(value))}{end}")
+                except ValueError as exc:
+                    raise InvalidValue(str(exc), path=f"{path}.{name}") from None
+            elif most == 1:
+                written.append(self._group(child, value, f"{path}.{name}"))
             else:
-                written.append(self._element(child, value, inside))
+                if len(value) > most:
+                    raise InvalidValue(f"more than {most} ({element.req[0]})", path=f"{path}.{name}")
+                items = enumerate(value)
+                written += [self._group(child, item, f"{path}.{name}[{number}]") for number, item in items]
         for item in self._kept.pop(path, ()) if self._kept else ():
             if not is_xml_text(item.xml):
                 raise InvalidValue("a kept element with characters that can't be in XML", path=path)
             written.insert(item.position, item.xml)
         return "".join(written)
 
-    def _element(self, form: _Form, value: Any, path: str) -> str:
-        element = form.element
-        try:
-            if form.write is not None:
-                return f"{form.start}{text_xml(form.write(value))}{form.end}"
-            if not isinstance(element, Group):
-                return f"{form.start}{form.end}"
-            start = self._with_attributes(element, form.start, value) if element.attributes else form.start
-            self._check_void(element, value, path)
-        except InvalidValue:
-            raise
-        except ValueError as exc:
-            raise InvalidValue(str(exc), path=path) from None
+    def _group(self, form: _Form, value: Any, path: str) -> str:
+        element, start = form.element, form.start
+        if not isinstance(element, Group):  # it is empty
+            return f"{start}{form.end}"
+        for name in element.attributes:
+            start += f" {name}={self._attribute(value, name, path)}"
+        if element.attributes:
+            start += ">"
+        if element.void and value.get(element.void) == "":  # a sender writes neither form: SRMP-2.2.4.4-05
+            raise InvalidValue("empty; leave the group out", path=f"{path}.{element.void}")
         return f"{start}{self._children(form, value, path)}{form.end}"
 
-    def _with_attributes(self, group: Group, start: str, value: Any) -> str:
-        for name in group.attributes:
-            text = value.get(name)
-            if not isinstance(text, str):
-                raise ValueError(f"no attribute {name}")
-            start += f" {name}={attribute_xml(text)}"
-        return f"{start}>"
-
-    def _check_void(self, group: Group, value: Any, path: str) -> None:
-        """A sender writes neither form of an empty child: SRMP-2.2.4.4-05."""
-        if group.void and value.get(group.void) == "":
-            raise InvalidValue("empty; leave the group out", path=f"{path}.{group.void}")
+    def _attribute(self, value: Any, name: str, path: str) -> str:
+        text = value.get(name)
+        if not isinstance(text, str):
+            raise InvalidValue(f"no attribute {name}", path=path)
+        try:
+            return attribute_xml(text)
+        except ValueError as exc:
+            raise InvalidValue(str(exc), path=path) from None
