@@ -7,8 +7,6 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 _NOT_XML = re.compile("[^\t\n\r\\x20-\\ud7ff\\ue000-\\ufffd\U00010000-\U0010ffff]")
-# A character that is escaped in a text, or that XML can't hold.
-_SPECIAL = re.compile("[^\t\n\\x20-%'-;=?-\\ud7ff\\ue000-\\ufffd\U00010000-\U0010ffff]")
 _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
@@ -22,11 +20,17 @@ def text_xml(text: str) -> str:
 
     A carriage return is escaped too, else its reader would take it for a line feed.
     """
-    if not _SPECIAL.search(text):
+    if _is_plain(text):
         return text
     if bad := _NOT_XML.search(text):
         raise ValueError(f"character {ord(bad[0]):#x} can't be in XML")
     return escape(text, {"\r": "&#13;"})
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is one that most are: printable ASCII and line feeds, and nothing to escape."""
+    printable = text.isascii() and text.replace("\n", "").isprintable()
+    return printable and "&" not in text and "<" not in text and ">" not in text
 
 
 def attribute_xml(text: str) -> str:
