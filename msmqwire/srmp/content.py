@@ -54,7 +54,7 @@ class Content(Mapping[str, Any]):
             element = declared.get(name)
             if element is None and name not in group.attributes:
                 raise InvalidValue(f"{group.name} has no element {name}", path=path)
-            if value is None or value is False or (isinstance(value, tuple) and not value):
+            if value is None or value is False or (type(value) is tuple and not value):
                 continue
             taken[name] = _taken(element, value, f"{path}.{name}") if isinstance(element, Group) else value
         self.group = group

@@ -102,8 +102,14 @@ class Element:
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf(Element):
-    """An element that holds text only. `strip`: white space around it says nothing."""
+    """An element that holds text only.
 
+    Attributes:
+        strip: white space around it says nothing.
+        bare: what `write` returns has no character that is special in XML.
+    """
+
+    bare: ClassVar[bool] = False
     strip: bool = True
 
     def read(self, text: str) -> Any:
@@ -128,6 +134,7 @@ class Flag(Leaf):
     """An empty element: there or not."""
 
     kind: ClassVar[str] = "empty"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> bool:
         if text:
@@ -188,6 +195,7 @@ class Number(Leaf):
     """An xs:unsignedLong that has to fit into `maximum`: [MC-MQSRM] 2.2.1.3."""
 
     kind: ClassVar[str] = "number"
+    bare: ClassVar[bool] = True
     maximum: int = UINT32_MAX
 
     def read(self, text: str) -> int:
@@ -212,6 +220,7 @@ class Guid(Leaf):
     """A GUID without braces: [MC-MQSRM] 2.2.1.1."""
 
     kind: ClassVar[str] = "GUID"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> UUID:
         if not _GUID_TEXT.fullmatch(text):
@@ -227,6 +236,7 @@ class Date(Leaf):
     """A date and time in UTC, ``20070619T210654``: [MC-MQSRM] 2.2.1.2."""
 
     kind: ClassVar[str] = "date"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> datetime:
         parts = _DATE.fullmatch(text)
@@ -257,6 +267,7 @@ class Base64(Leaf):
     """Bytes in base64 with padding, `length` of them; any number if None. JSON has them in hex."""
 
     kind: ClassVar[str] = "base64"
+    bare: ClassVar[bool] = True
     length: int | None = None
 
     def read(self, text: str) -> bytes:
@@ -356,6 +367,7 @@ class StreamId(Leaf):
     r"""``uid:``, a GUID, ``\`` and a number of 64 bits."""
 
     kind: ClassVar[str] = "stream identifier"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> StreamIdentifier:
         parts = _STREAM.fullmatch(text)

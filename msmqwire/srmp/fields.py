@@ -8,7 +8,7 @@ several lengths.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ _FIELD: Final = re.compile(rf"({_TOKEN}):([^\0-\x08\x0a-\x1f\x7f]*)".encode())
 _USUAL: Final = re.compile(
     rf"(?<![^\n])({_TOKEN}+): ([!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)\r\n"
 )
+_USUAL_BLOCK: Final = re.compile(rf"(?:{_USUAL.pattern})*+")
 _FOLD: Final = re.compile(rb"[ \t][^\0-\x08\x0a-\x1f\x7f]*")
 _NAME: Final = re.compile(_TOKEN)
 # Text that reads back as it is: Latin-1 without controls, no blank at either end.
@@ -62,8 +63,6 @@ class Field:
 
     def to_bytes(self, path: str) -> bytes:
         """Return the line or lines with CRLF. Raises InvalidValue for what would not read back."""
-        if usual := self.usual_line():
-            return usual
         if self.raw and _reads_as(self.raw) == (self.name, self.value):
             return self.raw + CRLF
         if not _NAME.fullmatch(self.name):
@@ -71,11 +70,6 @@ class Field:
         if not _VALUE.fullmatch(self.value):
             raise InvalidValue(f"{self.value!r} can't be the value of a header field", path=path)
         return f"{self.name}: {self.value}".encode("latin-1") + CRLF
-
-    def usual_line(self) -> bytes | None:
-        """Return the line with CRLF if nothing is special about it; else None."""
-        line = f"{self.name}: {self.value}\r\n"
-        return line.encode("latin-1") if not self.raw and _USUAL.fullmatch(line) else None
 
 
 def line_end(
@@ -167,9 +161,12 @@ def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
         start = end
 
 
-def build_block(fields: Iterable[Field], path: str) -> bytes:
+def build_block(fields: Sequence[Field], path: str) -> bytes:
     """Return the bytes of header fields and their empty line. Raises InvalidValue."""
-    lines = [field.usual_line() or field.to_bytes(f"{path}[{number}]") for number, field in enumerate(fields)]
+    text = "".join([f"{field.name}: {field.value}\r\n" for field in fields if not field.raw])
+    if text.count("\n") == len(fields) and _USUAL_BLOCK.fullmatch(text):
+        return text.encode("latin-1") + CRLF
+    lines = [field.to_bytes(f"{path}[{number}]") for number, field in enumerate(fields)]
     return b"".join(lines) + CRLF
 
 

@@ -25,7 +25,7 @@ class _Form(NamedTuple):
 
     Attributes:
         name, most: of the element.
-        write: the function of a leaf, which stands at most once.
+        write, bare: of a leaf, which stands at most once.
         start: its start tag; without > if attributes follow. An empty element is one tag.
         children: those that are written, in their order.
     """
@@ -34,6 +34,7 @@ class _Form(NamedTuple):
     name: str
     most: int
     write: Callable[[Any], str] | None
+    bare: bool
     start: str
     end: str
     children: tuple[_Form, ...] = ()
@@ -51,14 +52,14 @@ def _form(element: Element, default: str) -> _Form:
         if element.must_understand:
             start += ' se:mustUnderstand="1"'
         children = tuple(_form(child, inner) for child in element.children if not isinstance(child, Ignored))
-    write = element.write if isinstance(element, Leaf) else None
+    write, bare = (element.write, element.bare) if isinstance(element, Leaf) else (None, False)
     assert write is None or element.most == 1, "no leaf may stand repeatedly"
     end = f"</{tag}>"
     if isinstance(element, Flag):
         start, end = f"<{tag}/>", ""
     elif not (isinstance(element, Group) and element.attributes):
         start += ">"
-    return _Form(element, element.name, element.most, write, start, end, children)
+    return _Form(element, element.name, element.most, write, bare, start, end, children)
 
 
 _ENVELOPE: Final = _form(ENVELOPE, SRMP)
@@ -85,14 +86,15 @@ class Writing:
         written: list[str] = []
         values = values.by_name if isinstance(values, Content) else values
         for child in form.children:
-            element, name, most, write, start, end, _ = child
+            element, name, most, write, bare, start, end, _ = child
             value = values.get(name)
             if value is None:
                 if element.least:
                     raise InvalidValue(f"no {name} ({element.req[0]})", path=f"{path}.{name}")
             elif write is not None:
                 try:
-                    written.append(f"{start}{text_xml(write(value))}{end}")
+                    text = write(value)
+                    written.append(f"{start}{text if bare else text_xml(text)}{end}")
                 except ValueError as exc:
                     raise InvalidValue(str(exc), path=f"{path}.{name}") from None
             elif most == 1:

@@ -87,8 +87,11 @@ def is_http(name: FormatName | None) -> bool:
 
 
 def _uri(name: FormatName) -> str:
-    scheme, colon, rest = name.text[len(_DIRECT) :].partition(":")
-    return f"{scheme.lower()}{colon}{rest}".replace("\\", "/")  # the name may be written with either
+    uri = name.text[len(_DIRECT) :]
+    if not uri.startswith(HTTP):
+        scheme, colon, rest = uri.partition(":")
+        uri = f"{scheme.lower()}{colon}{rest}"
+    return uri.replace("\\", "/")  # the name may be written with either
 
 
 def _parse(text: str, path: str) -> FormatName:
