@@ -1,4 +1,4 @@
-"""Multicast for a queue manager that may never use it: all it needs is loaded and opened with its first use."""
+"""Multicast for a queue manager that may never use it: all it needs is loaded with its first use."""
 
 from __future__ import annotations
 
