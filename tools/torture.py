@@ -3,10 +3,10 @@
 ``python tools/torture.py --kills 200``: three servers, senders with files, senders and receivers at the
 control channels, and one that moves messages, all of them processes. alpha sends to beta over sessions, and
 to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back straight, and
-messages in none. beta and a sender with a file reach gamma by HTTP as well. A server is killed by SIGKILL at a
-random moment, while it works or recovers, and restarted; now and then a client is killed too, a server is
-stopped in good order, or messages are sent while none runs. At the end all queues drain, and the books of all
-participants are balanced: see `tools.torture_books`.
+messages in none. beta and a sender with a file reach gamma by HTTP as well. A server is killed by SIGKILL at
+a random moment, while it works or recovers, and restarted; now and then a client is killed too, a server is
+stopped in good order, or messages are sent while none runs. At the end all queues drain, and the books of
+all participants are balanced: see `tools.torture_books`.
 
 The exit status is 0 if they balance, and 1 if not, with every discrepancy and the story of its message.
 """
