@@ -29,7 +29,8 @@ def test_a_stream_that_waits_since_before_the_start_says_where_its_receipts_go(d
                 connection.settimeout(PATIENCE_S)
                 request = b""
                 while not (found := re.search(rb"<sendReceiptsTo>(.*?)</sendReceiptsTo>", request)):
-                    assert (more := connection.recv(1 << 16)), request
+                    more = connection.recv(1 << 16)
+                    assert more, request
                     request += more
             port = server.do(lambda running: running.http)
     assert port is not None
