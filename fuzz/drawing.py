@@ -14,6 +14,7 @@ from fuzz.references import deciding
 from fuzz.scopes import OpenStructure, Scopes
 from msmqwire.schema import (
     MORE,
+    REST,
     SCHEMAS,
     Align,
     Choice,
@@ -249,6 +250,12 @@ class _Drawing:
             if part.default != bytes(part.length):
                 drawn = st.one_of(st.just(part.default), drawn)
             data: bytes = self.fix(part.name, drawn)
+        elif (
+            part.length is REST
+            and isinstance(self.scopes.open[-1].header, Packet)
+            and self.draw(st.integers(0, 3))
+        ):
+            data = self.fix(part.name, st.just(b""))  # bytes behind the headers of a packet are rare
         else:
             data = self.fix(part.name, BYTES)
         if isinstance(part.length, Ref) and part.length.over:

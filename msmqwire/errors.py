@@ -42,7 +42,14 @@ class MalformedPacket(LocatedError):
 
     A queue manager discards the packet and closes the session ([MS-MQQB] 3.1.5.1.3). For bytes
     that end too early the offset is where they end; for an invalid value, that of its field.
+
+    Attributes:
+        requirement: the id of the requirement that is broken; empty if none was told.
     """
+
+    def __init__(self, why: str, *, path: str = "", offset: int | None = None, requirement: str = "") -> None:
+        super().__init__(why, path=path, offset=offset)
+        self.requirement = requirement
 
 
 class InvalidValue(LocatedError):

@@ -48,6 +48,12 @@ def find_header(data: bytes | bytearray, start: int = 0) -> int:
     return -1
 
 
+def may_hide_packet(data: bytes) -> bool:
+    """Return whether a packet could begin in bytes, even if only the start of its prefix is among them."""
+    ends = range(max(0, len(data) - SIGNATURE_END + 1), len(data))
+    return find_header(data) >= 0 or any(begins_packet(data[at:]) for at in ends)
+
+
 class Framer:
     """Splits the bytes of one direction of a live session into packets, fed any number at a time.
 

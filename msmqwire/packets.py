@@ -67,6 +67,7 @@ from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ping import PING
 from msmqwire.schema import (
     MORE,
+    REST,
     Close,
     Header,
     Packet,
@@ -74,6 +75,7 @@ from msmqwire.schema import (
     View,
     jsonform,
     maybe,
+    raw,
     sub,
 )
 from msmqwire.schema.codec import Refused
@@ -123,6 +125,11 @@ _MESSAGE_PARTS: Final = (
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
     maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),
     maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),
+    raw(
+        "TrailingData",
+        REST,
+        "What PacketSize counts behind the last header: often an ExtensionHeader, or nothing.",
+    ),
     Close(),  # MQMQ-2.2.19.1-20: PacketSize does not count the SessionHeader of a message
     maybe("BaseHeader.Flags.SH", sub(SESSION_HEADER), req="MQMQ-2.2.20-10"),
 )
@@ -247,13 +254,48 @@ def lacks_properties(data: bytes | bytearray) -> bool:
     return not data[PROPERTIES_OFFSET] & PROPERTIES_BIT
 
 
-def well_formed(data: bytes, start: int, end: int) -> bool:
-    """Return whether these bytes are exactly one session packet; fast, without a reason if not."""
+def is_extension(data: bytes) -> bool:
+    """Return whether bytes begin with an ExtensionHeader that counts them all: [MS-MQRR] 2.2.5.2."""
+    try:
+        header, size = EXTENSION_HEADER.read(data)
+    except MalformedPacket:
+        return False
+    return bool(header.HeaderSize == size and header.RemainingHeadersSize == len(data) - size)
+
+
+def unexplained_tail(packet: Record) -> int:
+    """Return how many bytes behind the last header of a packet are no ExtensionHeader.
+
+    They make a PacketSize that is too large look right.
+    """
+    data = packet.get("TrailingData")
+    return len(data) if data and not is_extension(data) else 0
+
+
+def headers_end(data: bytes) -> int:
+    """Return where the last header of a message ends that is cut off behind it.
+
+    Raises MalformedPacket if it is cut off in a header.
+    """
+    flags = (data[FLAGS_OFFSET] & ~SESSION_HEADER_BIT).to_bytes(1, "little")
+    size = len(data).to_bytes(4, "little")
+    whole = data[:FLAGS_OFFSET] + flags + data[FLAGS_OFFSET + 1 : PACKET_SIZE_OFFSET] + size
+    message, end = USER_MESSAGE.read(whole + data[PACKET_SIZE_OFFSET + 4 :])
+    return int(end) - len(message.TrailingData)
+
+
+def well_formed(data: bytes, start: int, end: int, *, strict: bool = False) -> bool:
+    """Return whether these bytes are exactly one session packet; fast, without a reason if not.
+
+    With `strict`, not one with an `unexplained_tail`.
+    """
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE
         packet, stop = schema.codec.read_trusted(data, start, end)
         if stop == end and not internal:
+            if strict and unexplained_tail(packet):
+                return False
             acknowledgement = _acknowledgement_schema(packet)
             if acknowledgement is not None:
                 stop = acknowledgement.codec.read_trusted(data, start, end)[1]

@@ -261,13 +261,12 @@ class Source:
             self.end = outer
 
     def leave(self, parts: list[Part]) -> None:
-        """Leave the parts up to the Close to the generic reader, if a packet has any of them."""
+        """Leave the optional parts from here on to the generic reader, if a packet has any of them."""
         self.flush()
         conditions = []
-        while not isinstance(parts[0], Close):
-            part = parts.pop(0)
-            assert isinstance(part, Maybe)
+        while isinstance(part := parts[0], Maybe):
             conditions.append(self.condition(part))
+            del parts[0]
         after = self.new("q")
         self.emit(f"{after} = {self.here}")
         self.emit(f"if {' or '.join(dict.fromkeys(conditions))}:")
@@ -304,6 +303,9 @@ class Source:
         start = self.here
         if part.length is REST:
             self.refuse_if(f"{start} > {self.end}")
+            if isinstance(self.scopes[-1].header, Packet):  # what follows the packet says what they are
+                self.emit(f"if {start} != {self.end} and not trusted:")
+                self.emit("    return UNSURE")
             self.move(self.end)
         else:
             assert isinstance(part.length, Ref)

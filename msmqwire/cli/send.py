@@ -13,7 +13,7 @@ import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.cli.serve import TlsAuthorities, TlsVerify, address_overrides, parse_endpoint
+from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides, parse_endpoint
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
@@ -93,6 +93,8 @@ def command(
     ] = None,
     tls_ca: TlsAuthorities = None,
     tls_verify: TlsVerify = True,
+    pgm: Pgm = None,
+    pgm_interface: PgmInterface = None,
     timeout: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
     ] = 30.0,
@@ -138,7 +140,7 @@ def command(
         readable(tls_ca)
         connection = connect(
             format_name, port=port, hosts=hosts, listen=listen_at, drain=timeout,
-            tls_ca=tls_ca, tls_verify=tls_verify,
+            tls_ca=tls_ca, tls_verify=tls_verify, pgm=pgm, pgm_interface=pgm_interface,
         )  # fmt: skip
         with connection as queue:
             sent = [queue.send(content, transactional=transactional, **properties) for _ in range(count)]

@@ -47,6 +47,17 @@ HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
 _LEVELS = ("debug", "info", "warning", "error")
 
 
+Pgm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
+        help="What carries multicast messages: IP protocol 113; UDP, with its ports "
+        f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given.",
+    ),
+]
+PgmInterface = Annotated[
+    str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
+]
 TlsAuthorities = Annotated[
     Path | None,
     typer.Option(
@@ -312,18 +323,8 @@ def command(
             help="A timer or limit by its name, more than once for several; other options yield to it.",
         ),
     ] = None,
-    pgm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
-            help="What carries multicast messages: IP protocol 113; UDP, with its ports "
-            f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given. "
-            "Nothing is opened before a queue has a multicast address or something is sent to one.",
-        ),
-    ] = None,
-    pgm_interface: Annotated[
-        str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
-    ] = None,
+    pgm: Pgm = None,
+    pgm_interface: PgmInterface = None,
     pgm_ttl: Annotated[
         int, typer.Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
     ] = TTL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -11,8 +11,9 @@ from msmqwire.cli.common import NoInput
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.runtime.redirections_file import load_redirections
-from msmqwire.qm.runtime.signature_files import load_signer, load_trust
-from msmqwire.srmp.certificates import Trust
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer, Trust
 
 
 class SrmpFiles(NamedTuple):
@@ -48,11 +49,19 @@ def readable(*files: Path | None) -> None:
 def srmp_configuration(files: SrmpFiles) -> SrmpConfiguration:
     """Return what the files contain. Raises NoInput, and InvalidValue for contents."""
     readable(*files)
+    redirections = Redirections() if files.redirections is None else load_redirections(files.redirections)
+    return SrmpConfiguration(redirections, *_signatures(files))
+
+
+def _signatures(files: SrmpFiles) -> tuple[Signer | None, Trust | None]:
+    if files.sign_cert is None and files.trust is None:
+        return None, None
+    from msmqwire.qm.runtime.signature_files import (  # few need what takes long to load
+        load_signer,
+        load_trust,
+    )
+
     signer = None
     if files.sign_cert is not None and files.sign_key is not None:
         signer = load_signer(files.sign_cert, files.sign_key)
-    return SrmpConfiguration(
-        Redirections() if files.redirections is None else load_redirections(files.redirections),
-        signer,
-        Trust() if files.trust is None else load_trust(files.trust),
-    )
+    return signer, None if files.trust is None else load_trust(files.trust)

@@ -4,6 +4,10 @@ Unlike a live session, a capture may begin midstream, have gaps, and continue af
 Every byte is accounted for: it is in a packet, in a malformed one, or skipped with a reason. Out of sync,
 the finder resumes at the next packet that is certain: a complete, well-formed one. If the bytes end before
 there is any, a header at the start of a segment is accepted.
+
+A PacketSize that is too large swallows the packets that follow, as bytes behind the last header. As receivers
+do, the finder goes by PacketSize, as long as a packet follows there or nothing. If something else does, the
+packet ends, malformed, where the next certain one begins among those bytes.
 """
 
 from __future__ import annotations
@@ -17,14 +21,14 @@ from typing import Final, NamedTuple, cast
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
 from msmqwire.errors import MalformedPacket
-from msmqwire.framing import begins_packet, find_header
+from msmqwire.framing import begins_packet, find_header, may_hide_packet
 from msmqwire.headers.base import (
     BASE_HEADER_SIZE,
     PACKET_SIZE_OFFSET,
     PREFIX_SIZE,
     SIGNATURE_END,
 )
-from msmqwire.packets import packet_length, parse, well_formed
+from msmqwire.packets import headers_end, packet_length, parse, well_formed
 from msmqwire.schema import Record
 
 _SKIP_SHOWN: Final = 0x1_0000
@@ -89,6 +93,7 @@ class PacketFinder:
 
     __slots__ = (
         "_buffer",
+        "_doubtful",
         "_error",
         "_failed",
         "_malformed",
@@ -109,6 +114,7 @@ class PacketFinder:
         self._remaining = 0  # bytes of an incomplete packet that are still to be skipped
         self._malformed = False  # whether the packet at the start of the buffer is malformed,
         self._error: MalformedPacket | None = None  # and why, if known
+        self._doubtful: Record | None = None  # or one begins behind its last header, perhaps
         self._searched_to = 0  # no certain packet begins before this offset of the stream
         self._failed = FailedChecks()
         self._skipped: _SkippedRun | None = None
@@ -126,7 +132,8 @@ class PacketFinder:
     @property
     def in_sync(self) -> bool:
         """Whether the buffer is empty or holds just the beginning of a packet."""
-        return not (self._sync_loss or self._remaining or self._malformed or self._skipped)
+        doubt = self._malformed or self._doubtful is not None
+        return not (self._sync_loss or self._remaining or doubt or self._skipped)
 
     def release_segments(self) -> list[tuple[bytes, int, int]]:
         """Remove the buffered bytes; return bytes, frame and time of each segment."""
@@ -184,7 +191,7 @@ class PacketFinder:
                 self._remaining = max(0, packet_length(header) - len(self._buffer))
             if not self._remaining:
                 self._sync_loss = "after bytes that were let go"
-            self._malformed, self._error = False, None
+            self._malformed, self._error, self._doubtful = False, None, None
             self._skip(len(self._buffer), "let go, as too much is held of packets that are not whole")
         self._flush_skipped()
         return self._take_results()
@@ -239,8 +246,8 @@ class PacketFinder:
             return self._bad_header(exc, final=final)
         if length > len(buffer):
             return False
-        packet = None
-        if not self._malformed:
+        packet = self._doubtful
+        if packet is None and not self._malformed:
             if not self._failed.admit(self._start, self._start + length):
                 self._sync_loss = "not checked: others were malformed whose sizes cover this one"
                 self._searched_to = max(self._searched_to, self._start + 1)
@@ -248,7 +255,11 @@ class PacketFinder:
             packet = self._parse_packet(length)
         if packet is None:
             self._malformed = True
-            return self._bad_packet(length, final=final)
+            return self._bad_packet(length, BASE_HEADER_SIZE, final=final)
+        tail = packet.get("TrailingData")
+        if tail and may_hide_packet(tail):
+            self._doubtful = packet
+            return self._bad_packet(length, int(packet.BaseHeader.PacketSize) - len(tail), final=final)
         self._emit(length, packet, None)
         return True
 
@@ -274,28 +285,35 @@ class PacketFinder:
         self._sync_loss = "after a PacketSize that can't be"
         return True
 
-    def _bad_packet(self, length: int, *, final: bool) -> bool:
-        """Emit a malformed packet: up to its announced size, unless no packet follows there."""
-        error = self._error
+    def _bad_packet(self, length: int, start: int, *, final: bool) -> bool:
+        """Emit a malformed or doubtful packet: up to its announced size, unless no packet follows there.
+
+        If none does, it ends at the next certain packet from `start` on, which its size covers.
+        """
+        error, packet = self._error, self._doubtful
         after = self._buffer[length : length + PREFIX_SIZE]
         if len(after) < PREFIX_SIZE and not final:
             return False
         if after and not begins_packet(after):
-            at, certain = self._search(BASE_HEADER_SIZE, final=final)
+            at, certain = self._search(start, final=final)
             if certain and at < length:
-                length, error = at, None
+                if packet is not None:
+                    self._failed.add(self._start, self._start + length)
+                length, error, packet = at, None, None
             elif at < length and not final:
                 return False
-        self._emit(length, None, error or _parse_error(bytes(self._buffer[:length])))
+        if packet is None and error is None:
+            error = _parse_error(bytes(self._buffer[:length]))
+        self._emit(length, packet, error)
         return True
 
     def _flush_buffer(self, *, cut: bool) -> Generator[ScanResult, None, int]:
         """Flush the buffer at a break of the stream; return how many bytes its last packet lacks, or -1."""
         while self._buffer:
             length = packet_length(self._buffer) if len(self._buffer) >= PREFIX_SIZE else 0
-            at, certain = len(self._buffer), False
-            if not self._is_packet_prefix():
-                at, certain = self._search(BASE_HEADER_SIZE, final=True)
+            at, certain = self._prefix_end(), False
+            if at < len(self._buffer):
+                at, certain = self._search(at, final=True)
             if not certain:
                 missing = length - len(self._buffer)
                 error = self._error or _parse_error(bytes(self._buffer))
@@ -305,16 +323,20 @@ class PacketFinder:
             yield from self._scan_all(final=True)
         return self._remaining or -1
 
-    def _is_packet_prefix(self) -> bool:
-        """Whether the buffer is the beginning of a packet, well-formed up to where it is cut off."""
+    def _prefix_end(self) -> int:
+        """Return up to where the buffer is surely the beginning of a packet that is cut off.
+
+        All of it if it is well-formed that far; not the bytes behind the last header.
+        """
         size = len(self._buffer)
         if not self._failed.admit(self._start, self._start + size):
-            return False
-        self._error = _parse_error(bytes(self._buffer))
-        if self._error.offset == size:
-            return True
+            return min(BASE_HEADER_SIZE, size)
+        data = bytes(self._buffer)
+        self._error = _parse_error(data)
+        if self._error.offset == size and self._error.path != "TrailingData":
+            return size
         self._failed.add(self._start, self._start + size)
-        return False
+        return headers_end(data) if self._error.offset == size else min(BASE_HEADER_SIZE, size)
 
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
         """Return the offset of the next packet, or that before which none begins, and which of the two."""
@@ -339,10 +361,14 @@ class PacketFinder:
         return at, False
 
     def _certain(self, at: int, end: int) -> bool:
-        """Whether this is a well-formed packet; not if too many checks have failed that cover its start."""
+        """Whether this is a well-formed packet without a doubtful end.
+
+        Not if too many checks have failed that cover its start.
+        """
         if not self._failed.admit(self._start + at, self._start + end):
             return False
-        if well_formed(cast(bytes, self._buffer), at, end):  # it accepts a bytearray, without a copy
+        # It accepts a bytearray, without a copy.
+        if well_formed(cast(bytes, self._buffer), at, end, strict=True):
             return True
         self._failed.add(self._start + at, self._start + end)
         return False
@@ -377,7 +403,7 @@ class PacketFinder:
         self, count: int, packet: Record | None, error: MalformedPacket | None, *, cut: bool = False
     ) -> None:
         self._flush_skipped()
-        self._malformed, self._error = False, None
+        self._malformed, self._error, self._doubtful = False, None, None
         data = bytes(self._buffer[:count])
         frames = self._consume(count)
         error = error.detached() if error is not None else None

@@ -12,7 +12,7 @@ a text with a false length is searched for. No bytes make this raise.
 | ATTACK-LENGTH | another size or length reaches past the packet |
 | ATTACK-ELEMENT-COUNT | ElementCount announces more names than there is room for |
 | ATTACK-HEADER-ID | a part of a MultiQueueFormatHeader bears the id of another |
-| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against what is in the packet |
+| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against what is in the packet; of a packet that can be parsed, if it counts bytes behind the last header that are no ExtensionHeader |
 | ATTACK-TRUNCATED | the bytes end before the announced size |
 """  # noqa: E501
 

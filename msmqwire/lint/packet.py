@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 # Imported for the checks that they register.
-from msmqwire.lint import acks, base, measured, message, parts, remote, security
+from msmqwire.lint import acks, base, compound, measured, message, parts, remote, security, tail
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import REGISTER, Check, FieldOffsets, Runner
 from msmqwire.schema import Record
 
-assert all((acks, base, measured, message, parts, remote, security))
+assert all((acks, base, compound, measured, message, parts, remote, security, tail))
 _RUNNER: Final = Runner()
 RULES: Final = {check.id: check for check in REGISTER if check.severity == "MUST"}
 ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "ATTACK"}

@@ -32,6 +32,8 @@ REMOTE: Final = frozenset({"RemoteReadMessage"})
 PING: Final = frozenset({"Ping"})
 FLOW: Final = frozenset({"session"})
 """Checks of a whole session, in `msmqwire.lint.session`."""
+SRMP: Final = frozenset({"srmp"})
+"""Messages of SRMP, in `msmqwire.lint.srmp`, and bytes that are none, in `msmqwire.lint.srmp_attacks`."""
 BYTES: Final = frozenset({"bytes"})
 """Checks of bytes that are no packet, in `msmqwire.lint.attacks`."""
 

@@ -42,6 +42,8 @@ def to_json(record: Record) -> dict[str, Any]:
             continue
         if isinstance(part, Raw) and isinstance(part.length, Ref) and part.length.over and not value:
             continue
+        if packet and not value and isinstance(part, Raw):
+            continue  # nothing is left behind the headers
         if value is None and packet and isinstance(part, Maybe):
             continue
         result[part.name] = _value(part, value)

@@ -151,7 +151,7 @@ def _measure(stream: Reading, length: Any, name: str) -> tuple[int, str]:
         return length, ""
     if isinstance(length, Ref):
         return stream.length(length), length.path
-    return stream.end - stream.tell(), ""
+    return max(0, stream.bound - stream.tell()), ""
 
 
 class RawReader(PartReader):

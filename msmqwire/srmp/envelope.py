@@ -29,12 +29,14 @@ class Envelope:
             that nobody declared.
         departures: where the parsed bytes are not as the specification wants them.
         source: the bytes that it was parsed from; None for a new one.
+        offsets: where each element begins in them, by path; of several unknown ones with a name the first.
     """
 
     header: Content
     kept: tuple[Kept, ...] = ()
     departures: tuple[Departure, ...] = field(default=(), init=False, compare=False)
     source: bytes | None = field(default=None, init=False, compare=False, repr=False)
+    offsets: Mapping[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -47,7 +49,7 @@ class Envelope:
         object.__setattr__(self, "kept", tuple(sorted(self.kept)))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("header", "kept", "departures", "source"):
+        if name.startswith("_") or name in ("header", "kept", "departures", "source", "offsets"):
             raise AttributeError(name)
         return getattr(self.header, name)
 
@@ -77,11 +79,13 @@ def parse_envelope(data: bytes) -> Envelope:
     for weight, departure in broken(reading.header):
         if weight is Weight.MALFORMED:
             why = f"{departure.text} ({departure.requirement})"
-            raise MalformedPacket(why, path=departure.path, offset=reading.offsets[departure.path])
+            offset = reading.offsets[departure.path]
+            raise MalformedPacket(why, path=departure.path, offset=offset, requirement=departure.requirement)
         departures.append(departure)
     envelope = Envelope(reading.header, tuple(reading.kept))
     object.__setattr__(envelope, "departures", tuple(departures))
     object.__setattr__(envelope, "source", data)
+    object.__setattr__(envelope, "offsets", reading.offsets)
     return envelope
 
 

@@ -133,7 +133,7 @@ def from_http(http: HttpMessage) -> SrmpMessage:
         _check_envelope(message)
     except MalformedPacket as exc:
         offset = http.offset_of(exc.offset or 0)
-        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset, requirement=exc.requirement) from None
     return message
 
 
@@ -162,7 +162,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
         _check_envelope(message)
     except MalformedPacket as exc:
         offset = len(apdu) - len(entity) + (exc.offset or 0)
-        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset, requirement=exc.requirement) from None
     return message
 
 
@@ -185,7 +185,7 @@ def _check_envelope(message: SrmpMessage) -> None:
         offset = exc.offset or 0
         if isinstance(message.content, Multipart):
             offset += message.content.content_offset(message.content.envelope_number or 0)
-        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset, requirement=exc.requirement) from None
 
 
 def _boundary(message: HttpMessage) -> str | None:

@@ -8,7 +8,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.content import Content, Departure, Kept
 from msmqwire.srmp.elements import SPACE, Blank, Element, Group, Ignored, Leaf
 from msmqwire.srmp.markup import own_xml
-from msmqwire.srmp.scan import BOM, Place, scan
+from msmqwire.srmp.scan import BOM, NOT_XML, Place, scan
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import MUST_UNDERSTAND
 
@@ -36,9 +36,10 @@ def read_document(data: bytes) -> tuple[Any, list[Place]]:
     except etree.LxmlError as exc:
         line, column = getattr(exc, "position", None) or (0, 0)
         raise MalformedPacket(
-            f"not well-formed XML: {str(exc.msg)[:200]} (SRMP-3.1.5.1.2-02)",
-            path="Envelope",
+            f"not well-formed XML: {str(exc.msg)[:200]} ({NOT_XML})",
+            path=ENVELOPE.name,
             offset=_offset(data, line, column),
+            requirement=NOT_XML,
         ) from None
 
 
@@ -67,11 +68,16 @@ class Reading:
         root, places = read_document(data)
         elements = list(root.iter())
         if len(elements) != len(places):
-            raise MalformedPacket("tags that are no elements", path="Envelope", offset=len(BOM))
+            raise MalformedPacket(
+                "tags that are no elements",
+                path=ENVELOPE.name,
+                offset=len(BOM),
+                requirement=NOT_XML,
+            )
         self._places = dict(zip(elements, places, strict=True))
         self.kept: list[Kept] = []
         self.departures: list[Departure] = []
-        self.offsets: dict[str, int] = {}
+        self.offsets: dict[str, int] = {ENVELOPE.name: self._places[root].start}
         if root.tag != _tag(ENVELOPE):
             raise self._malformed(f"the root is {root.tag[:200]}", ENVELOPE.req, ENVELOPE.name, root)
         self.header: Content = self._group(ENVELOPE, root, ENVELOPE.name)["Header"]
@@ -178,12 +184,14 @@ class Reading:
         if element is not None and element.departure:
             self._depart(element.req[0], inside, "not in the specification")
         self.kept.append(Kept(path, position, own_xml(node), element is not None))
+        self.offsets.setdefault(inside, self._places[node].start)
 
     def _depart(self, requirement: str, path: str, text: str) -> None:
         self.departures.append(Departure(requirement, path, text))
 
     def _malformed(self, why: str, req: tuple[str, ...], path: str, node: Any) -> MalformedPacket:
-        return MalformedPacket(f"{why} ({req[0]})", path=path, offset=self._places[node].start)
+        offset = self._places[node].start
+        return MalformedPacket(f"{why} ({req[0]})", path=path, offset=offset, requirement=req[0])
 
 
 def _tag(element: Element) -> str:

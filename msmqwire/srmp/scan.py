@@ -7,6 +7,7 @@ document: lxml decides that afterwards, and then both have seen the same element
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
@@ -21,6 +22,38 @@ _ENCODING = re.compile(rb"""<\?xml[^?>]*?[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*[
 # Possessive, so that no text makes it search twice: a quoted value may hold a >.
 _TAG_END = re.compile(rb"""[^"'<>]*+(?:"[^"<]*+"[^"'<>]*+|'[^'<]*+'[^"'<>]*+)*+>""")
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
+
+
+NOT_XML: Final = "SRMP-3.1.5.1.2-02"
+
+
+class Hostility(Enum):
+    """What a document is refused for that is made to harm its reader, or to be read in two ways."""
+
+    ENTITIES = "a document type or entity"
+    DEPTH = "elements too deep"
+    AMOUNT = "too many elements, too large a tag or document"
+    ENCODING = "another encoding than UTF-8"
+
+
+class HostileXml(MalformedPacket):
+    """XML that no reader should be given.
+
+    Attributes:
+        hostility: the kind.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        path: str = "",
+        offset: int | None = None,
+        requirement: str = "",
+        hostility: Hostility = Hostility.AMOUNT,
+    ) -> None:
+        super().__init__(why, path=path, offset=offset, requirement=requirement)
+        self.hostility = hostility
 
 
 class Place(NamedTuple):
@@ -38,7 +71,7 @@ def scan(data: bytes) -> list[Place]:
     elements, or a document type, and with it every entity.
     """
     if len(data) > SIZE_MAX:
-        raise _malformed(f"{len(data)} bytes, more than {SIZE_MAX}", SIZE_MAX)
+        raise _hostile(f"{len(data)} bytes, more than {SIZE_MAX}", Hostility.AMOUNT, SIZE_MAX)
     _check_encoding(data)
     places: list[Place] = []
     opened: list[int] = []
@@ -53,7 +86,7 @@ def scan(data: bytes) -> list[Place]:
             after = found + len(last)
             others += 1
         elif data.startswith(b"<!", at):
-            raise _malformed("a document type or entity: no XML with one is read", at)
+            raise _hostile("a document type or entity: no XML with one is read", Hostility.ENTITIES, at)
         else:
             after = _tag_end(data, at)
             closing, single = data.startswith(b"</", at), data.startswith(b"/>", after - 2)
@@ -66,10 +99,10 @@ def scan(data: bytes) -> list[Place]:
                 number = opened.pop()
                 places[number] = places[number]._replace(end=after)
             if depth > DEPTH_MAX:
-                raise _malformed(f"elements more than {DEPTH_MAX} deep", at)
+                raise _hostile(f"elements more than {DEPTH_MAX} deep", Hostility.DEPTH, at)
             depth -= closing or single
         if len(places) + others > ELEMENTS_MAX:
-            raise _malformed(f"more than {ELEMENTS_MAX} elements", at)
+            raise _hostile(f"more than {ELEMENTS_MAX} elements", Hostility.AMOUNT, at)
         at = data.find(b"<", after)
     return places
 
@@ -79,18 +112,31 @@ def _check_encoding(data: bytes) -> None:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise _malformed("not UTF-8, the encoding of every envelope", exc.start) from None
+        why = "not UTF-8, the encoding of every envelope"
+        raise _hostile(why, Hostility.ENCODING, exc.start) from None
     declared = _ENCODING.match(data, len(BOM) if data.startswith(BOM) else 0)
     if declared and declared[1].lower() != b"utf-8":
-        raise _malformed("declares another encoding than UTF-8", declared.start(1))
+        raise _hostile("declares another encoding than UTF-8", Hostility.ENCODING, declared.start(1))
+
+
+def start_tag(data: bytes, at: int) -> bytes:
+    """Return the start tag at an offset of a document that was scanned."""
+    return data[at : _tag_end(data, at)]
 
 
 def _tag_end(data: bytes, at: int) -> int:
     end = _TAG_END.match(data, at + 1, at + TAG_MAX)
     if end is None:
-        raise _malformed(f"a tag that does not end within {TAG_MAX} bytes", at)
+        if data.find(b"<", at + 1, at + TAG_MAX) >= 0 or len(data) <= at + TAG_MAX:
+            raise _malformed("a tag that does not end", at)
+        raise _hostile(f"a tag that does not end within {TAG_MAX} bytes", Hostility.AMOUNT, at)
     return end.end()
 
 
+def _hostile(why: str, hostility: Hostility, offset: int) -> HostileXml:
+    why = f"{why} ({NOT_XML})"
+    return HostileXml(why, path="Envelope", offset=offset, requirement=NOT_XML, hostility=hostility)
+
+
 def _malformed(why: str, offset: int) -> MalformedPacket:
-    return MalformedPacket(f"{why} (SRMP-3.1.5.1.2-02)", path="Envelope", offset=offset)
+    return MalformedPacket(f"{why} ({NOT_XML})", path="Envelope", offset=offset, requirement=NOT_XML)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fuzz import invariants, strategies
 from msmqwire.packets import ESTABLISH_CONNECTION, REMOTE_READ_MESSAGE, USER_MESSAGE
-from msmqwire.schema import SCHEMAS, Choice, Flags, Header, Maybe, OddPadding, Record
+from msmqwire.schema import REST, SCHEMAS, Choice, Flags, Header, Maybe, OddPadding, Raw, Record
 from msmqwire.schema.layout import layout
 
 KEYS = [key for key, schema in strategies.SELF_CONTAINED.items() if not schema.variant]
@@ -75,7 +75,7 @@ def test_the_padding_of_a_request_may_hold_anything(packet: Record, padding: byt
 @given(packet=strategies.packet(USER_MESSAGE))
 def test_headers_start_on_multiples_of_4(packet: Record) -> None:
     fields = list(layout(packet))
-    if not any(isinstance(field.value, OddPadding) for field in fields):
+    if not (packet.TrailingData or any(isinstance(field.value, OddPadding) for field in fields)):
         starts: dict[str, int] = {}
         for field in fields:
             starts.setdefault(field.path.partition(".")[0], field.offset)
@@ -91,6 +91,8 @@ def forms(value: Record) -> Iterator[tuple[str, object]]:
         name, content = f"{value.schema.key}.{part.name}", value.get(part.name)
         if isinstance(part, Maybe | Choice):
             yield name, content and content.schema.key if isinstance(content, Record) else content is not None
+        if isinstance(part, Raw) and part.length is REST:
+            yield name, bool(content)
         if isinstance(part, Flags):
             yield from ((f"{name}.{bit}", bool(bits)) for bit, bits in content.bits().items())
         if isinstance(content, Record):
@@ -111,6 +113,8 @@ def all_forms(schema: Header) -> Iterator[tuple[str, object]]:
             inner = getattr(part.node, "header", None)
             yield from ((name, False), (name, inner.key if inner else True))
             yield from all_forms(inner) if inner else ()
+        elif isinstance(part, Raw) and part.length is REST:
+            yield from ((name, False), (name, True))
         elif isinstance(part, Flags):
             yield from ((f"{name}.{bit.name}", value) for bit in part.parts for value in (False, True))
         elif hasattr(part, "header"):

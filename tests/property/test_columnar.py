@@ -42,6 +42,10 @@ PACKETS = [
     h.user_message(properties=h.properties_header(body=ACK + h.connection_parameters() + ACK)),
     h.user_message(properties=h.properties_header(body=b"y" * 9000)),
     h.user_message(soap=h.soap_header(), properties=h.properties_header(body=b"soap")),
+    h.user_message(session=h.session_header(), trailing=h.extension_header(0, 0)),
+    h.user_message(soap=h.soap_header(), trailing=ACK),
+    h.user_message(size=len(h.user_message()) + 36),
+    h.user_message(size=len(h.user_message()) + 40),
 ]
 JUNK = [
     b"GET / HTTP/1.1\r\n\r\n",

@@ -51,6 +51,9 @@ PACKETS = [
     h.user_message(properties=h.properties_header(body=ACK + CP + ACK)),
     h.order_ack(),
     h.final_ack(),
+    h.user_message(trailing=h.extension_header(0, 0)),
+    h.user_message(size=len(h.user_message()) + len(ACK)),
+    h.user_message(size=len(h.user_message()) + len(ACK) + 4),
 ]
 MS = 1_000_000
 waits = st.sampled_from([0, 0, 0, MS, 200 * MS, 260 * MS, 900 * MS, 1100 * MS, 29_000 * MS, 31_000 * MS])

@@ -88,10 +88,15 @@ def test_a_message_that_is_cut_by_its_size(server: InThread, cut: int) -> None:
     is_refused(server, sized(packet, cut if cut > 0 else len(packet) + cut))
 
 
+@pytest.mark.requirement("MQMQ-2.2.20-12")
 @pytest.mark.parametrize("more", [1, 4, 64])
-def test_a_message_with_more_behind_it_than_it_says(server: InThread, more: int) -> None:
-    packet = Message(b"sixteen bytes...", recoverable=True).bytes()
-    is_refused(server, sized(packet, len(packet) + more))
+def test_bytes_behind_the_last_header_do_no_harm(server: InThread, more: int) -> None:
+    """The packet behind them is found by PacketSize."""
+    first, second = (Message(b"%d bytes, %s" % (more, name), recoverable=True) for name in (b"one", b"two"))
+    with Session.opened(at(server)) as peer:
+        peer.send(sized(first.bytes(), len(first.bytes()) + more))
+        peer.send(second.bytes())
+        until(lambda: {first.body, second.body} <= set(in_queue(server)), "both are in the queue")
 
 
 # -- sizes and values within a message ------------------------------------------------------------------

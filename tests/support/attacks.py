@@ -35,19 +35,29 @@ def largest_claims(size: int) -> bytes:
 
 
 def to_the_end(size: int) -> bytes:
-    """Messages one in the other, each malformed only by its last bytes, which are the last of the stream."""
-    return _nested(size, _message(), short_by=4)
+    """Messages one in the other, each malformed only at its end, that of the stream: a DebugHeader lacks."""
+    return _nested(size, _message(flags=h.DH))
 
 
 def broken_acknowledgements(size: int) -> bytes:
     """FinalAcks one in the other, each malformed only because its body is too large."""
     user = h.user_header(destination=(3, h.private_id(4)))
-    return _nested(size, _message(user, label="QM Ordering Ack", message_class=0x4000), short_by=0)
+    return _nested(size, _message(user, label="QM Ordering Ack", message_class=0x4000))
 
 
 def shortened(size: int) -> bytes:
     """Malformed messages that claim 256 KiB, each with a good packet after its header."""
     return _of_size(h.base_header(0x4_0000) + bytes(4) + h.session_ack(), size)
+
+
+def swallowed(size: int) -> bytes:
+    """Messages that count the stream up to its last bytes behind their headers, each before a good packet."""
+    message, good = h.user_message(), h.session_ack()
+    blocks = [
+        _with_size(message, min(size - 64 - at, LARGEST)) + good
+        for at in range(0, size - 512, len(message) + len(good))
+    ]
+    return b"".join(blocks).ljust(size, b"x")
 
 
 def names_without_end(size: int) -> bytes:
@@ -60,26 +70,29 @@ def names_without_end(size: int) -> bytes:
 STREAMS: Final[dict[str, Callable[[int], bytes]]] = {
     make.__name__: make
     for make in (
-        signatures, largest_claims, to_the_end, broken_acknowledgements, shortened, names_without_end,
+        signatures, largest_claims, to_the_end, broken_acknowledgements, shortened, swallowed,
+        names_without_end,
     )
 }  # fmt: skip
 
 
-def _message(user: bytes | None = None, *, label: str | None = None, message_class: int = 0) -> bytes:
+def _message(
+    user: bytes | None = None, *, label: str | None = None, message_class: int = 0, flags: int = 0
+) -> bytes:
     """A message without its body, whose sizes are marked."""
     properties = h.properties_header(
         label=label, message_class=message_class, message_size=_MARK, allocation_body_size=_MARK
     )
-    return h.user_message(user=user, properties=properties, flags=0)
+    return h.user_message(user=user, properties=properties, flags=flags)
 
 
-def _nested(size: int, message: bytes, short_by: int) -> bytes:
+def _nested(size: int, message: bytes) -> bytes:
     """Messages each of which has the rest of the stream as its body, up to the largest size."""
     blocks, sizes_at = [], message.index(struct.pack("<L", _MARK))
     for at in range(0, size - 2 * len(message), len(message)):
         total = min(size - at, LARGEST) & ~3
         block = bytearray(_with_size(message, total))
-        body = total - len(message) - short_by
+        body = total - len(message)
         struct.pack_into("<LL", block, sizes_at, body, body)
         blocks.append(bytes(block))
     return b"".join(blocks).ljust(size, b"\0")

@@ -295,6 +295,7 @@ def user_message(
     compound: bytes = b"",
     soap: bytes = b"",
     multi_queue: bytes = b"",
+    trailing: bytes = b"",
     session: bytes = b"",
     flags: int = 3,
     user_flags: int = MP,
@@ -302,14 +303,19 @@ def user_message(
     reserved: int = 0,
     time_to_reach_queue: int = INFINITE,
 ) -> bytes:
-    """[MS-MQMQ] 2.2.20: the bits follow from the headers passed, PacketSize from all but the last."""
+    """[MS-MQMQ] 2.2.20: the bits follow from the headers passed, PacketSize from all but the last.
+
+    `trailing` are bytes behind the last header that PacketSize counts.
+    """
     flags |= (DH if debug else 0) | (BASE_SH if session else 0)
     told = (TH if transaction else 0) | (SH if security else 0) | (MQ if multi_queue else 0)
     told |= (HH if soap else 0) | (AH if srmp or compound else 0) | user_flags
     user = user_header() if user is None else user
     user = user[:44] + struct.pack("<L", struct.unpack_from("<L", user, 44)[0] | told) + user[48:]
     properties = properties_header() if properties is None else properties
-    counted = user + transaction + security + properties + debug + srmp + compound + soap + multi_queue
+    counted = (
+        user + transaction + security + properties + debug + srmp + compound + soap + multi_queue + trailing
+    )
     told_size = 16 + len(counted) if size is None else size
     base = base_header(told_size, flags, reserved=reserved, time_to_reach_queue=time_to_reach_queue)
     return base + counted + session

@@ -32,9 +32,9 @@ class Parsed:
         self.bytes += len(data)
         return parse(data)
 
-    def well_formed(self, data: bytes, start: int, end: int) -> bool:
+    def well_formed(self, data: bytes, start: int, end: int, *, strict: bool = False) -> bool:
         self.bytes += end - start
-        return well_formed(data, start, end)
+        return well_formed(data, start, end, strict=strict)
 
 
 @pytest.fixture

@@ -107,6 +107,66 @@ def test_a_bad_header_that_is_cut_off():
     assert kinds(scan(ACK[:5])) == [("BaseHeader.Signature", 5)]
 
 
+# --- bytes behind the last header ------------------------------------------------------------------------
+
+
+def too_large(count: int, body: bytes = b"body") -> bytes:
+    """A message whose PacketSize counts more bytes than its own."""
+    properties = h.properties_header(body=body)
+    return h.user_message(properties=properties, size=len(h.user_message(properties=properties)) + count)
+
+
+@pytest.mark.parametrize("size", [1, 33, 1460])
+@pytest.mark.parametrize("count", [1, 3, 4, 8, 16, 35, 37, 80, 300])
+def test_packets_that_a_wrong_size_swallows_are_found_if_none_follows_it(count, size):
+    message = too_large(count)
+    results = scan(message + ACK * 3 + MESSAGE + ACK, size=size)
+    own = ("TrailingData", len(message))
+    assert kinds(results) == [
+        own,
+        *[("SessionAck", 36)] * 3,
+        ("UserMessage", len(MESSAGE)),
+        ("SessionAck", 36),
+    ]
+    assert results[0].data == message
+
+
+@pytest.mark.parametrize("size", [1, 33, 1460])
+def test_a_packet_that_a_size_counts_is_no_other_if_one_follows_it(size):
+    """Nor if nothing does."""
+    message = too_large(2 * 36)
+    results = scan(message + ACK * 3, size=size)
+    assert kinds(results) == [("UserMessage", len(message) + 72), ("SessionAck", 36)]
+    assert results[0].packet.TrailingData == ACK * 2
+    assert kinds(scan(message + ACK * 2, size=size)) == [("UserMessage", len(message) + 72)]
+
+
+@pytest.mark.parametrize("size", [33, 1460])
+def test_packets_that_a_wrong_size_swallows_to_the_end_are_found(size):
+    """Also the last of them, which is cut off, if a segment begins with it."""
+    message = too_large(100_000)
+    assert kinds(scan(message + ACK * 2, size=size)) == [
+        ("TrailingData", len(message)), ("SessionAck", 36), ("SessionAck", 36)
+    ]  # fmt: skip
+    finder = PacketFinder()
+    results = finder.feed(message, 1, 1) + finder.feed(ACK[:20], 2, 2) + finder.end(cut=True)
+    assert [(r.size, r.cut) for r in results] == [(len(message), False), (20, True)]
+
+
+def test_packets_in_the_body_are_not_found_if_the_end_is_in_doubt():
+    message = too_large(4, body=ACK * 2)
+    results = scan(message + ACK[:4] + b"xyz" * 9 + ACK)
+    assert kinds(results)[0] == ("UserMessage", len(message) + 4)
+    assert [size for _, size in kinds(results)[1:]] == [27, 36]
+    assert kinds(scan(message + b"\x10\0")) == [("TrailingData", len(message) + 2)]
+
+
+def test_a_message_with_an_extension_header_is_certain():
+    message = h.user_message(trailing=h.extension_header(0, 0))
+    results = scan(MESSAGE[37:] + message + ACK, midstream=True)
+    assert [size for _, size in kinds(results)] == [len(MESSAGE) - 37, len(message), 36]
+
+
 # --- out of sync -----------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from msmqwire.pgm import Data, Nla, OptFin, OptFragment, OptRst, PgmPacket, PgmT
 from msmqwire.pgm.constants import NAK_MAX_RTE
 from msmqwire.pgm.effects import Deliver, Ended, EndReason, Lost, Multicast, Unicast
 from msmqwire.pgm.memory import Memory
+from msmqwire.pgm.receive_window import Arrived, ReceiveWindow
 from msmqwire.pgm.receiver import SOURCES_MAX, SOURCES_PER_ADDRESS_MAX, Receiver, ReceiverSettings
 from tests.support.pgm_network import GROUP, GROUP_PORT, GSI, PORT, SOURCE, receiver
 
@@ -88,6 +89,7 @@ def test_one_that_has_ended_gives_way_first():
     "data",
     [spm(GSI, 0, 5, OptRst(), number=9), spm(GSI, 0, 1, OptFin(), number=9), odata(1, b"false"),
      spm(GSI, 900, 1000, number=9)],
+    ids=["OPT_RST", "OPT_FIN", "ODATA", "window"],
 )  # fmt: skip
 def test_nobody_else_speaks_for_a_source(data):
     one = receiver()
@@ -159,3 +161,16 @@ def test_naks_of_all_sources_keep_to_a_rate():
         effects += one.tick(now)
         size += sum(len(effect.data) for effect in effects if isinstance(effect, Multicast))
     assert 50_000 < size <= (now + 1.0) * NAK_MAX_RTE
+
+
+def test_what_was_given_up_is_not_asked_for_again_by_a_window_that_gives_way():
+    window, now = ReceiveWindow(0, lambda: 0.5, Memory()), 0.0
+    window.store(Arrived(2, None, b"kept"))
+    window.heard(0, 5)
+    window.look_for_gaps(now)
+    while window.next_time() < 60.0:
+        now = window.next_time()
+        window.due(now)
+    window.release()
+    window.look_for_gaps(now)
+    assert window.due(now + 1.0) == [2]

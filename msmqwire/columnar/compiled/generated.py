@@ -348,16 +348,21 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trus
         if not trusted:
             return UNSURE
         q84 = e6
-    if q84 != e6:
+    if q84 > e6:
         return MALFORMED
-    q85 = q84
+    if q84 != e6 and not trusted:
+        return UNSURE
+    p85 = e6
+    if p85 != e6:
+        return MALFORMED
+    q86 = p85
     if (v3 >> 4 & 0x1) != 0:
-        p86 = q84
-        field_offsets[r, 15] = p86 - p0
-        if p86 + 16 > e0:
+        p87 = p85
+        field_offsets[r, 15] = p87 - p0
+        if p87 + 16 > e0:
             return MALFORMED
-        q85 = p86 + 16
-    return q85
+        q86 = p87 + 16
+    return q86
 
 
 @jit

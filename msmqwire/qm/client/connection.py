@@ -13,6 +13,7 @@ from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import SyncConnection, SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.multicast import PgmOptions
 
 _POLL_S: Final = 0.005
 _GRACE_S: Final = 1.0
@@ -35,9 +36,10 @@ class Connection:
         listen: tuple[str, int] | None,
         drain: float,
         context: ssl.SSLContext | None = None,
+        pgm: PgmOptions | None = None,
     ) -> None:
         self._format_name, self._drain = format_name, drain
-        self._manager_arguments = state, overrides, listen, context
+        self._manager_arguments = state, overrides, listen, context, pgm
         self._manager: ClientManager | None = None
         self._sync: SyncConnection | None = None
         self._entered = False

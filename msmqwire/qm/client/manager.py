@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -13,7 +13,14 @@ from weakref import WeakValueDictionary
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
-from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
+from msmqwire.names import (
+    DirectName,
+    FormatName,
+    MulticastName,
+    MultipleElementName,
+    PrivateName,
+    parse_format_name,
+)
 from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
@@ -37,7 +44,9 @@ from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
+from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmOptions
 from msmqwire.qm.runtime.queues import reason
+from msmqwire.qm.runtime.server import multicast_of
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
@@ -118,11 +127,13 @@ class ClientManager:
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
         context: ssl.SSLContext | None = None,
+        pgm: PgmOptions | None = None,
     ) -> None:
-        """`context` is of TLS to others. Raises the subclasses of StoreError."""
+        """`context` is of TLS to others, `pgm` of multicast. Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
         self._overrides, self._listen, self._context = overrides, listen, context
+        self._pgm = pgm or PgmOptions()
         # Only those that the program still references: nobody else can ask for their outcome.
         self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
@@ -131,6 +142,7 @@ class ClientManager:
         self._driver: EngineDriver
         self._network: TcpNetwork | None = None
         self._http: HttpNetwork | None = None
+        self._multicast: MulticastNetwork | None = None
 
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
@@ -142,6 +154,8 @@ class ClientManager:
         self._http = driver.http = HttpNetwork(
             driver, core.srmp, network, overrides=self._overrides, context=self._context
         )
+        self._multicast = driver.multicast = multicast_of(driver, self._pgm)
+        await self._multicast.start()
         core.outcome.when_sent = self._outcome
         driver.broken.add_done_callback(self._broken)
         driver.start()
@@ -179,6 +193,8 @@ class ClientManager:
 
     async def _end(self, driver: EngineDriver, network: TcpNetwork) -> None:
         try:
+            if self._multicast is not None:
+                await self._multicast.close()
             await driver.finish(_STOP_S)
         except TimeoutError:  # the disk refuses commits; earlier ones are durable
             raise Unreachable("the file does not take what has changed last") from None
@@ -208,8 +224,12 @@ class ClientManager:
         """Send a message; it is durable after `EngineDriver.durable`. Raises InvalidValue and QueueError."""
         core = self.driver.core
         requested, elsewhere = message.acknowledgements_requested, message.administration is not None
-        if _goes_by_http(descriptor.format_name):
-            _check_for_http(message, transaction)
+        if _any(is_http, descriptor.format_name) and transaction is not None:
+            why = "its receipts come by HTTP: send it through a queue manager that listens"
+            raise InvalidValue(why, path="transactional")
+        if requested and not is_http(message.administration) and _any(_is_of_srmp, descriptor.format_name):
+            # It would be sent by a request of the other side, which can't reach this one.
+            raise InvalidValue("receipts by HTTP need an admin_queue DIRECT=HTTP://...", path="acknowledge")
         if requested and not elsewhere:
             message.administration = self._acknowledgements()
         status = self.driver.call(core.send, descriptor, message, transaction)
@@ -274,7 +294,10 @@ class ClientManager:
         return [transfer for transfer in self._driver.core.srmp.transfers.values() if transfer.messages]
 
     def transfers(self) -> list[Transfer]:
-        """Return the transfers by sessions that have messages of the program."""
+        """Return the transfers by sessions that have messages of the program.
+
+        Those of session acknowledgements are not among them.
+        """
         transfers = self._driver.core.binary.transfers.values()
         return [
             transfer for transfer in transfers if transfer.table and transfer.queue.acknowledged_peer is None
@@ -355,18 +378,13 @@ class ClientManager:
             sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
 
 
-def _goes_by_http(name: FormatName) -> bool:
-    elements = name.elements if isinstance(name, MultipleElementName) else (name,)
-    return any(is_http(element) for element in elements)
+def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:
+    """Return whether a test is true of a name, or of one of its elements."""
+    return any(map(test, name.elements)) if isinstance(name, MultipleElementName) else test(name)
 
 
-def _check_for_http(message: Message, transaction: Transaction | None) -> None:
-    """Raise InvalidValue for what comes back by requests of the other side, which can't reach this one."""
-    if transaction is not None:
-        why = "its receipts come by HTTP: send it through a queue manager that listens"
-        raise InvalidValue(why, path="transactional")
-    if message.acknowledgements_requested and not is_http(message.administration):
-        raise InvalidValue("receipts by HTTP need an admin_queue DIRECT=HTTP://...", path="acknowledge")
+def _is_of_srmp(name: FormatName) -> bool:
+    return is_http(name) or isinstance(name, MulticastName)
 
 
 def connection_closed() -> InvalidValue:

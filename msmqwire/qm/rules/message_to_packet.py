@@ -120,7 +120,7 @@ def construct(message: Message, *, stored: bool = False) -> Record:
     record.MessagePropertiesHeader = _new(_PROPERTIES)  # DMPR-3.1.7.1.30-04: MP is always set
     record.TransactionHeader = record.SecurityHeader = record.DebugHeader = record.SoapHeader = None
     record.SRMPEnvelopeHeader = record.CompoundMessageHeader = record.MultiQueueFormatHeader = None
-    record.SessionHeader = None
+    record.TrailingData, record.SessionHeader = b"", None
     user_flags, base_flags = _MP, 0
     if _transactional(message):
         record.TransactionHeader = transaction = _new(_TRANSACTION)

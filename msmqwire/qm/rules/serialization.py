@@ -7,10 +7,10 @@ from the message, see `packet_patch.patch_transit_fields`. Code that changes ano
 message must set its packet to None; `Message.copy` does.
 
 A message serialized without its packet loses: reserved bits and fields, the content of padding and what
-follows the body, the longer forms of queue names where a shorter one is equivalent, the SRMP headers, a
-ProviderInfo that names the system's own provider, SecurityHeader.Flags.AU, AS, AI and DE where they do not
-follow from the rest, headers without content, labels beyond a null, and Flags.PR and DM of transactional
-messages.
+follows the body, the bytes behind the last header (PacketSize does not count them then), the longer forms of
+queue names where a shorter one is equivalent, the SRMP headers, a ProviderInfo that names the system's own
+provider, SecurityHeader.Flags.AU, AS, AI and DE where they do not follow from the rest, headers without
+content, labels beyond a null, and Flags.PR and DM of transactional messages.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _OVERLAP: Final = len(b"\n\r\n") - 1
 _HEAD_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
 _TOO_SLOW: Final = b"408 Request Timeout"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_EOF_S: Final = 0.5
+_EOF_S: Final = 0.1
 """Seconds after the end of what a peer sends in which aiohttp has to find a whole request in it."""
 SERVER: Final = "msmqwire"
 """The value of the field Server, which tells no version."""
@@ -65,6 +65,7 @@ class RequestHandler(web.RequestHandler):
 
     Attributes:
         connection: the connection that it belongs to.
+        other_version: whether the request is of a version of HTTP that we do not speak.
     """
 
     def __init__(self, connection: HttpConnection, application: web.Server, limits: Limits) -> None:
@@ -78,10 +79,11 @@ class RequestHandler(web.RequestHandler):
             max_line_size=HEAD_SIZE_MAX,
             max_field_size=HEAD_SIZE_MAX,
             max_headers=FIELD_COUNT_MAX,
-            lingering_time=limits.close_s,
+            lingering_time=0,  # `HttpConnection.close` does
             auto_decompress=False,
         )
         self.connection = connection
+        self.other_version = False
 
     def handle_error(
         self,
@@ -100,6 +102,15 @@ class RequestHandler(web.RequestHandler):
             asyncio.get_running_loop().call_exception_handler(context)
         return answer(status, close=True)
 
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Write an answer; then the connection goes on."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self.connection.answered()
+
 
 def answer(status: int, *, close: bool = False, field: tuple[str, str] | None = None) -> web.Response:
     """Return an answer without content: SRMP-2.1.1-12. `close` ends the connection behind it."""
@@ -115,15 +126,17 @@ class HttpConnection(asyncio.Protocol):
 
     Attributes:
         address: address of the peer; empty until it is established.
+        local_address: that of this computer at which it has come.
         number: its number among those of its owner, who sets it.
         held: bytes of requests that were received and not answered.
+        busy: whether a request is being read or answered.
         gone: done when it is closed.
     """
 
     def __init__(self, owner: HttpConnectionOwner, context: ssl.SSLContext | None) -> None:
         """`context` is of TLS for HTTPS, None for HTTP."""
         self._owner, self._context = owner, context
-        self.address, self.number, self.held = "", 0, 0
+        self.address, self.local_address, self.number, self.held = "", "", 0, 0
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._socket: asyncio.Transport | None = None
         self._flow: _Flow | None = None
@@ -135,7 +148,8 @@ class HttpConnection(asyncio.Protocol):
         self._scanned = 0  # of it, without the end of a head
         self._passed = b""  # the last bytes that were not
         self._unwanted = 0  # received after the end
-        self._closing = self._eof = False
+        self._closing = self._discards = self._eof = False
+        self.busy = False
 
     # -- beginning and end ----------------------------------------------------------------------------------
 
@@ -146,6 +160,7 @@ class HttpConnection(asyncio.Protocol):
             transport.abort()
             return
         self.address = canonical(peer[0])
+        self.local_address = canonical(transport.get_extra_info("sockname")[0])
         if not self._owner.accepted(self):
             self.address = ""
             transport.abort()
@@ -224,6 +239,8 @@ class HttpConnection(asyncio.Protocol):
         """Set the time after which the connection is ended."""
         if self._deadline is not None:
             self._deadline.cancel()
+        if self.gone.done():
+            return
         self._deadline = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
 
     def _time_is_over(self) -> None:
@@ -239,7 +256,7 @@ class HttpConnection(asyncio.Protocol):
     # -- requests -------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self._closing:
+        if self._closing or self._discards:
             self._unwanted += len(data)
             if self._unwanted > self._owner.limits.unwanted_bytes:
                 self.abort()
@@ -297,6 +314,7 @@ class HttpConnection(asyncio.Protocol):
 
     def begin_request(self) -> None:
         """aiohttp has read the head of a request."""
+        self.busy = True
         if self._stage is _Stage.HEAD:  # it came together with the request before it
             self._wait(self._owner.limits.http_read_s)
             self._stage = _Stage.BODY
@@ -313,9 +331,19 @@ class HttpConnection(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
 
+    def discard(self) -> None:
+        """A request is refused, and the connection ends behind the answer: drop what else comes."""
+        self._discards = True
+        self._ahead.clear()
+
+    def begin_answer(self) -> None:
+        """A request has its answer, which the peer has to read."""
+        self._wait(self._owner.limits.http_idle_s)
+
     def answered(self) -> None:
-        """A request has its answer; the next one may come."""
-        if self.gone.done():
+        """An answer is written; the next request may come."""
+        self.busy = False
+        if self.gone.done() or self._closing:
             return
         limits = self._owner.limits
         self._stage, self.held = _Stage.HEAD, len(self._ahead)

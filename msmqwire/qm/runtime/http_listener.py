@@ -31,21 +31,22 @@ from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, 
 
 RETRY_AFTER_S: Final = 5
 """Seconds after which a peer that was turned away may try again."""
+_POLL_S: Final = 0.005
 _READ_MAX: Final = 1 << 18
 """Bytes that asyncio passes on at once: those of a next request may be among them."""
 _ROOT: Final = "/msmq/"
 _CONTENT_ENCODING: Final = "Content-Encoding"
+_CHUNKED: Final = "chunked"
 _POST: Final = "POST"
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
-_OTHER_VERSION: Final = "msmqwire_other_version"
 _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 
 
 class HttpReceiver(Protocol):
     """The engine, as far as incoming requests go."""
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+    def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
         """A request has come in: one `HttpResponse` of this number answers it."""
 
 
@@ -84,9 +85,6 @@ class HttpListener:
         self._incomplete = PartialPackets(limits.http_held_bytes)
         self._waiting_bytes = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
-        self._active = 0  # requests that were begun and are not answered
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._numbers = 0
         self._stopping = False
 
@@ -117,15 +115,18 @@ class HttpListener:
         """Wait until the requests under way are answered, for at most `Limits.close_s`."""
         try:
             async with asyncio.timeout(self.limits.close_s):
-                await self._idle.wait()
+                while any(connection.busy for connection in self._connections.values()):
+                    await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            log.warning("requests of HTTP are left without an answer", extra={"requests": self._active})
+            log.warning("requests of HTTP are left", extra={"waiting": len(self._answers)})
 
     async def close(self) -> None:
         """End all connections once their peers have read the answers, or after `Limits.close_s`."""
         self.stop_listening()
         for future in self._answers.values():
             _set(future, 503)
+        if self._answers:
+            await self.finish()
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()
@@ -194,8 +195,6 @@ class HttpListener:
         """Answer a request of which aiohttp has read the head."""
         connection = cast(RequestHandler, request.protocol).connection
         connection.begin_request()
-        self._active += 1
-        self._idle.clear()
         try:
             http = await self._read(request, connection)
             status = await self._ask(http, connection)
@@ -204,12 +203,10 @@ class HttpListener:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
             log.info("a request of HTTP is refused", extra=details)
+            connection.discard()
             return answer(refused.status, close=True, field=refused.field)
         finally:
-            self._active -= 1
-            if not self._active:
-                self._idle.set()
-            connection.answered()
+            connection.begin_answer()
 
     async def _read(self, request: web.BaseRequest, connection: HttpConnection) -> HttpMessage:
         """Return a whole request. Raises _Refused."""
@@ -261,7 +258,9 @@ class HttpListener:
         watch = partial(_gone, future)
         connection.gone.add_done_callback(watch)
         try:
-            self._driver.notify(self._engine.requested, number, http, connection.address)
+            self._driver.notify(
+                self._engine.requested, number, http, connection.address, connection.local_address
+            )
             return await future
         finally:
             connection.gone.remove_done_callback(watch)
@@ -286,9 +285,8 @@ def _request(
     other = message.version not in _VERSIONS
     if other:
         message = message._replace(version=_VERSIONS[1])
-    request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
-    request[_OTHER_VERSION] = other
-    return request
+    cast(RequestHandler, protocol).other_version = other
+    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
 def _future() -> asyncio.Future[int]:
@@ -311,7 +309,7 @@ def _full() -> _Refused:
 def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
     """Return the head as it was sent, but for blanks around values. Raises _Refused for a faulty one."""
     version = request.version
-    if request[_OTHER_VERSION]:
+    if cast(RequestHandler, request.protocol).other_version:
         raise _Refused(505)
     start = RequestLine(request.method, request.raw_path, f"HTTP/{version.major}.{version.minor}")
     fields = tuple(
@@ -346,10 +344,13 @@ def _check_fields(fields: tuple[Field, ...], version: str) -> None:
     if (host is None and version == HTTP_1_1) or not _HOST.fullmatch(host or ""):  # RFC 9112 3.2
         raise _Refused(400)
     coding = value_of(fields, TRANSFER_ENCODING)
-    if coding is not None:
-        if version != HTTP_1_1 or value_of(fields, CONTENT_LENGTH) is not None:  # RFC 9112 6.1
+    if coding is not None:  # RFC 9112 6.1
+        codings = [text.strip(" \t").lower() for text in coding.split(",")]
+        if version != HTTP_1_1 or find_all(fields, CONTENT_LENGTH):
             raise _Refused(400)
-        if coding.lower() != "chunked":
+        if codings[-1] != _CHUNKED or codings.count(_CHUNKED) > 1:
+            raise _Refused(400)
+        if len(codings) > 1:
             raise _Refused(501)
     for number in find_all(fields, _CONTENT_ENCODING):
         if fields[number].value.lower() not in ("", "identity"):

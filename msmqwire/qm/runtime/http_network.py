@@ -25,8 +25,11 @@ _MISSING: Final = "HTTP needs aiohttp: install msmqwire[qm]"
 class HttpEngine(Protocol):
     """The engine of SRMP, as its transport sees it."""
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
-        """A request has come in from an address: one `HttpResponse` of this number answers it."""
+    def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
+        """A request has come in from an address, at one of this computer.
+
+        One `HttpResponse` of this number answers it.
+        """
 
     def answered(self, request: int, status: int, address: str) -> None:
         """The request of an `HttpRequest` has an answer from an address."""

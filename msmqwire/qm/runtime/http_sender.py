@@ -184,6 +184,8 @@ def _reason(exc: Exception) -> str:
     match exc:
         case aiohttp.ClientConnectorCertificateError():
             text = f"its certificate is not accepted: {exc.certificate_error}"
+        case aiohttp.ServerDisconnectedError():
+            text = "the connection was ended before the answer"
         case aiohttp.ClientConnectorError():
             text = str(exc.os_error)
         case aiohttp.ClientResponseError():

@@ -30,6 +30,7 @@ _RANGES: Final = MappingProxyType(
         "unacknowledged_bytes_max": (1_024, _COUNT_MAX),
         "packet_size_max": (1_024, PACKET_SIZE_MAX),
         "acknowledge_at_window": (0.0, 1.0),
+        "retry_statuses": (400, 499),
         "max_in_sessions": (0, _DWORD),
         "third_place_messages": (0, _COUNT_MAX),
         "third_place_bytes": (0, _COUNT_MAX),
@@ -39,6 +40,15 @@ _RANGES: Final = MappingProxyType(
     }
 )
 """Where a value has other limits than its unit gives it."""
+_MAY_BE_ZERO: Final = (
+    "round_trip_delay_ms",
+    "recoverable_ack_delay_ms",
+    "ack_delay_ms",
+    "order_ack_timeout_ms",
+    "stream_receipt_delay_ms",
+    "stream_receipt_delay_max_ms",
+)
+"""Delays; a timer that runs again and again must take some time."""
 _NOT_EMPTY: Final = ("resend_timer_table",)
 _BOOLS: Final = MappingProxyType(
     {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
@@ -92,7 +102,7 @@ class NamedValue(NamedTuple):
             raise self._wrong(text, "a whole number" if kind is int else "a number")
         number: float = kind(text)
         if not self.least <= number <= self.most:
-            raise self._wrong(text, f"{self.least:,} to {self.most:,}")
+            raise self._wrong(text, f"{self.least:,g} to {self.most:,.16g}")
         return number
 
     def _wrong(self, text: str, wanted: str) -> InvalidValue:
@@ -134,7 +144,7 @@ def _values(owner: type) -> Iterable[NamedValue]:
         hint = types[field.name]
         kind = typing.get_origin(hint) or hint
         unit = _unit(field.name, kind)
-        least, most = _RANGES.get(field.name) or _range(unit, kind)
+        least, most = _RANGES.get(field.name) or _range(field.name, unit, kind)
         yield NamedValue(field.name, kind, unit, least, most, meanings[field.name], owner)
 
 
@@ -146,11 +156,11 @@ def _unit(name: str, kind: type) -> str:
     return "bytes" if kind is int and ("bytes" in name or name in _BYTES) else ""
 
 
-def _range(unit: str, kind: type) -> tuple[float, float]:
+def _range(name: str, unit: str, kind: type) -> tuple[float, float]:
     if unit == "milliseconds":
-        return 0, _DWORD
+        return (0 if name in _MAY_BE_ZERO else 1), _DWORD
     if unit == "seconds":
-        return (0.001 if kind is float else 0), _DWORD // 1000
+        return (0.001 if kind is float else 1), _DWORD // 1000
     return 1, _COUNT_MAX
 
 

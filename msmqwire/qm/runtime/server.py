@@ -6,6 +6,8 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,7 +181,7 @@ class Server:
         self.http_network.accept()
         self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(driver, self.network, self._control)
+            self._metrics = Metrics(driver, self.network, self.http_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
@@ -262,19 +264,15 @@ def _port(endpoint: Endpoint | None) -> int | None:
 
 
 def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
-    """Return the multicast of a queue manager, joined to its protocol engine."""
-    srmp = driver.core.srmp
-
-    def received(apdu: bytes, source: str, _group: str, _port: int) -> None:
-        driver.notify(srmp.multicast_received, apdu, source)
-
-    def sent(request: int) -> None:
-        driver.notify(srmp.answered, request, 200)
-
-    def failed(request: int, why: str) -> None:
-        driver.notify(srmp.failed, request, why)
-
-    return MulticastNetwork(options, received, sent, failed)
+    """Return the multicast of a queue manager, joined to its engine of SRMP."""
+    engine = driver.core.srmp
+    return MulticastNetwork(
+        options,
+        received=partial(driver.notify, engine.multicast_received),
+        sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
+        failed=partial(driver.notify, engine.failed),
+        refused=lambda request: driver.notify(engine.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    )
 
 
 _ANY: Final = ("0.0.0.0", "::", "")

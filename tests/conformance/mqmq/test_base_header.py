@@ -6,6 +6,7 @@ import pytest
 
 import msmqwire
 from msmqwire.headers import BASE_HEADER
+from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from tests.support import handmade
 from tests.support.codec_checks import (
@@ -188,7 +189,9 @@ def test_debug_header_bit() -> None:
     # the bit without the header, and the header without the bit
     assert_refused(msmqwire.parse, plain[:2] + b"\x23\x00" + plain[4:], "DebugHeader.Flags", len(plain))
     unmarked = data[:2] + b"\x03\x00" + data[4:]
-    assert_refused(msmqwire.parse, unmarked, "BaseHeader.PacketSize", 8)
+    assert msmqwire.parse(unmarked).DebugHeader is None
+    assert msmqwire.parse(unmarked).TrailingData == handmade.debug_header(queue)
+    assert "ATTACK-PACKET-SIZE" in {finding.id for finding in lint(unmarked)}
 
 
 @requirement("MQMQ-2.2.19.1-20")
@@ -203,7 +206,10 @@ def test_packet_size_leaves_the_session_header_of_a_message_out() -> None:
     assert msmqwire.build(packet) == data
     # counted nevertheless: 16 bytes too many
     counted = handmade.user_message(session=handmade.session_header(), size=len(data))
-    assert_refused(msmqwire.parse, counted, "BaseHeader.PacketSize", 8)
+    assert_refused(msmqwire.parse, counted, "SessionHeader.AckSequenceNumber", len(counted))
+    after = msmqwire.parse(counted + bytes(16))  # the next 16 bytes of the stream
+    assert after.TrailingData == handmade.session_header()
+    assert "ATTACK-PACKET-SIZE" in {finding.id for finding in lint(after)}
 
 
 @requirement("MQMQ-2.2.19.1-20")

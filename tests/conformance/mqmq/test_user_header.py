@@ -10,6 +10,7 @@ import pytest
 
 import msmqwire
 from msmqwire.headers import USER_HEADER
+from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from tests.support import handmade
 from tests.support.codec_checks import (
@@ -433,10 +434,12 @@ def test_presence_bits(flag: str) -> None:
     assert int.from_bytes(rebuilt[60:64], "little") & 0x1CF80000 == 0x00200000 | mask
     assert rebuilt[2] & 0x30 == 0
     assert USER_MESSAGE.build({})[60:64] == b"\x00\x00\x20\x00"
-    # the header without the bit is refused
+    # without the bit the header is none: as many bytes are left behind the last one
     word = (int.from_bytes(data[60:64], "little") & ~mask).to_bytes(4, "little")
-    with pytest.raises(msmqwire.MalformedPacket):
-        msmqwire.parse(data[:60] + word + data[64:])
+    unmarked = data[:60] + word + data[64:]
+    assert msmqwire.parse(unmarked)[header] is None
+    assert msmqwire.parse(unmarked).TrailingData
+    assert "ATTACK-PACKET-SIZE" in {finding.id for finding in lint(unmarked)}
 
 
 # --- examples ---

@@ -12,6 +12,7 @@ import pytest
 
 import msmqwire
 from msmqwire.headers.propvariant import PROPVARIANT
+from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.schema import Header
 from tests.support import handmade
@@ -127,9 +128,15 @@ def test_headers_that_are_always_there() -> None:
 def test_a_packet_that_ends_elsewhere(parts: tuple[str, ...]) -> None:
     data = message(*parts)
     size = struct.unpack_from("<L", data, 8)[0]
-    for more in (1, 4, 16):
+    for more in (1, 4, 16):  # lint reports what is kept behind the last header
         longer = data[:8] + struct.pack("<L", size + more) + data[12:size] + bytes(more) + data[size:]
-        assert_refused(msmqwire.parse, longer, "BaseHeader.PacketSize", 8)
+        packet = assert_same(USER_MESSAGE, longer)
+        assert packet.TrailingData == bytes(more)
+        assert [finding.id for finding in lint(longer) if finding not in lint(data)] == [
+            "ATTACK-PACKET-SIZE",
+            "MQMQ-2.2.19.1-19",
+            "MQMQ-2.2.20-12",
+        ]
     assert_refused(msmqwire.parse, data + b"\0", "BaseHeader.PacketSize", 8)
     shorter = data[:8] + struct.pack("<L", size - 4) + data[12:]
     with pytest.raises(msmqwire.MalformedPacket):

@@ -333,6 +333,7 @@ MESSAGE: dict[str, Any] = {
             "SessionHeader",
         )
     ),
+    "TrailingData": b"",
 }
 
 

@@ -1,14 +1,26 @@
 """Messages with a UserHeader that few senders write: [MS-MQMQ] 2.2.19.2.
 
-Every form of ResponseQueue is taken. A clear MP bit is refused, without loss of the other messages.
+Every form of ResponseQueue is taken. A clear MP bit is refused, without loss of the other messages. Bytes
+behind the last header do no harm.
 """
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
+from msmqwire.packets import parse
+from msmqwire.qm.model.enumerations import Relay
 from tests.support import handmade
-from tests.support.engine_harness import OWN_ID, PEER_ID, THIRD_ID, EngineHarness, harness_with_peer
+from tests.support.engine_harness import (
+    OWN_ID,
+    PEER_ADDRESS,
+    PEER_ID,
+    THIRD_ID,
+    EngineHarness,
+    harness_with_peer,
+)
 from tests.support.handwritten_peer import DM, PA, direct
 from tests.support.queue_contents import bodies, messages
 
@@ -180,3 +192,49 @@ def test_a_message_without_properties_before_the_session_is_open_closes_it():
     peer = harness.accept_connection()
     peer.send(lacking(peer))
     assert peer.closed
+
+
+# -- bytes behind the last header -----------------------------------------------------------------------
+
+TAILS = pytest.mark.parametrize(
+    "tail", [handmade.extension_header(0, 0), b"\xff", bytes(40)], ids=["extension", "byte", "zeros"]
+)
+
+
+@TAILS
+@pytest.mark.parametrize("session", [False, True])
+def test_a_message_with_bytes_behind_its_last_header_is_taken(tail, session):
+    """As receivers of the real world do; the packets behind it are found."""
+    harness = EngineHarness()
+    queue, peer = harness.queue(), harness.accept_session()
+    peer.send(
+        peer.message(b"1", recoverable=True, trailing=tail, session=session),
+        peer.message(b"2", recoverable=True),
+    )
+    assert not peer.closed
+    assert bodies(queue) == [b"1", b"2"]
+    assert bodies(harness.restarted().find_queue()) == [b"1", b"2"]
+
+
+@TAILS
+def test_bytes_behind_the_last_header_are_forwarded(tail):
+    """A packet that is forwarded keeps them, also out of the store.
+
+    With a DebugHeader, behind which the peer does not look for the end of the packet.
+    """
+    harness = EngineHarness(relay=Relay.ALL)
+    stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
+    stranger.send(
+        stranger.message(
+            b"far",
+            destination=direct(address=PEER_ADDRESS), address=PEER_ID.bytes_le, recoverable=True,
+            trailing=tail, trace=THIRD_ID,
+        )
+    )  # fmt: skip
+    harness = harness.restarted(relay=Relay.ALL)
+    harness.resolve(PEER_ADDRESS)
+    peer = harness.connect()
+    peer.answer_handshake()
+    (packet,) = peer.take("UserMessage")
+    assert packet.body == b"far"
+    assert parse(packet).TrailingData == tail

@@ -48,7 +48,7 @@ def parse(data: bytes) -> Any:
 
 
 def headers(packet: Any) -> list[str]:
-    return [name for name in dict(packet) if packet[name] is not None]
+    return [name for name in dict(packet) if packet[name] is not None and name != "TrailingData"]
 
 
 # --- the whole packet ---
@@ -207,10 +207,12 @@ def test_srmp_headers_by_their_bit() -> None:
         {"SRMPEnvelopeHeader": {"Data": "<e/>"}, "CompoundMessageHeader": {"Data": b"POST"}}
     )
     assert built[60:64] == bytes.fromhex("00 00 20 02")
-    # the bit without its header, and the header without its bit
+    # the bit without its header; without the bit the headers are none
     bare = handmade.user_message(user_flags=handmade.MP | handmade.AH)
     assert_refused(parse, bare, "SRMPEnvelopeHeader.HeaderId", len(bare))
-    assert_refused(parse, data[:63] + b"\0" + data[64:], "BaseHeader.PacketSize", 8)
+    unmarked = parse(data[:63] + b"\0" + data[64:])
+    assert headers(unmarked) == headers(plain)
+    assert unmarked.TrailingData == ALL["srmp"] + ALL["compound"]
 
 
 @requirement("MQRR-2.2.5.1-13")

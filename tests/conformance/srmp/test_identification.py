@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.protocols.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.srmp.envelope import parse_envelope
+from msmqwire.srmp.kinds import EnvelopeKind, kind_of
 from tests.support.srmp_envelopes import GUID, PUBLISHED, STREAM_ID, xml
 from tests.support.srmp_mapping import msmq, path, properties
 

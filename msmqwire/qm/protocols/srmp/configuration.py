@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from msmqwire.qm.protocols.srmp.redirections import Redirections
-from msmqwire.srmp.certificates import Signer, Trust
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +18,9 @@ class SrmpConfiguration:
     Attributes:
         redirections: of messages by HTTP.
         signer: whose key signs messages; None to sign none.
-        trust: whose signatures are believed.
+        trust: whose signatures are believed; None for nobody's.
     """
 
     redirections: Redirections = field(default_factory=Redirections)
     signer: Signer | None = None
-    trust: Trust = field(default_factory=Trust)
+    trust: Trust | None = None

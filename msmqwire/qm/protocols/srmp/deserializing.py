@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import FormatName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
@@ -70,15 +71,17 @@ def reach_limit(envelope: Envelope) -> datetime:
 def stream_of(message: Message) -> StreamIdentifier | None:
     """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
 
-    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope.
+    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope. A message of
+    the binary protocol may have brought anything as envelope.
     """
     sequence = message.transactional_message_sequence_identifier
     if sequence is None:
         return None
     if message.soap_envelope:
-        stream = parse_envelope(message.soap_envelope.encode("utf-8")).stream
-        if stream is not None:
-            return StreamIdentifier(*stream.streamId)
+        with suppress(MalformedPacket):
+            stream = parse_envelope(message.soap_envelope.encode("utf-8", "surrogatepass")).stream
+            if stream is not None:
+                return StreamIdentifier(*stream.streamId)
     return StreamIdentifier(message.source_machine_identifier, sequence.time_stamp << 32 | sequence.ordinal)
 
 
@@ -136,7 +139,9 @@ def _read_stream(stream: Content, message: Message) -> None:
     message.transaction_previous_sequence_number = stream.previous or 0
     # Those of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-    if stream.start is not None:
+    if stream.start is not None and message.administration is None:
+        # By the letter it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
+        # stream would go to the order queue of its sender, which takes no others than those of the stream.
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 

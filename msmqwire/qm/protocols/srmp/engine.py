@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.constants import MessageClass
-from msmqwire.names import FormatName
+from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
@@ -18,7 +18,7 @@ from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import Receiving
-from msmqwire.qm.protocols.srmp.sending import HELD, Sending
+from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.srmp.http_message import HttpMessage
@@ -88,18 +88,23 @@ class SrmpEngine(TransferProtocol):
 
     # -- from the transport -------------------------------------------------------------------------
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+    def requested(
+        self, request: int, http: HttpMessage, address: str, local_address: str | None = None
+    ) -> None:
         """A request has come by HTTP or HTTPS from an address.
 
-        It is answered by an `HttpResponse` with its number.
+        It is answered by an `HttpResponse` with its number. The address at which it has come is one of this
+        computer from now on, which ``to`` may name.
         """
+        if local_address is not None:
+            self.urls.is_at(local_address)
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, origin_of(address))
         self.context.effects.insert(place, HttpResponse(request, status))
 
-    def multicast_received(self, data: bytes, address: str) -> None:
-        """A request has come by PGM from an address; nobody gets an answer."""
-        self.receiving.take(data, origin_of(address))
+    def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
+        """A request has come by PGM from an address to a group and port; nobody gets an answer."""
+        self.receiving.take_multicast(data, origin_of(address), MulticastName(group, port))
 
     def answered(self, request: int, status: int, address: str = "") -> None:
         """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""
@@ -157,7 +162,7 @@ class SrmpEngine(TransferProtocol):
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""
         transfer = self.transfers.get(queue.number)
-        if transfer is not None and queue.state not in HELD:
+        if transfer is not None and not transfer.is_held:
             self.sending.resume(transfer)
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:

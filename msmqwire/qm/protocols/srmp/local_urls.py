@@ -29,6 +29,10 @@ class LocalUrls:
         self._ports = {scheme: port for scheme, port in ports.items() if port is not None}
         self._lookup.http_ports = set(self._ports.values())
 
+    def is_at(self, address: str) -> None:
+        """Note an address of this computer."""
+        self._lookup.addresses.add(address)
+
     def order_queue(self, destination: str) -> str:
         """Return ReceiptsURL for messages to a destination, [MC-MQSRM] 3.1.7.2.4; empty for a multicast one.
 

@@ -12,11 +12,11 @@ from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp import receipts
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
-from msmqwire.qm.protocols.srmp.kinds import DECISIONS
 from msmqwire.qm.protocols.srmp.queue_names import read_http
 from msmqwire.qm.protocols.srmp.receipts import Receipt
 from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import build_envelope
+from msmqwire.srmp.kinds import DECISIONS
 
 _RECEIVED = AcknowledgementsRequested.ACK_POS_RECEIVE
 _NOT_RECEIVED = AcknowledgementsRequested.ACK_NEG_RECEIVE
@@ -30,12 +30,7 @@ class ReceiptSending:
         self._system_messages = services.system_messages
 
     def due(self, message: Message, message_class: int) -> None:
-        """A message whose administration queue is reached by HTTP has arrived, or has left its queue.
-
-        A message that came by the binary protocol could not ask for a commitment receipt in so many words.
-        """
-        if not message.soap_envelope:
-            message = message.copy(final_ack_required=True, packet=message.packet)
+        """A message whose administration queue is reached by HTTP has arrived, or has left its queue."""
         utc, reason = self._context.utc, MessageClass(message_class)
         if reason is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
             self._send(message.origin, lambda number: receipts.delivery_receipt(message, number, utc))

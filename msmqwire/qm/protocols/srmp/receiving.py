@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
@@ -21,7 +23,6 @@ from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
-from msmqwire.qm.protocols.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
@@ -32,6 +33,7 @@ from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
+from msmqwire.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.srmp.message import SrmpMessage, from_http, parse_multicast
 from msmqwire.srmp.request import request_address
 
@@ -90,14 +92,19 @@ class Receiving:
         self._redirections, self._trust = configuration.redirections, configuration.trust
         self._incoming, self._outgoing, self._places = incoming, outgoing, places
 
-    def take(self, request: HttpMessage | bytes, origin: str) -> int:
-        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1.
+    def take(self, http: HttpMessage, origin: str) -> int:
+        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+        return self._status(partial(from_http, http), origin)
 
-        `request` is bytes if it came by PGM, where its header counts for nothing.
-        """
+    def take_multicast(self, data: bytes, origin: str, group: MulticastName) -> int:
+        """Take what has come by PGM to a group. The status is for nobody: SRMP-2.1.2-06."""
+        return self._status(partial(parse_multicast, data), origin, group)
+
+    def _status(
+        self, parse: Callable[[], SrmpMessage], origin: str, group: MulticastName | None = None
+    ) -> int:
         try:
-            received = parse_multicast(request) if isinstance(request, bytes) else from_http(request)
-            self._take(received, origin)
+            self._take(parse(), origin, group)
         except MalformedPacket as exc:
             self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
             return BAD_REQUEST
@@ -107,11 +114,13 @@ class Receiving:
             return exc.status
         return OK
 
-    def _take(self, received: SrmpMessage, origin: str) -> None:
+    def _take(self, received: SrmpMessage, origin: str, group: MulticastName | None) -> None:
         envelope, utc = received.envelope, self._context.utc
         if envelope is None:
             raise _Refused(BAD_REQUEST, "a response")
         named, destination = self._destination(envelope.path.to)
+        if group is not None and destination.canonical != group.canonical:
+            raise _Refused(BAD_REQUEST, f"it came to {group}, and is for {envelope.path.to:.200}")
         message = deserialize(received, utc, named)
         message.origin = origin
         if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
@@ -202,10 +211,11 @@ class Receiving:
             receipt = envelope.streamReceipt
             self._outgoing.received(receipt.streamId, receipt.lastOrdinal)
         elif kind is EnvelopeKind.FINAL_STREAM_RECEIPT:
-            receipt, reason = envelope.streamReceipt, arrived.message.message_class
+            receipt, commitment = envelope.streamReceipt, envelope.commitmentReceipt
             self._outgoing.final(
-                receipt.streamId, receipt.lastOrdinal, envelope.commitmentReceipt.decision, reason
-            )
+                receipt.streamId, receipt.lastOrdinal, commitment.id, commitment.decision,
+                arrived.message.message_class,
+            )  # fmt: skip
             return  # SRMP-3.1.5.1.9-01
         if not internal:
             if envelope.stream is None:
@@ -218,7 +228,7 @@ class Receiving:
 
     def _once(self, arrived: _Arrived) -> None:
         """Put a message that is in no stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
-        self._check_security(arrived)
+        arrived = self._admitted(arrived)
         if self._is_duplicate(arrived.message):
             raise _Refused(OK)
         self._enqueue(arrived)
@@ -229,13 +239,13 @@ class Receiving:
 
         One that has been accepted in a former stream only advances the new one.
         """
-        message = arrived.message
-        self._check_security(arrived)
+        arrived, message = self._admitted(arrived), arrived.message
         info = self._incoming.of(stream, message)
-        if not self._incoming.follows(info, stream, message):
+        follows, duplicate = self._incoming.follows(info, stream, message), self._is_duplicate(message)
+        if not follows or (duplicate and self._incoming.is_former(info, message)):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
-        if not self._is_duplicate(message):
+        if not duplicate:
             self._enqueue(arrived)
             self._remember(message)
         info.queue = arrived.queues[0]
@@ -249,36 +259,55 @@ class Receiving:
         if message.identifier != WITHOUT_MSMQ:
             self._history.add(message)
 
-    def _check_security(self, arrived: _Arrived) -> None:
-        """Refuse a message that may not be put into its queue: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07."""
-        required = any(queue.authentication for queue in arrived.queues)
+    def _admitted(self, arrived: _Arrived) -> _Arrived:
+        """Return a message with the queues that it may be put into: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07.
+
+        A queue of a multicast group that refuses it takes it from no other.
+        """
+        required = all(queue.authentication for queue in arrived.queues)
         try:
             authenticate(arrived.received, arrived.message, self._trust, required=required)
         except InvalidSignature as exc:
             raise _Refused(BAD_REQUEST, str(exc)) from None
-        for queue in arrived.queues:
-            if queue.privacy_level is QueuePrivacy.BODY:
-                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes encrypted messages only")
-            allowed = access.access_allowed(
-                self._queues.security_of(queue), _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-            )
-            if not allowed:
-                raise _Refused(BAD_REQUEST, f"not everybody may write to {queue.pathname}")
+        signed = arrived.envelope.Signature is not None
+        refusals = [self._refusal(queue, signed=signed) for queue in arrived.queues]
+        pairs = zip(arrived.queues, refusals, strict=True)
+        admitting = tuple(queue for queue, refusal in pairs if not refusal)
+        if not admitting:
+            raise _Refused(BAD_REQUEST, refusals[0])
+        return arrived._replace(queues=admitting)
+
+    def _refusal(self, queue: Queue, *, signed: bool) -> str:
+        """Return why a queue does not take a message; empty if it does."""
+        if queue.authentication and not signed:
+            return f"{queue.pathname} takes signed messages only"
+        if queue.privacy_level is QueuePrivacy.BODY:
+            return f"{queue.pathname} takes encrypted messages only"
+        security = self._queues.security_of(queue)
+        if not access.access_allowed(security, _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE):
+            return f"not everybody may write to {queue.pathname}"
+        return ""
 
     def _enqueue(self, arrived: _Arrived) -> None:
         """Enqueue a message, and send the delivery receipt that it asks for: 3.1.5.1.6.2 and 3.1.5.1.12."""
         first, *others = arrived.queues
         copies = [(first, arrived.message), *((queue, arrived.message.copy()) for queue in others)]
-        for queue, message in copies:
-            try:
-                status = self._messages.enqueue(queue, message)
-            except (InvalidName, InvalidValue) as exc:
-                raise _Refused(BAD_REQUEST, str(exc)) from None
-            if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
-                raise _Refused(INTERNAL_SERVER_ERROR, "there is no room")
-            if status is not EnqueueStatus.OK:
-                self._context.trouble("quota", f"{queue.pathname} is full")
-                raise _Refused(OK)  # SRMP-3.1.5.1.12-09
+        refusals = [refusal for queue, message in copies if (refusal := self._put(queue, message))]
+        if len(refusals) == len(copies):
+            raise refusals[0]
         message = arrived.message
         if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+
+    def _put(self, queue: Queue, message: Message) -> _Refused | None:
+        """Put a message into a queue; return why it is not there otherwise."""
+        try:
+            status = self._messages.enqueue(queue, message)
+        except (InvalidName, InvalidValue) as exc:
+            return _Refused(BAD_REQUEST, str(exc))
+        if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
+            return _Refused(INTERNAL_SERVER_ERROR, "there is no room")
+        if status is not EnqueueStatus.OK:
+            self._context.trouble("quota", f"{queue.pathname} is full")
+            return _Refused(OK)  # SRMP-3.1.5.1.12-09
+        return None

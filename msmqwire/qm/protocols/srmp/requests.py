@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import write_destination
 from msmqwire.qm.protocols.srmp.serializing import serialize
 from msmqwire.qm.protocols.srmp.signatures import signed
-from msmqwire.srmp.certificates import Signer
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import Field, find_all
 from msmqwire.srmp.http_message import HttpMessage
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.multipart import Multipart, boundary_of
 from msmqwire.srmp.request import make_request, request_address
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer
 
 VIA: Final = "Via"
 HOPS_MAX: Final = 15

@@ -24,8 +24,6 @@ from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
 from msmqwire.srmp.http_message import HttpMessage
 
-HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
-"""States in which nothing leaves an outgoing queue."""
 _REFUSED_FROM: Final = 400
 _FAILED_FROM: Final = 500
 _ACCEPTED: Final = range(200, 300)
@@ -94,13 +92,20 @@ class Sending:
         """
         if not _has_expired(message, self._context.utc):
             self.watch(outgoing, message)
-        elif outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+        elif outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+            outgoing.overdue = True
+        else:
             self._expire(outgoing, message)
+            self.send_waiting(outgoing.transfer)
+
+    def _answered_late(self, outgoing: OutgoingMessage) -> None:
+        """A message that still waits for a receipt has been answered: its time may have been over before."""
+        if outgoing.overdue and not outgoing.is_done:
+            self._over(outgoing, outgoing.position.message)
 
     def send_waiting(self, transfer: Transfer) -> None:
         """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
-        queue = transfer.queue
-        while transfer.under_way is None and not transfer.blocked and queue.state not in HELD:
+        while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
                 return
             outgoing = transfer.next_waiting()
@@ -115,11 +120,12 @@ class Sending:
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
         if outgoing.state is not MessageState.PREPARE_TO_SEND or transfer.under_way is not None:
             return
-        if transfer.blocked or queue.state in HELD:
+        if transfer.blocked or transfer.is_held:
             return
         message = outgoing.position.message
         if _has_expired(message, self._context.utc):
             self._expire(outgoing, message)
+            self.send_waiting(transfer)
             return
         self._identity.identify(message)
         if outgoing.stream:
@@ -131,6 +137,7 @@ class Sending:
         except InvalidValue as exc:
             self._context.trouble("not sent", f"a message to {queue.destination!s:.200}: {exc}")
             self._give_up(outgoing, message, MessageEvent.GIVEN_UP)
+            self.send_waiting(transfer)
             return
         if queue.state is not OutgoingQueueState.CONNECTED:
             self._connect(transfer)
@@ -209,6 +216,7 @@ class Sending:
         if transfer.under_way is outgoing:
             transfer.under_way = None
         if outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+            self._answered_late(outgoing)
             self.send_waiting(transfer)
             return None
         if outgoing.request != request:
@@ -227,6 +235,7 @@ class Sending:
         self._start_cleanup(transfer)
         outgoing.step(MessageEvent.ACCEPTED)
         if not outgoing.is_done:
+            self._answered_late(outgoing)
             return
         transfer.remove(outgoing)
         self._outcome.delivered(outgoing.position)
@@ -243,7 +252,7 @@ class Sending:
             transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
         )
         self.streams.stop_waiting(transfer)
-        if queue.state not in HELD:
+        if not transfer.is_held:
             queue.state = OutgoingQueueState.INACTIVE
         self._dispatch.remove_queue(queue)
         message = outgoing.position.message
@@ -275,7 +284,6 @@ class Sending:
         message = outgoing.position.message
         self.removed(outgoing)
         self._outcome.report(message, delivered=False)
-        self.send_waiting(outgoing.transfer)
 
     def dispatched(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""
@@ -302,9 +310,12 @@ class Sending:
 
         Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
         """
-        if not transfer.messages or transfer.queue.state in HELD:
+        if transfer.is_held:
             return
-        self.resume(transfer)
+        if transfer.messages:
+            self.resume(transfer)
+        else:
+            transfer.blocked = False
 
     def resume(self, transfer: Transfer) -> None:
         """Send everything that has failed again."""

@@ -1,21 +1,27 @@
-"""Signatures of messages that are sent and received: [MC-MQSRM] 3.1.5.1.6.1 and 3.1.7.2.4."""
+"""Signatures of messages that are sent and received: [MC-MQSRM] 3.1.5.1.6.1 and 3.1.7.2.4.
+
+What makes and verifies them is loaded with the first one: it takes a tenth of a second, and few need it.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmqwire.errors import InvalidSignature, InvalidValue
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.serializing import Serialized
-from msmqwire.srmp.certificates import Signer, Trust
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.signature_element import SIGNATURE_PATH
-from msmqwire.srmp.signing import sign
-from msmqwire.srmp.verifying import verify
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer, Trust
 
 
-def authenticate(received: SrmpMessage, message: Message, trust: Trust, *, required: bool = False) -> None:
+def authenticate(
+    received: SrmpMessage, message: Message, trust: Trust | None, *, required: bool = False
+) -> None:
     """Set AuthenticationLevel and SenderCertificate of a message whose Signature is verified.
 
     A message without one is left as it is. What the attributes prove is who made the body and the extension;
@@ -25,7 +31,7 @@ def authenticate(received: SrmpMessage, message: Message, trust: Trust, *, requi
     Args:
         received: the message on the wire.
         message: what `deserialize` has made of it. Its ArrivalTime is the time at which certificates count.
-        trust: whom to believe.
+        trust: whom to believe; None for nobody.
         required: whether only a signed message will do, as its queue is for authenticated ones.
 
     Raises InvalidSignature for a message that is disregarded: SRMP-3.1.5.1.6.1-01.
@@ -35,7 +41,10 @@ def authenticate(received: SrmpMessage, message: Message, trust: Trust, *, requi
         if required:
             raise InvalidSignature("no Signature (SRMP-3.1.5.1.6.1-02)", path=SIGNATURE_PATH)
         return
-    verified = verify(received, trust, message.arrival_time)
+    from msmqwire.srmp.certificates import Trust
+    from msmqwire.srmp.verifying import verify
+
+    verified = verify(received, trust or Trust(), message.arrival_time)
     if (verified.body or b"", verified.extension or b"") != (message.body, message.extension):
         raise InvalidSignature("another body or extension is signed", path=SIGNATURE_PATH)
     message.authentication_level = AuthenticationLevel.XML_SIG
@@ -64,6 +73,8 @@ def signed(
         return serialized
     if signer is None:
         raise InvalidValue("a signature is asked for, and no key is configured", path="authentication_level")
+    from msmqwire.srmp.signing import sign
+
     envelope = sign(
         serialized.envelope,
         signer,

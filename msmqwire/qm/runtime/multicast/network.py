@@ -12,7 +12,6 @@ from functools import partial
 from ipaddress import IPv4Address
 from typing import Final
 
-from msmqwire.errors import InvalidValue
 from msmqwire.pgm.constants import APDU_MAX
 from msmqwire.pgm.layouts import COMMON_HEADER_SIZE, GSI_SIZE, PgmType
 from msmqwire.pgm.memory import Memory
@@ -35,7 +34,7 @@ _AGAIN_S: Final = 10.0
 """Seconds after which joining a group is tried again."""
 CLOSE_S: Final = 3.0
 """Seconds that messages which wait have to get out at the end."""
-LINGER_S: Final = 1.0
+LINGER_S: Final = 2.0
 """Seconds in which the last messages are repaired after that."""
 _UPSTREAM: Final = (PgmType.NAK, PgmType.NNAK)
 
@@ -73,6 +72,7 @@ class MulticastNetwork:
         received: Callable[[bytes, str, str, int], None],
         sent: Callable[[int], None],
         failed: Callable[[int, str], None],
+        refused: Callable[[int], None],
     ) -> None:
         """Prepare.
 
@@ -81,9 +81,10 @@ class MulticastNetwork:
             received: called with each message, the address of its source, and its group and port.
             sent: called with the number of a request that has been sent.
             failed: called with the number of a request that has not been sent, and why.
+            refused: called with the number of a request that is too long to be sent ever: SRMP-2.1.3.1-15.
         """
         self._options = options
-        self._received, self._sent, self._failed = received, sent, failed
+        self._received, self._sent, self._failed, self._refused = received, sent, failed, refused
         self._gsi = secrets.token_bytes(GSI_SIZE)
         self._memory = Memory()
         self._wanted: frozenset[GroupPort] = frozenset()
@@ -114,10 +115,6 @@ class MulticastNetwork:
                 group.listening.pop(port).close()
             self._leave_unused(group)
         self._join_wanted()
-        each = max(_SOURCES_MIN, min(SOURCES_MAX, SOURCES_TOTAL // max(1, len(self._wanted))))
-        for group in self._groups.values():
-            for listening in group.listening.values():
-                listening.receiver.sources_max = each
 
     def _join_wanted(self) -> None:
         """Join what is wanted and not joined yet."""
@@ -132,6 +129,10 @@ class MulticastNetwork:
             elif port not in group.listening:
                 group.listening[port] = self._listening(group, port)
                 log.info("listens to a multicast group", extra={"group": address, "port": port})
+        each = max(_SOURCES_MIN, min(SOURCES_MAX, SOURCES_TOTAL // max(1, len(self._wanted))))
+        for group in self._groups.values():
+            for listening in group.listening.values():
+                listening.receiver.sources_max = each
         if not complete and self._options.mode is not PgmMode.OFF:
             self._again = self._loop.call_later(_AGAIN_S, self._join_wanted)
 
@@ -150,7 +151,13 @@ class MulticastNetwork:
     # -- sending ------------------------------------------------------------------------------------------
 
     def send(self, request: int, address: str, port: int, data: bytes) -> None:
-        """Send a message to a group. `sent` or `failed` is called with the number of the request, later."""
+        """Send a message to a group.
+
+        `sent`, `failed` or `refused` is called with the number of the request, later.
+        """
+        if len(data) > APDU_MAX:
+            asyncio.get_running_loop().call_soon(self._refused, request)
+            return
         why = self._send(request, address, port, data)
         if why is not None:
             self._fail(request, why)
@@ -165,8 +172,6 @@ class MulticastNetwork:
         """Send, or return why that is impossible."""
         if not self._is_open:
             return "multicast has ended"
-        if len(data) > APDU_MAX:
-            return f"{len(data)} bytes, more than the {APDU_MAX} of a multicast message"
         group = self._group(IPv4Address(address))
         if isinstance(group, str):
             return group
@@ -177,10 +182,7 @@ class MulticastNetwork:
             sending = self._begin_sending(group, port)
         if not sending.has_room(len(data)):
             return "too much waits to be sent to the group"
-        try:
-            sending.send(request, data)
-        except InvalidValue as exc:
-            return str(exc)
+        sending.send(request, data)
         return None
 
     def _begin_sending(self, group: _Group, port: int) -> Sending:

@@ -105,7 +105,7 @@ class Sending:
         return self._source.has_room(size)
 
     def send(self, request: int, data: bytes) -> None:
-        """Send a message. Raises InvalidValue if it is too long."""
+        """Send a message. Raises InvalidValue if it is too long or has no room."""
         self._used_at = self._loop.time()
         effects = self._source.send(data, self._used_at)
         self.requests.append(request)
@@ -117,7 +117,7 @@ class Sending:
 
     def close(self) -> None:
         """Say that no more comes; repairs go on until the window is empty."""
-        if not self.closing:
+        if not (self.closing or self._finished):
             self.closing = True
             self._carry_out(self._source.close(self._loop.time()))
 

@@ -154,12 +154,12 @@ def _may_be_raw(*, or_fail: bool) -> bool:
 
 def _join(made: socket.socket, group: IPv4Address, port: int, local: IPv4Address) -> None:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if not sys.platform.startswith("linux"):
-        # Elsewhere it takes this one to share a port. On Linux it would keep out servers of other users.
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    else:
+    if sys.platform.startswith("linux"):
         # Only from the interface that this very socket has joined on.
         made.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+    elif hasattr(socket, "SO_REUSEPORT"):
+        # Elsewhere it takes this one to share a port. On Linux it would keep out servers of other users.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
     made.bind((str(group), port))
     made.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group.packed + local.packed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -15,7 +16,7 @@ _STREAM_RECEIPT_ACTION: Final = f"MSMQ:{STREAM_RECEIPT_LABEL}"
 
 POSITIVE: Final = "positive"
 NEGATIVE: Final = "negative"
-DECISIONS: Final = {
+DECISIONS: Final[Mapping[int, str]] = {
     MessageClass.MQMSG_CLASS_ACK_RECEIVE: POSITIVE,
     MessageClass.MQMSG_CLASS_NACK_DELETED: NEGATIVE,
     MessageClass.MQMSG_CLASS_NACK_Q_DELETED: NEGATIVE,
@@ -67,5 +68,5 @@ def _is_of_application(message_class: int) -> bool:
 
 
 def _is_decided(envelope: Envelope, message_class: int) -> bool:
-    decision = DECISIONS.get(message_class)  # type: ignore[call-overload]
+    decision = DECISIONS.get(message_class)
     return decision is not None and envelope.commitmentReceipt.decision == decision

@@ -1,0 +1,83 @@
+"""One SRMP message against [MC-MQSRM].
+
+What a receiver has to refuse is no message but malformed bytes, see `msmqwire.lint.srmp_attacks`. What is
+left is accepted all the same. So a statement of fact, which receivers do not insist on, counts as SHOULD.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.lint.finding import Finding
+from msmqwire.lint.registry import SRMP, Check, listed
+from msmqwire.lint.srmp_places import Places
+from msmqwire.lint.srmp_rules import broken_rules
+from msmqwire.lint.srmp_signature import broken_signature
+from msmqwire.srmp.message import SrmpMessage
+
+_SHOULD: Final = {
+    "SRMP-2.1.1-04": "The request line is POST, a target and HTTP/1.1",
+    "SRMP-2.1.1-05": "Header fields are each on a line, in the order of Windows",
+    "SRMP-2.1.1-06": "A request has one Host",
+    "SRMP-2.1.1-07": "A request has the SOAPAction of MSMQ",
+    "SRMP-2.1.1-08": "A request has the Proxy-Accept of MSMQ",
+    "SRMP-2.1.1-09": "The Content-Type of a request with parts is that of Windows",
+    "SRMP-2.1.1-10": "The Content-Type of a request without parts is text/xml",
+    "SRMP-2.1.1-11": "A Content-Length counts the entity",
+    "SRMP-2.1.1-13": "A response has a status of SRMP",
+    "SRMP-2.2.2-09": "The part of the envelope has the header fields of Windows",
+    "SRMP-2.2.2-10": "The part of the body has the header fields of Windows",
+    "SRMP-2.2.2-11": "The Content-Id of the body has a GUID",
+    "SRMP-2.2.2-12": "The Content-Id of the extension has a GUID",
+    "SRMP-2.2.2-13": "The boundary is that of Windows",
+    "SRMP-2.2.2-14": "Nothing stands before a delimiter",
+    "SRMP-2.2.2-15": "A line break ends the entity",
+    "SRMP-2.2.4-05": "Elements of path are in order",
+    "SRMP-2.2.4.3-04": "id and SourceQmGuid have the same GUID",
+    "SRMP-2.2.4.4-05": "An empty via is one tag",
+    "SRMP-2.2.5-03": "Elements of the header are in order",
+    "SRMP-2.2.5.3-06": "No element is of the example in 4.4 only",
+    "SRMP-2.2.6-04": "Elements of Msmq are in order",
+}
+_MUST: Final = {
+    "SRMP-2.2.2-04": "The SOAP Body is empty",
+    "SRMP-2.2.2-07": "The parts are envelope, body and extension",
+    "SRMP-2.2.4.1-02": "A label stands behind MSMQ:",
+    "SRMP-2.2.5.2.1-02": "A message of a stream is durable",
+    "SRMP-2.2.5.4-03": "Elements of deliveryReceipt are in order",
+    "SRMP-2.2.5.5-03": "Elements of commitmentReceipt are in order",
+    "SRMP-2.2.5.6-02": "Elements of streamReceipt are in order",
+    "SRMP-2.2.6.12-02": "Provider has a Type",
+    "SRMP-2.2.6.12-03": "Provider has a Name",
+    "SRMP-3.1.7.2.4-08": "Elements of properties are in order",
+    "SRMP-3.1.7.2.4-11": "Elements of services are in order",
+    "SRMP-3.1.7.2.4-13": "Elements of commitmentReceiptRequest are in order",
+    "SRMP-3.1.7.2.4-15": "Elements of stream are in order",
+    "SRMP-3.1.7.2.4-30": "Elements of Eod are in order",
+    "SRMP-3.1.7.2.4-31": "Elements of Provider are in order",
+    "SRMP-3.1.7.2.4-38": "Elements of SignedInfo are in order",
+    "SRMP-3.1.7.2.4-39": "Elements of Reference are in order",
+    "SRMP-3.1.7.2.4-44": "Elements of Signature are in order",
+}
+DEPARTURES: Final[dict[str, Check]] = {
+    **{id: listed(id, title, "", SRMP, "SHOULD") for id, title in _SHOULD.items()},
+    **{id: listed(id, title, "", SRMP) for id, title in _MUST.items()},
+}
+"""The requirements that a message may break and be read: `SrmpMessage.departures`."""
+
+
+def lint_srmp(message: SrmpMessage) -> list[Finding]:
+    """Return what in a message departs from the specification, in the order of its bytes.
+
+    Offsets count from the first byte of the HTTP message, or of an envelope alone. Raises MalformedPacket for
+    a message that was made with an envelope that can't be parsed, InvalidValue for one that can't be built.
+    """
+    places = Places(message)
+    findings = [
+        DEPARTURES[item.requirement].at(item.path, places.of(item.path), item.text)
+        for item in message.departures
+    ]
+    for check, path, text in (*broken_rules(message), *broken_signature(message)):
+        findings.append(check.at(path, places.of(path), text))
+    findings.sort(key=lambda finding: finding.offset)
+    return findings

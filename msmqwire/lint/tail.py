@@ -1,0 +1,34 @@
+"""Checks of the bytes that PacketSize counts behind the last header of a message.
+
+[MS-MQMQ] 2.2.20. Real senders put an ExtensionHeader of [MS-MQRR] 2.2.5.2 there, and receivers take it; any
+other bytes mean that PacketSize is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.framing import find_header
+from msmqwire.lint.registry import MESSAGES, Problem, rule
+from msmqwire.packets import is_extension, unexplained_tail
+
+
+@rule("MQMQ-2.2.20-12", "PacketSize is the sum of the headers", "TrailingData", MESSAGES)
+def _trailing(packet: Any) -> Problem:
+    data = packet.TrailingData
+    if not data:
+        return None
+    kind = "an ExtensionHeader" if is_extension(data) else "no ExtensionHeader"
+    inside = find_header(data)
+    packet_inside = f"; a packet seems to begin at byte {inside} of them" if inside >= 0 else ""
+    return f"{len(data)} bytes behind the last header, {kind} of [MS-MQRR] 2.2.5.2{packet_inside}"
+
+
+def _lies(packet: Any) -> Problem:
+    count = unexplained_tail(packet)
+    return f"{packet.BaseHeader.PacketSize} counts {count} bytes that are in no header" if count else None
+
+
+_TITLE: Final = "PacketSize counts nothing but headers"
+rule("ATTACK-PACKET-SIZE", _TITLE, "BaseHeader.PacketSize", MESSAGES, "ATTACK")(_lies)
+rule("MQMQ-2.2.19.1-19", _TITLE, "BaseHeader.PacketSize", MESSAGES)(_lies)
