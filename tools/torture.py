@@ -55,10 +55,13 @@ _SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "h1", "l1", "l2", "l3"), ("r1", "r2
 _READY: Final = re.compile(r"ready \S+ tcp=\S+ .*http=\S+ .*\n")
 _SETTINGS: Final = {
     "retransmission_timeout_ms": "500",
-    "resend_timer_table": "2,2,2,5",
+    "resend_timer_table": "3,6,12",
     "stream_receipt_delay_ms": "100",
 }
-"""Short times, so that what a kill has held up is sent again while the run lasts."""
+"""Short times, so that what a kill has held up is sent again while the run lasts. But beta forwards each
+repetition, so that messages which wait there must not be repeated faster than they leave."""
+_SLOWER: Final = 3
+"""Times that senders pause longer which send by HTTP: one message is under way there at a time."""
 _POLL_S: Final = 0.05
 _STARTING: Final = ((0.0, 1.3), (0.75, 1.15))
 """Moments at which a starting server is killed, as fractions of the shortest start; the store is read in the
@@ -223,6 +226,7 @@ class Torture:
             "seed": options.seed,
             "books": str(self._books),
             "pause": options.pause,
+            "longer": dict.fromkeys(BY_HTTP, _SLOWER),
             "transactional": TRANSACTIONAL,
         }
 

@@ -79,6 +79,11 @@ def payload(rng: random.Random) -> bytes:
     return rng.randbytes(_BIG if rng.random() < 0.005 else rng.randrange(10, 3000))
 
 
+def pause(plan: Plan, queue: str, rng: random.Random) -> float:
+    """Return the seconds between two bursts of messages to a queue."""
+    return rng.uniform(*plan["pause"]) * float(plan["longer"].get(queue, 1))
+
+
 def use_server(data: str, participant: Participant, use: Callable[[Local], bool]) -> None:
     """Call `use` with the server of a folder, reconnecting when it is killed, until `use` returns true.
 
@@ -123,7 +128,7 @@ async def _stream(participant: Participant, queue: str) -> None:
                 task = asyncio.create_task(_watch(participant, message, outcome))
                 watched.add(task)
                 task.add_done_callback(watched.discard)
-            await asyncio.sleep(rng.uniform(*plan["pause"]))
+            await asyncio.sleep(pause(plan, queue, rng))
     await asyncio.gather(*watched)
     participant.book.write("left", queue=queue)
 
@@ -209,7 +214,7 @@ def sender_here(participant: Participant, queue: str) -> None:
     def use(local: Local) -> bool:
         while not participant.stop.is_set():
             send_here(participant, local, queue, rng)
-            time.sleep(rng.uniform(*participant.plan["pause"]))
+            time.sleep(pause(participant.plan, queue, rng))
         return True
 
     use_server(participant.plan["data"], participant, use)
