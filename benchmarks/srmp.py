@@ -219,9 +219,8 @@ def hostile_rows() -> None:
         for part in (0.25, 0.5, 1.0):
             data = make(part)
             cells.append(best([lambda data=data: read_hostile(data)], 3)[0] * 1e3 / len(data))
-        print(
-            f"{name:<28} {len(data):>14} {' '.join(f'{cell:8.1f}' for cell in cells)} {1e3 / cells[-1]:>20.1f}"
-        )
+        measured = " ".join(f"{cell:8.1f}" for cell in cells)
+        print(f"{name:<28} {len(data):>14} {measured} {1e3 / cells[-1]:>20.1f}")
 
 
 def main() -> None:
