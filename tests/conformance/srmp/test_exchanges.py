@@ -120,6 +120,7 @@ STEPS = st.lists(
 @pytest.mark.requirement("SRMP-3.1.1.3.2-03", "SRMP-3.1.6.3-08", "SRMP-3.1.7.2.3-10", "SRMP-3.1.1.1.1-01")
 @settings(max_examples=25)
 @given(steps=STEPS, fates=st.lists(FATES, max_size=40))
+@pytest.mark.requirement("SRMP-2.2.5.3-04", "SRMP-2.2.5.3-05")
 def test_a_stream_arrives_exactly_once_and_in_order(steps, fates):
     both = pair(transactional=True)
     coming = iter(fates)

@@ -94,6 +94,7 @@ def test_what_follows_message_2(current, previous, follows):
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.6.3-04", "SRMP-3.1.5.1.6.4-04", "SRMP-3.1.1.1.2.5-03")
+@pytest.mark.requirement("SRMP-2.2.5.3.4-06", "SRMP-2.2.5.3-04", "SRMP-2.2.5.3-05")
 def test_what_does_not_follow_is_counted_and_changes_nothing_else():
     harness, peer, queue = receiver()
     for number in (1, 2):
