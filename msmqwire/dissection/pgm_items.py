@@ -9,20 +9,18 @@ from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
-from msmqwire.dissection.srmp_messages import read_srmp
+from msmqwire.dissection.srmp_messages import is_srmp_apdu
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, lint_malformed_srmp, lint_srmp
 from msmqwire.pgm import checksum_is_right, parse_pgm
 from msmqwire.pgm.layouts import CHECKSUM_OFFSET
-from msmqwire.srmp.http_framer import parse_http
+from msmqwire.srmp.message import parse_multicast
 
 PGM_PORTS: Final = frozenset({3055, 3056})
 """UDP ports on which PGM is encapsulated: of packets for the group, and of those for one host."""
 
 LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
 """Maps the frame numbers of a datagram to the file of the last frame, and each to its number in its file."""
-
-_METHOD: Final = b"POST "
 
 
 def is_pgm(datagram: Datagram) -> bool:
@@ -89,12 +87,12 @@ class PgmItems:
                 file, result.time_ns, frames, *_ends(result.origin), None, "Skipped", 0, [], None, b"", reason
             )
             return
-        if not result.data.startswith(_METHOD):
+        if not is_srmp_apdu(result.data):
             return  # another protocol; its packets have items
         message, error, kind = None, None, SRMP_KIND
         found: list[Finding] = []
         try:
-            message = read_srmp(parse_http(result.data))
+            message = parse_multicast(result.data)
             found = lint_srmp(message) if self._lint else []
         except MalformedPacket as exc:
             error, kind = exc.detached(), "Malformed"

@@ -12,9 +12,9 @@ from msmqwire.srmp.message import SrmpMessage, from_http
 from msmqwire.srmp.schema_names import SRMP
 
 _CONTENT_ENCODING: Final = "Content-Encoding"
-_PATH: Final = "/msmq/"  # in any case of letters: SRMP-2.2.4.2-05
+_PATH: Final = "/msmq/"  # in any case of letters
 _NAMESPACE: Final = SRMP.encode()
-_REQUEST: Final = re.compile(rb"POST [^ \r\n]*/msmq/", re.IGNORECASE)
+_REQUEST: Final = re.compile(rb"POST [^ \r\n]*/(?i:msmq)/")
 
 
 def is_srmp(http: HttpMessage) -> bool:
@@ -26,6 +26,11 @@ def is_srmp(http: HttpMessage) -> bool:
     if not isinstance(start, RequestLine) or start.method != "POST":
         return False
     return _PATH in start.target.lower() or _NAMESPACE in http.entity
+
+
+def is_srmp_apdu(data: bytes) -> bool:
+    """Return whether what came over PGM is meant to be SRMP, whose header does not matter: SRMP-2.1.2-04."""
+    return data.startswith(b"POST ") or _NAMESPACE in data
 
 
 def begins_srmp(data: bytes) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from msmqwire.errors import InvalidValue
-from msmqwire.srmp.elements import Blank, Element, Flag, Group, Ignored
+from msmqwire.srmp.elements import Group
 
 
 class Departure(NamedTuple):
@@ -48,19 +48,36 @@ class Content(Mapping[str, Any]):
     def __init__(self, group: Group, values: Mapping[str, Any], path: str = "") -> None:
         """Take values by name; nested groups may be mappings. Raises InvalidValue for an unknown name."""
         path = path or group.name
-        declared = {child.name: child for child in group.children if not isinstance(child, Ignored | Blank)}
+        declared = group.by_name
         taken: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in declared and name not in group.attributes:
+            element = declared.get(name)
+            if element is None and name not in group.attributes:
                 raise InvalidValue(f"{group.name} has no element {name}", path=path)
-            if not _is_absent(value):
-                element = declared.get(name)
-                taken[name] = _taken(element, value, f"{path}.{name}") if element else value
+            if value is None or value is False or (type(value) is tuple and not value):
+                continue
+            taken[name] = _taken(element, value, f"{path}.{name}") if isinstance(element, Group) else value
         self.group = group
         self._values = taken
 
+    @classmethod
+    def of_read(cls, group: Group, values: dict[str, Any]) -> Content:
+        """Return the content of a group that was read: values of its elements, none of them absent."""
+        content = cls.__new__(cls)
+        content.group = group
+        content._values = values
+        return content
+
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._values.get(name, default)
+
+    @property
+    def by_name(self) -> Mapping[str, Any]:
+        """The values themselves, for whoever looks up many of them."""
+        return self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -69,17 +86,12 @@ class Content(Mapping[str, Any]):
         return len(self._values)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "group":
+        if name in ("_values", "group"):  # of one that is being copied
             raise AttributeError(name)
-        if name in self._values:
-            return self._values[name]
-        if name in self.group.attributes:
-            return None
         try:
-            element = self.group.child(name)
+            return self._values[name] if name in self._values else self.group.absent[name]
         except KeyError:
             raise AttributeError(f"{self.group.name} has no element {name}") from None
-        return False if isinstance(element, Flag) else () if element.most > 1 else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Content):
@@ -99,13 +111,7 @@ class Content(Mapping[str, Any]):
         return type(self)(self.group, {**self._values, **values})
 
 
-def _is_absent(value: Any) -> bool:
-    return value is None or value is False or value == ()
-
-
-def _taken(element: Element, value: Any, path: str) -> Any:
-    if not isinstance(element, Group):
-        return value
+def _taken(element: Group, value: Any, path: str) -> Any:
     if element.most > 1:
         items = value if isinstance(value, tuple | list) else (value,)
         return tuple(_group(element, item, f"{path}[{number}]") for number, item in enumerate(items))

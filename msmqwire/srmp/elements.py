@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, NamedTuple
@@ -26,9 +26,12 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 _GUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _GUID_TEXT = re.compile(_GUID)
-_DIGITS = re.compile("0*([0-9]{1,20})")  # no more digits than 2^64 has: SRMP-2.2.1.3-01
-_DATE = re.compile("([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})")
+_DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
+_DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
+_DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")
+_WITHOUT_MARKS: Final = str.maketrans("", "", "-:")
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
+_SPACES = re.compile(f"[{SPACE}]+")
 _STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
 
 
@@ -77,6 +80,7 @@ class Element:
         attribute: the attribute of Message that it becomes, and with which value (``=``, ``+=``).
         also: names that examples of the specification give it, and the requirement that says so. They are
             accepted, noted as departures, and never written.
+        tag: namespace and name as an XML reader gives them, ``{http://schemas.xmlsoap.org/rp/}to``.
     """
 
     kind: ClassVar[str] = ""
@@ -90,12 +94,22 @@ class Element:
     lenient: str = ""
     attribute: str = ""
     also: Mapping[str, str] = field(default_factory=dict)
+    tag: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tag", f"{{{self.namespace}}}{self.name}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf(Element):
-    """An element that holds text only. `strip`: white space around it says nothing."""
+    """An element that holds text only.
 
+    Attributes:
+        strip: white space around it says nothing.
+        bare: what `write` returns has no character that is special in XML.
+    """
+
+    bare: ClassVar[bool] = False
     strip: bool = True
 
     def read(self, text: str) -> Any:
@@ -120,6 +134,7 @@ class Flag(Leaf):
     """An empty element: there or not."""
 
     kind: ClassVar[str] = "empty"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> bool:
         if text:
@@ -180,12 +195,15 @@ class Number(Leaf):
     """An xs:unsignedLong that has to fit into `maximum`: [MC-MQSRM] 2.2.1.3."""
 
     kind: ClassVar[str] = "number"
+    bare: ClassVar[bool] = True
     maximum: int = UINT32_MAX
 
     def read(self, text: str) -> int:
         return _number(text, self.maximum)
 
     def write(self, value: Any) -> str:
+        if _is_uint(value, self.maximum):
+            return str(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= self.maximum:
             raise ValueError(f"{_shown(value)} is not a number from 0 to {self.maximum}")
         return str(int(value))
@@ -202,6 +220,7 @@ class Guid(Leaf):
     """A GUID without braces: [MC-MQSRM] 2.2.1.1."""
 
     kind: ClassVar[str] = "GUID"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> UUID:
         if not _GUID_TEXT.fullmatch(text):
@@ -217,18 +236,23 @@ class Date(Leaf):
     """A date and time in UTC, ``20070619T210654``: [MC-MQSRM] 2.2.1.2."""
 
     kind: ClassVar[str] = "date"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> datetime:
         parts = _DATE.fullmatch(text)
         if parts is None:
             raise ValueError(f"{_shown(text)} is not a date of the form YYYYMMDDThhmmss")
         try:
-            return datetime(*map(int, parts.groups()), tzinfo=UTC)  # type: ignore[arg-type, misc]
+            if parts[1] != "24":  # which newer Pythons take for the next midnight
+                return datetime.fromisoformat(f"{text}Z")
         except ValueError:
-            raise ValueError(f"{text} is not a date of any calendar") from None
+            pass
+        raise ValueError(f"{text} is not a date of any calendar")
 
     def write(self, value: Any) -> str:
         date = _typed(value, datetime)
+        if date.tzinfo is UTC and not date.microsecond:
+            return str(date.isoformat()[: len("2007-06-19T21:06:54")].translate(_WITHOUT_MARKS))
         if date.tzinfo is None or date.microsecond:
             raise ValueError(f"{_shown(value)} has no time zone, or more than whole seconds")
         try:
@@ -243,11 +267,13 @@ class Base64(Leaf):
     """Bytes in base64 with padding, `length` of them; any number if None. JSON has them in hex."""
 
     kind: ClassVar[str] = "base64"
+    bare: ClassVar[bool] = True
     length: int | None = None
 
     def read(self, text: str) -> bytes:
+        packed = _SPACES.sub("", text) if _SPACES.search(text) else text
         try:
-            data = base64.b64decode(re.sub(f"[{SPACE}]+", "", text), validate=True)
+            data = binascii.a2b_base64(packed, strict_mode=True)
         except (binascii.Error, ValueError):
             raise ValueError(f"{_shown(text)} is not base64") from None
         return self._sized(data)
@@ -278,19 +304,21 @@ class Names(Leaf):
     kind: ClassVar[str] = "names"
 
     def read(self, text: str) -> tuple[str, ...]:
-        names = tuple(filter(None, re.split(f"[{SPACE}]+", text)))
+        names = tuple(filter(None, _SPACES.split(text)))
         if not names:
             raise ValueError("it has no name")
         return names
 
     def write(self, value: Any) -> str:
         names = _typed(value, tuple)
-        for name in names:
-            if not isinstance(name, str) or not name or set(name) & set(SPACE):
-                raise ValueError(f"{_shown(name)} is not a name without white space")
         if not names:
             raise ValueError("it has no name")
-        return "".join(f"{name}\n" for name in names)
+        text = "".join([f"{name}\n" for name in names])
+        if text.split() != list(names):  # looked at closely: Python has more white space than XML
+            for name in names:
+                if not isinstance(name, str) or not name or _SPACES.search(name):
+                    raise ValueError(f"{_shown(name)} is not a name without white space")
+        return text
 
     def to_json(self, value: Any) -> list[str]:
         self.write(value)
@@ -327,6 +355,8 @@ class Identifier(Leaf):
         if isinstance(value, str) and self.any_text and self.read(value) == value == value.strip(SPACE):
             return value
         identifier = _typed(value, MessageIdentifier)
+        if _is_uint(identifier.uniquifier, UINT32_MAX) and type(identifier.lineage) is UUID:
+            return str(identifier)
         if not isinstance(identifier.lineage, UUID) or self.read(str(identifier)) != identifier:
             raise ValueError(f"{_shown(value)} is not a number of 32 bits and a GUID")
         return str(identifier)
@@ -337,6 +367,7 @@ class StreamId(Leaf):
     r"""``uid:``, a GUID, ``\`` and a number of 64 bits."""
 
     kind: ClassVar[str] = "stream identifier"
+    bare: ClassVar[bool] = True
 
     def read(self, text: str) -> StreamIdentifier:
         parts = _STREAM.fullmatch(text)
@@ -346,9 +377,45 @@ class StreamId(Leaf):
 
     def write(self, value: Any) -> str:
         stream = _typed(value, StreamIdentifier)
+        if type(stream.queue_manager) is UUID and _is_uint(stream.number, UINT64_MAX):
+            return str(stream)
         if not isinstance(stream.queue_manager, UUID) or self.read(str(stream)) != stream:
             raise ValueError(f"{_shown(value)} is not a GUID and a number of 64 bits")
         return str(stream)
+
+
+class Child(NamedTuple):
+    """What is looked up for a tag inside a group.
+
+    Attributes:
+        number: the place of the element among the children.
+        element: None for a tag that is not declared.
+        name, most: of the element.
+        read: the function of a leaf.
+        strip: whether it is given its text without white space around it.
+        other_name: the requirement in `also`, for a tag that is not the one that is written.
+    """
+
+    number: int
+    element: Element | None
+    name: str
+    most: int
+    read: Callable[[str], Any] | None
+    strip: bool
+    other_name: str
+
+
+NO_CHILD: Final = Child(0, None, "", 0, None, False, "")
+
+
+def _by_tag(children: tuple[Element, ...]) -> Iterator[tuple[str, Child]]:
+    for number, element in enumerate(children):
+        leaf = element if isinstance(element, Leaf) else None
+        read, strip = (None, False) if leaf is None else (leaf.read, leaf.strip)
+        child = Child(number, element, element.name, element.most, read, strip, "")
+        yield element.tag, child
+        for name, requirement in element.also.items():
+            yield f"{{{element.namespace}}}{name}", child._replace(other_name=requirement)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,6 +449,10 @@ class Group(Element):
         refuses: the requirement that an unknown child with ``se:mustUnderstand="1"`` breaks.
         void: the name of a child; if that is empty, so is the group, as if it were absent.
         void_req: the requirement by which only the short form of that empty child is right.
+        by_tag: the children by their tags.
+        by_name: the children that have a value, by their names.
+        expected: the children whose absence is an error or a departure.
+        absent: what stands for a child or an attribute that is not there, by its name.
     """
 
     kind: ClassVar[str] = "group"
@@ -393,10 +464,21 @@ class Group(Element):
     refuses: str = ""
     void: str = ""
     void_req: str = ""
+    by_tag: Mapping[str, Child] = field(init=False, repr=False, compare=False)
+    by_name: Mapping[str, Element] = field(init=False, repr=False, compare=False)
+    expected: tuple[Element, ...] = field(init=False, repr=False, compare=False)
+    absent: Mapping[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inherited = tuple(self._inherit(child) for child in self.children)
         object.__setattr__(self, "children", inherited)
+        by_name = {child.name: child for child in inherited if not isinstance(child, Ignored | Blank)}
+        object.__setattr__(self, "by_tag", dict(_by_tag(inherited)))
+        object.__setattr__(self, "by_name", by_name)
+        object.__setattr__(self, "expected", tuple(c for c in inherited if c.least or c.lenient))
+        absent = {**dict.fromkeys(self.attributes), **{child.name: _absent(child) for child in inherited}}
+        object.__setattr__(self, "absent", absent)
 
     def _inherit(self, child: Element) -> Element:
         return child if child.namespace else replace(child, namespace=self.namespace)
@@ -409,11 +491,24 @@ class Group(Element):
         raise KeyError(name)
 
 
+def _absent(element: Element) -> Any:
+    return False if isinstance(element, Flag) else () if element.most > 1 else None
+
+
 def _number(text: str, maximum: int) -> int:
-    digits = _DIGITS.fullmatch(text)
-    if digits is None or int(digits[1]) > maximum:
+    if len(text) <= _DIGITS_MAX and text.isdecimal() and text.isascii():
+        number = int(text)
+    else:
+        digits = _DIGITS.fullmatch(text)
+        number = maximum + 1 if digits is None else int(digits[1])
+    if number > maximum:
         raise ValueError(f"{_shown(text)} is not a number from 0 to {maximum}")
-    return int(digits[1])
+    return number
+
+
+def _is_uint(value: Any, maximum: int) -> bool:
+    """Whether a value is a number of exactly this type, which is written as it is."""
+    return type(value) is int and 0 <= value <= maximum
 
 
 def _typed(value: Any, wanted: type) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.srmp.content import Content, Departure, Kept
 from msmqwire.srmp.elements import Group, Leaf
-from msmqwire.srmp.reading import Reading
+from msmqwire.srmp.reading import Reading, element_offsets
 from msmqwire.srmp.rules import Weight, broken
 from msmqwire.srmp.scan import SIZE_MAX
 from msmqwire.srmp.schema import HEADER
@@ -29,14 +30,12 @@ class Envelope:
             that nobody declared.
         departures: where the parsed bytes are not as the specification wants them.
         source: the bytes that it was parsed from; None for a new one.
-        offsets: where each element begins in them, by path; of several unknown ones with a name the first.
     """
 
     header: Content
     kept: tuple[Kept, ...] = ()
     departures: tuple[Departure, ...] = field(default=(), init=False, compare=False)
     source: bytes | None = field(default=None, init=False, compare=False, repr=False)
-    offsets: Mapping[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -49,9 +48,14 @@ class Envelope:
         object.__setattr__(self, "kept", tuple(sorted(self.kept)))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("header", "kept", "departures", "source", "offsets"):
+        if name.startswith("_") or name in ("header", "kept", "departures", "source"):
             raise AttributeError(name)
         return getattr(self.header, name)
+
+    @cached_property
+    def offsets(self) -> Mapping[str, int]:
+        """Where each element begins in `source`, by path; of several unknown ones with a name the first."""
+        return {} if self.source is None else element_offsets(self.source)
 
     @property
     def unknown(self) -> tuple[Kept, ...]:
@@ -79,13 +83,12 @@ def parse_envelope(data: bytes) -> Envelope:
     for weight, departure in broken(reading.header):
         if weight is Weight.MALFORMED:
             why = f"{departure.text} ({departure.requirement})"
-            offset = reading.offsets[departure.path]
+            offset = element_offsets(data)[departure.path]
             raise MalformedPacket(why, path=departure.path, offset=offset, requirement=departure.requirement)
         departures.append(departure)
     envelope = Envelope(reading.header, tuple(reading.kept))
     object.__setattr__(envelope, "departures", tuple(departures))
     object.__setattr__(envelope, "source", data)
-    object.__setattr__(envelope, "offsets", reading.offsets)
     return envelope
 
 

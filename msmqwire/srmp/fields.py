@@ -8,13 +8,15 @@ several lengths.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 
 CRLF: Final = b"\r\n"
+_BLOCK_END: Final = CRLF + CRLF
+_BESIDE: Final = len(": \r\n")  # name and value
 HEAD_SIZE_MAX: Final = 16_384  # as http.sys, the web server of Windows, limits the head of a request
 FIELD_COUNT_MAX: Final = 100
 CONTENT_LENGTH: Final = "Content-Length"
@@ -23,6 +25,12 @@ TRANSFER_ENCODING: Final = "Transfer-Encoding"
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _FIELD: Final = re.compile(rf"({_TOKEN}):([^\0-\x08\x0a-\x1f\x7f]*)".encode())
+# A line as `Field.to_bytes` writes one with a value. It begins at the start or behind a line feed, so that no
+# text makes it search twice.
+_USUAL: Final = re.compile(
+    rf"(?<![^\n])({_TOKEN}+): ([!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)\r\n"
+)
+_USUAL_BLOCK: Final = re.compile(rf"(?:{_USUAL.pattern})*+")
 _FOLD: Final = re.compile(rb"[ \t][^\0-\x08\x0a-\x1f\x7f]*")
 _NAME: Final = re.compile(_TOKEN)
 # Text that reads back as it is: Latin-1 without controls, no blank at either end.
@@ -93,6 +101,25 @@ class FieldBlock:
         self.path = path
         self.offsets: list[int] = []
         self._lines: list[list[bytes]] = []
+        self._usual: list[Field] = []
+
+    def take_usual(self, data: bytes | bytearray, start: int, stop: int) -> int:
+        """Take a whole block at once if each line is as `Field.to_bytes` writes it; else nothing.
+
+        Returns the offset behind its empty line, which is before `stop`, or -1.
+        """
+        end = data.find(_BLOCK_END, start, stop)
+        if end < 0:
+            return -1
+        fields, offsets, at = [], [], start
+        for name, value in _USUAL.findall(data[start : end + len(CRLF)].decode("latin-1")):
+            fields.append(Field(name, value))
+            offsets.append(at)
+            at += len(name) + len(value) + _BESIDE
+        if at != end + len(CRLF) or len(fields) > FIELD_COUNT_MAX:  # there are other lines too
+            return -1
+        self._usual, self.offsets = fields, offsets
+        return at + len(CRLF)
 
     def add(self, line: bytes, offset: int) -> None:
         """Add a line without its CRLF, from this offset. Raises MalformedPacket for what is no field."""
@@ -116,12 +143,14 @@ class FieldBlock:
 
     def fields(self) -> tuple[Field, ...]:
         """Return the fields in their order."""
-        return tuple(_field(lines) for lines in self._lines)
+        return tuple(self._usual or map(_field, self._lines))
 
 
 def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
     """Return the fields at `start` and the offset behind their empty line. Raises MalformedPacket."""
     block, limit = FieldBlock(path), start + HEAD_SIZE_MAX
+    if (end := block.take_usual(data, start, limit)) >= 0:
+        return block, end
     while True:
         end = line_end(data, start, limit, path, name="the block of header fields")
         if end < 0:
@@ -132,29 +161,40 @@ def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
         start = end
 
 
-def build_block(fields: Iterable[Field], path: str) -> bytes:
+def build_block(fields: Sequence[Field], path: str) -> bytes:
     """Return the bytes of header fields and their empty line. Raises InvalidValue."""
+    text = "".join([f"{field.name}: {field.value}\r\n" for field in fields if not field.raw])
+    if text.count("\n") == len(fields) and _USUAL_BLOCK.fullmatch(text):
+        return text.encode("latin-1") + CRLF
     lines = [field.to_bytes(f"{path}[{number}]") for number, field in enumerate(fields)]
     return b"".join(lines) + CRLF
 
 
 def find_all(fields: Sequence[Field], name: str) -> list[int]:
     """Return the numbers of the fields of this name, in any case."""
-    return [number for number, field in enumerate(fields) if field.name.lower() == name.lower()]
+    wanted = name.lower()
+    return [number for number, field in enumerate(fields) if field.name.lower() == wanted]
 
 
 def value_of(fields: Sequence[Field], name: str) -> str | None:
     """Return the value of the first field of this name, or None."""
-    numbers = find_all(fields, name)
-    return fields[numbers[0]].value if numbers else None
+    wanted = name.lower()
+    for field in fields:
+        if field.name.lower() == wanted:
+            return field.value
+    return None
 
 
-def refuse_twice(fields: Sequence[Field], name: str, block: FieldBlock) -> None:
-    """Raise MalformedPacket if a field is there twice: readers differ in which one counts."""
+def refuse_twice(fields: Sequence[Field], name: str, block: FieldBlock) -> int | None:
+    """Return the number of a field, or None.
+
+    Raises MalformedPacket if it is there twice: readers differ in which one counts.
+    """
     numbers = find_all(fields, name)
     if len(numbers) > 1:
         path, offset = f"{block.path}.{name}", block.offsets[numbers[1]]
         raise MalformedPacket("given more than once", path=path, offset=offset)
+    return numbers[0] if numbers else None
 
 
 def one_value(fields: Sequence[Field], name: str, block: FieldBlock) -> tuple[str, int] | None:
@@ -162,11 +202,10 @@ def one_value(fields: Sequence[Field], name: str, block: FieldBlock) -> tuple[st
 
     Raises MalformedPacket if it is there twice, or folded, which some readers do not follow.
     """
-    refuse_twice(fields, name, block)
-    numbers = find_all(fields, name)
-    if not numbers:
+    number = refuse_twice(fields, name, block)
+    if number is None:
         return None
-    field, offset = fields[numbers[0]], block.offsets[numbers[0]]
+    field, offset = fields[number], block.offsets[number]
     if field.folded:
         raise MalformedPacket("folded", path=f"{block.path}.{name}", offset=offset)
     return field.value, offset
@@ -211,6 +250,7 @@ def parse_media_type(value: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _field(lines: Sequence[bytes]) -> Field:
+    """Return the field of these lines, without their CRLF."""
     name, _, first = lines[0].partition(b":")
     value = b" ".join(part for line in (first, *lines[1:]) if (part := line.strip(b" \t")))
     raw = CRLF.join(lines)

@@ -182,6 +182,10 @@ class MessageReader:
             return False
         self._start = parse_start_line(line)
         self._step = self._header_field
+        end = self._block.take_usual(buffer, self.at, HEAD_SIZE_MAX)
+        if end >= 0:
+            self.at = end
+            self._end_head()
         return True
 
     def _header_field(self, buffer: bytes | bytearray) -> bool:
@@ -192,9 +196,12 @@ class MessageReader:
         if line:
             self._block.add(line, offset)
             return True
+        self._end_head()
+        return True
+
+    def _end_head(self) -> None:
         self._fields, self._entity_start = self._block.fields(), self.at
         self._step = self._entity_step()
-        return True
 
     def _entity_step(self) -> Callable[[bytes | bytearray], bool] | None:
         """Return the step that reads the entity, None without one: RFC 9112 6.3."""

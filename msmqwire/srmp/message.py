@@ -192,27 +192,33 @@ def _boundary(message: HttpMessage) -> str | None:
     """Return the boundary that the Content-Type gives, None for an envelope alone. Raises MalformedPacket."""
     numbers = find_all(message.fields, CONTENT_TYPE)
     if not numbers:
-        offset = message.field_offset(len(message.fields))
-        raise MalformedPacket("missing", path=_CONTENT_TYPE_PATH, offset=offset)
-    value, offset = message.fields[numbers[0]].value, message.field_offset(numbers[0])
+        raise _content_type_refused(message, len(message.fields), "missing")
+    value = message.fields[numbers[0]].value
+    if value == TEXT_XML:
+        return None
     media_type = parse_media_type(value)
     if media_type is None or media_type[0] not in (TEXT_XML, MULTIPART_TYPE):
         why = f"{value!r} is neither {MULTIPART_TYPE} nor {TEXT_XML}"
-        raise MalformedPacket(why, path=_CONTENT_TYPE_PATH, offset=offset)
+        raise _content_type_refused(message, numbers[0], why)
     if media_type[0] == TEXT_XML:
         return None
     boundary = media_type[1].get("boundary")
     if not boundary:
-        raise MalformedPacket("without a boundary", path=_CONTENT_TYPE_PATH, offset=offset)
+        raise _content_type_refused(message, numbers[0], "without a boundary")
     return boundary
+
+
+def _content_type_refused(message: HttpMessage, number: int, why: str) -> MalformedPacket:
+    return MalformedPacket(why, path=_CONTENT_TYPE_PATH, offset=message.field_offset(number))
 
 
 def _check_parts(content: Multipart) -> None:
     """Raise MalformedPacket unless there is an envelope, and at most one body and extension."""
     if content.envelope_number is None:
         raise MalformedPacket(f"no part is {TEXT_XML}", path=PARTS, offset=0)
+    ids = [part.content_id for part in content.parts]
     for prefix in (BODY_ID, EXTENSION_ID):
-        numbers = [number for number, part in enumerate(content.parts) if part.has_id(prefix)]
+        numbers = [number for number, content_id in enumerate(ids) if content_id.startswith(prefix)]
         if len(numbers) > 1:  # readers would differ in which one they deliver
             offset = content.content_offset(numbers[1])
             raise MalformedPacket(f"a second part {prefix}", path=f"{PARTS}[{numbers[1]}]", offset=offset)

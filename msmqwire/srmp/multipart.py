@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 from uuid import UUID
 
@@ -39,6 +40,8 @@ EXTENSION_ID: Final = "extension@"  # SRMP-2.2.2-12
 BOUNDARY_PREFIX: Final = "MSMQ - SOAP boundary, "  # SRMP-2.2.2-13
 
 HYPHENS: Final = b"--"
+_ENVELOPE_FIELD: Final = Field(CONTENT_TYPE, ENVELOPE_TYPE)
+_PAYLOAD_FIELD: Final = Field(CONTENT_TYPE, PAYLOAD_TYPE)
 _BOUNDARY: Final = re.compile(r"[ -~\x80-\xff]+")
 
 
@@ -60,13 +63,16 @@ class Part:
     @property
     def is_xml(self) -> bool:
         """Whether the part is text/xml: the envelope."""
-        media_type = parse_media_type(value_of(self.fields, CONTENT_TYPE) or "")
+        value = value_of(self.fields, CONTENT_TYPE) or ""
+        if value in (ENVELOPE_TYPE, PAYLOAD_TYPE):
+            return value == ENVELOPE_TYPE
+        media_type = parse_media_type(value)
         return media_type is not None and media_type[0] == TEXT_XML
 
     @property
     def is_payload(self) -> bool:
         """Whether the part is the body or the extension."""
-        return self.has_id(BODY_ID) or self.has_id(EXTENSION_ID)
+        return self.content_id.startswith((BODY_ID, EXTENSION_ID))
 
     @property
     def content_id(self) -> str:
@@ -78,7 +84,7 @@ class Part:
         return self.content_id.startswith(prefix)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Multipart:
     """A multipart entity.
 
@@ -96,6 +102,15 @@ class Multipart:
 
     def to_bytes(self) -> bytes:
         """Return the bytes; Content-Length fields are taken as they are. Raises InvalidValue."""
+        return b"".join(self._pieces)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes. Raises InvalidValue for what can't be built."""
+        return sum(map(len, self._pieces))
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
         if not _BOUNDARY.fullmatch(self.boundary):
             raise InvalidValue(f"{self.boundary!r} can't be a boundary", path=BOUNDARY)
         delimiter = HYPHENS + self.boundary.encode("latin-1")
@@ -104,9 +119,9 @@ class Multipart:
             pieces += [delimiter, CRLF, build_block(part.fields, f"{PARTS}[{number}].{HEADER_FIELDS}")]
             pieces += [part.content, CRLF if part.line_break else b""]
         pieces += [delimiter, HYPHENS, CRLF if self.final_line_break else b""]
-        return b"".join(pieces)
+        return pieces
 
-    @property
+    @cached_property
     def envelope_number(self) -> int | None:
         """The number of the part that is the envelope, the first of text/xml; None if there is none."""
         numbered = enumerate(self.parts)
@@ -177,13 +192,13 @@ def multipart_type(boundary: str) -> str:
 def envelope_part(envelope: bytes) -> Part:
     """Return the part of an envelope: SRMP-2.2.2-09."""
     length = Field(CONTENT_LENGTH, str(len(envelope)))
-    return Part((Field(CONTENT_TYPE, ENVELOPE_TYPE), length), envelope)
+    return Part((_ENVELOPE_FIELD, length), envelope)
 
 
 def payload_part(content: bytes, prefix: str, queue_manager: UUID) -> Part:
     """Return the part of a body or an extension, named after the sending queue manager: SRMP-2.2.2-10."""
     fields = (
-        Field(CONTENT_TYPE, PAYLOAD_TYPE),
+        _PAYLOAD_FIELD,
         Field(CONTENT_LENGTH, str(len(content))),
         Field(CONTENT_ID, f"{prefix}{queue_manager}"),
     )

@@ -21,6 +21,7 @@ from msmqwire.srmp.multipart import (
     payload_part,
 )
 
+_ALWAYS: Final = (Field(*SOAP_ACTION), Field(*PROXY_ACCEPT))
 _MULTICAST: Final = "msmq:multicast="
 
 
@@ -64,12 +65,11 @@ def make_request(
     if parts:
         content = Multipart(boundary_of(boundary), (envelope_part(envelope), *parts))
         content_type = multipart_type(content.boundary)
-    size = len(content.to_bytes() if isinstance(content, Multipart) else content)
+    size = content.size if isinstance(content, Multipart) else len(content)
     fields = (
         Field(HOST, host),
         Field(CONTENT_TYPE, content_type),
         Field(CONTENT_LENGTH, str(size)),
-        Field(*SOAP_ACTION),
-        Field(*PROXY_ACCEPT),
+        *_ALWAYS,
     )
     return SrmpMessage(RequestLine("POST", target), fields, content)

@@ -18,16 +18,17 @@ class Weight(Enum):
 
 def broken(header: Content) -> Iterator[tuple[Weight, Departure]]:
     """Yield the rules that a header with all its required elements breaks."""
-    path, msmq = header.path, header.Msmq
-    if path.action and not path.action.startswith("MSMQ:"):  # 4.3; note 5
+    path, msmq, stream = header["path"], header.get("Msmq"), header.get("stream")
+    action, identifier = path["action"], path["id"]
+    if action and not action.startswith("MSMQ:"):  # 4.3; note 5
         yield _rule(Weight.DEPARTURE, "SRMP-2.2.4.1-02", "path.action", "text without MSMQ: before it")
-    if msmq and isinstance(path.id, str):
+    if msmq and isinstance(identifier, str):
         yield _rule(Weight.MALFORMED, "SRMP-2.2.4.3-07", "path.id", "not uuid:NUMBER@GUID, beside Msmq")
-    elif msmq and path.id.lineage != msmq.SourceQmGuid:
+    elif msmq and identifier.lineage != msmq["SourceQmGuid"]:
         yield _rule(Weight.NOTE, "SRMP-2.2.4.3-04", "path.id", "another GUID than SourceQmGuid")
-    if header.stream and not msmq:
+    if stream and not msmq:
         yield _rule(Weight.MALFORMED, "SRMP-2.2.5.3-03", "stream", "stream without Msmq")
-    if header.stream and not (header.services and header.services.durable):  # 4.4
+    if stream and not (header.services and header.services.durable):  # 4.4
         yield _rule(Weight.DEPARTURE, "SRMP-2.2.5.2.1-02", "stream", "stream without durable in services")
 
 

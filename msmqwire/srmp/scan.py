@@ -22,6 +22,7 @@ _ENCODING = re.compile(rb"""<\?xml[^?>]*?[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*[
 # Possessive, so that no text makes it search twice: a quoted value may hold a >.
 _TAG_END = re.compile(rb"""[^"'<>]*+(?:"[^"<]*+"[^"'<>]*+|'[^'<]*+'[^"'<>]*+)*+>""")
 _ENDS = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
+_SLASH = ord("/")
 
 
 NOT_XML: Final = "SRMP-3.1.5.1.2-02"
@@ -64,6 +65,20 @@ class Place(NamedTuple):
     end: int
 
 
+def is_within_limits(data: bytes) -> bool:
+    """Return whether a document is so small and plain that `scan` finds nothing in it if it is well-formed.
+
+    Every < begins a tag in it, and the elements around the deepest one need two tags each.
+    """
+    return (
+        len(data) <= TAG_MAX
+        and data.count(b"<") <= 2 * DEPTH_MAX
+        and (b"!" not in data or b"<!" not in data)
+        and (b"?" not in data or b"<?" not in data)
+        and (data.isascii() or _is_utf_8(data))
+    )
+
+
 def scan(data: bytes) -> list[Place]:
     """Return the place of each element, in the order of their start tags.
 
@@ -73,38 +88,34 @@ def scan(data: bytes) -> list[Place]:
     if len(data) > SIZE_MAX:
         raise _hostile(f"{len(data)} bytes, more than {SIZE_MAX}", Hostility.AMOUNT, SIZE_MAX)
     _check_encoding(data)
-    places: list[Place] = []
-    opened: list[int] = []
-    depth = others = 0
+    starts: list[int] = []
+    singles: list[bool] = []
+    ends: list[int] = []
+    opened: list[int] = []  # numbers of the elements around
+    others = 0
     at = data.find(b"<")
     while at >= 0:
-        if ends := next((ends for ends in _ENDS if data.startswith(ends[0], at)), None):
-            first, last = ends
-            found = data.find(last, at + len(first))  # <!--><a/>--> is one comment
-            if found < 0:
-                raise _malformed(f"no {last.decode()} follows", at)
-            after = found + len(last)
+        mark = data[at + 1 : at + 2]
+        if mark in (b"!", b"?"):
+            after = _section_end(data, at)
             others += 1
-        elif data.startswith(b"<!", at):
-            raise _hostile("a document type or entity: no XML with one is read", Hostility.ENTITIES, at)
         else:
             after = _tag_end(data, at)
-            closing, single = data.startswith(b"</", at), data.startswith(b"/>", after - 2)
-            if not closing:
+            if mark != b"/":
+                single = data[after - 2] == _SLASH
+                starts.append(at)
+                singles.append(single)
+                ends.append(after)
+                if len(opened) == DEPTH_MAX:
+                    raise _hostile(f"elements more than {DEPTH_MAX} deep", Hostility.DEPTH, at)
                 if not single:
-                    opened.append(len(places))
-                places.append(Place(at, single, after))
-                depth += 1
+                    opened.append(len(starts) - 1)
             elif opened:  # one too many is for lxml to refuse
-                number = opened.pop()
-                places[number] = places[number]._replace(end=after)
-            if depth > DEPTH_MAX:
-                raise _hostile(f"elements more than {DEPTH_MAX} deep", Hostility.DEPTH, at)
-            depth -= closing or single
-        if len(places) + others > ELEMENTS_MAX:
+                ends[opened.pop()] = after
+        if len(starts) + others > ELEMENTS_MAX:
             raise _hostile(f"more than {ELEMENTS_MAX} elements", Hostility.AMOUNT, at)
         at = data.find(b"<", after)
-    return places
+    return list(map(Place, starts, singles, ends))
 
 
 def _check_encoding(data: bytes) -> None:
@@ -122,6 +133,24 @@ def _check_encoding(data: bytes) -> None:
 def start_tag(data: bytes, at: int) -> bytes:
     """Return the start tag at an offset of a document that was scanned."""
     return data[at : _tag_end(data, at)]
+
+
+def _is_utf_8(data: bytes) -> bool:
+    try:
+        return bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _section_end(data: bytes, at: int) -> int:
+    """Return the end of a comment, a CDATA section or an instruction."""
+    for first, last in _ENDS:
+        if data.startswith(first, at):
+            found = data.find(last, at + len(first))  # <!--><a/>--> is one comment
+            if found < 0:
+                raise _malformed(f"no {last.decode()} follows", at)
+            return found + len(last)
+    raise _hostile("a document type or entity: no XML with one is read", Hostility.ENTITIES, at)
 
 
 def _tag_end(data: bytes, at: int) -> int:

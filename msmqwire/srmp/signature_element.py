@@ -10,6 +10,7 @@ from typing import Any, Final
 from msmqwire.constants import HashAlgorithm
 from msmqwire.errors import InvalidSignature
 from msmqwire.srmp.reading import read_document
+from msmqwire.srmp.scan import scan
 from msmqwire.srmp.schema_names import SIGNATURE
 
 SIGNATURE_PATH: Final = "Envelope.Header.Signature"
@@ -43,7 +44,8 @@ class SignatureElement:
         self._node = header.find(_tag("Signature"))
         self._signed_info = self._node.find(_tag("SignedInfo"))
         number = next(n for n, node in enumerate(root.iter()) if node is self._signed_info)
-        self._bytes = envelope[places[number].start : places[number].end]
+        place = (places or scan(envelope))[number]
+        self._bytes = envelope[place.start : place.end]
 
     @property
     def signed_info(self) -> bytes:

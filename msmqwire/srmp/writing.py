@@ -9,14 +9,60 @@ one character longer than the ``machine1`` and ``machine2`` of the print.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.content import Content, Kept
-from msmqwire.srmp.elements import Blank, Element, Flag, Group, Ignored, Leaf
+from msmqwire.srmp.elements import Element, Flag, Group, Ignored, Leaf
 from msmqwire.srmp.markup import attribute_xml, is_xml_text, text_xml
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import SOAP, SRMP
+
+
+class _Form(NamedTuple):
+    """How an element is written where it stands.
+
+    Attributes:
+        name, most: of the element.
+        write, bare: of a leaf, which stands at most once.
+        start: its start tag; without > if attributes follow. An empty element is one tag.
+        children: those that are written, in their order.
+    """
+
+    element: Element
+    name: str
+    most: int
+    write: Callable[[Any], str] | None
+    bare: bool
+    start: str
+    end: str
+    children: tuple[_Form, ...] = ()
+
+
+def _form(element: Element, default: str) -> _Form:
+    """Return the form of an element where a default namespace is declared."""
+    tag = f"se:{element.name}" if element.namespace == SOAP else element.name
+    start = f"<{tag}"
+    children: tuple[_Form, ...] = ()
+    if isinstance(element, Group):
+        inner = default if element.namespace == SOAP else element.namespace
+        if inner != default:
+            start += f' xmlns="{inner}"'
+        if element.must_understand:
+            start += ' se:mustUnderstand="1"'
+        children = tuple(_form(child, inner) for child in element.children if not isinstance(child, Ignored))
+    write, bare = (element.write, element.bare) if isinstance(element, Leaf) else (None, False)
+    assert write is None or element.most == 1, "no leaf may stand repeatedly"
+    end = f"</{tag}>"
+    if isinstance(element, Flag):
+        start, end = f"<{tag}/>", ""
+    elif not (isinstance(element, Group) and element.attributes):
+        start += ">"
+    return _Form(element, element.name, element.most, write, bare, start, end, children)
+
+
+_ENVELOPE: Final = _form(ENVELOPE, SRMP)
 
 
 def write_envelope(header: Content, kept: tuple[Kept, ...]) -> str:
@@ -33,64 +79,54 @@ class Writing:
             self._kept.setdefault(item.path, []).append(item)
 
     def envelope(self, header: Content) -> str:
-        envelope = {"Header": header, "Body": ""}
-        text = self._children(ENVELOPE, envelope, ENVELOPE.name, SRMP)
+        text = self._children(_ENVELOPE, {"Header": header, "Body": ""}, ENVELOPE.name)
         return f'<se:Envelope xmlns:se="{SOAP}" xmlns="{SRMP}">{text}</se:Envelope>'  # SRMP-3.1.7.2.4-01
 
-    def _children(self, group: Group, values: Any, path: str, default: str) -> str:
+    def _children(self, form: _Form, values: Any, path: str) -> str:
         written: list[str] = []
-        for child in group.children:
-            if isinstance(child, Ignored):
-                continue
-            inside = f"{path}.{child.name}"
-            value = values.get(child.name)
+        values = values.by_name if isinstance(values, Content) else values
+        for child in form.children:
+            element, name, most, write, bare, start, end, _ = child
+            value = values.get(name)
             if value is None:
-                if child.least:
-                    raise InvalidValue(f"no {child.name} ({child.req[0]})", path=inside)
-                continue
-            if child.most > 1:
-                if len(value) > child.most:
-                    raise InvalidValue(f"more than {child.most} ({child.req[0]})", path=inside)
-                items = (self._element(child, v, f"{inside}[{n}]", default) for n, v in enumerate(value))
-                written.extend(items)
+                if element.least:
+                    raise InvalidValue(f"no {name} ({element.req[0]})", path=f"{path}.{name}")
+            elif write is not None:
+                try:
+                    text = write(value)
+                    written.append(f"{start}{text if bare else text_xml(text)}{end}")
+                except ValueError as exc:
+                    raise InvalidValue(str(exc), path=f"{path}.{name}") from None
+            elif most == 1:
+                written.append(self._group(child, value, f"{path}.{name}"))
             else:
-                written.append(self._element(child, value, inside, default))
-        for item in self._kept.pop(path, ()):
+                if len(value) > most:
+                    raise InvalidValue(f"more than {most} ({element.req[0]})", path=f"{path}.{name}")
+                items = enumerate(value)
+                written += [self._group(child, item, f"{path}.{name}[{number}]") for number, item in items]
+        for item in self._kept.pop(path, ()) if self._kept else ():
             if not is_xml_text(item.xml):
                 raise InvalidValue("a kept element with characters that can't be in XML", path=path)
             written.insert(item.position, item.xml)
         return "".join(written)
 
-    def _element(self, element: Element, value: Any, path: str, default: str) -> str:
-        name = f"se:{element.name}" if element.namespace == SOAP else element.name
-        try:
-            if isinstance(element, Group):
-                inner = default if element.namespace == SOAP else element.namespace
-                start = name if inner == default else f'{name} xmlns="{inner}"'
-                if element.must_understand:
-                    start += ' se:mustUnderstand="1"'
-                for attribute in element.attributes:
-                    start += f" {attribute}={attribute_xml(self._attribute(value, attribute))}"
-                self._check_void(element, value, path)
-                return f"<{start}>{self._children(element, value, path, inner)}</{name}>"
-            if isinstance(element, Flag):
-                return f"<{name}{element.write(value)}/>"
-            if isinstance(element, Blank):
-                return f"<{name}></{name}>"
-            assert isinstance(element, Leaf)
-            return f"<{name}>{text_xml(element.write(value))}</{name}>"
-        except InvalidValue:
-            raise
-        except ValueError as exc:
-            raise InvalidValue(str(exc), path=path) from None
+    def _group(self, form: _Form, value: Any, path: str) -> str:
+        element, start = form.element, form.start
+        if not isinstance(element, Group):  # it is empty
+            return f"{start}{form.end}"
+        for name in element.attributes:
+            start += f" {name}={self._attribute(value, name, path)}"
+        if element.attributes:
+            start += ">"
+        if element.void and value.get(element.void) == "":  # a sender writes neither form: SRMP-2.2.4.4-05
+            raise InvalidValue("empty; leave the group out", path=f"{path}.{element.void}")
+        return f"{start}{self._children(form, value, path)}{form.end}"
 
-    def _attribute(self, value: Any, name: str) -> str:
+    def _attribute(self, value: Any, name: str, path: str) -> str:
         text = value.get(name)
         if not isinstance(text, str):
-            raise ValueError(f"no attribute {name}")
-        return text
-
-    def _check_void(self, group: Group, value: Any, path: str) -> None:
-        """A sender writes neither form of an empty child: SRMP-2.2.4.4-05."""
-        if group.void and value.get(group.void) == "":
-            raise InvalidValue("empty; leave the group out", path=f"{path}.{group.void}")
+            raise InvalidValue(f"no attribute {name}", path=path)
+        try:
+            return attribute_xml(text)
+        except ValueError as exc:
+            raise InvalidValue(str(exc), path=path) from None

@@ -13,8 +13,9 @@ from ipaddress import IPv4Address, ip_address
 import pytest
 
 from msmqwire.pgm import Data, Nak, Nla, OptNakList, PgmPacket, PgmType, Spm, build_pgm, parse_pgm
-from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmMode, PgmOptions
+from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
+from msmqwire.qm.runtime.multicast.network import MulticastNetwork
 from tests.support.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
 
 LOOPBACK = IPv4Address("127.0.0.1")
@@ -54,7 +55,7 @@ async def network(options: PgmOptions, *groups) -> AsyncIterator[Seen]:
         lambda *failure: seen.failed.append(failure),
         seen.refused.append,
     )
-    await seen.network.start()
+    seen.network.begin()
     seen.network.set_groups(frozenset(groups))
     try:
         yield seen

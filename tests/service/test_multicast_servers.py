@@ -41,7 +41,8 @@ def send(server: InThread, group: str, *bodies: bytes) -> None:
 def groups(server: InThread) -> set[IPv4Address]:
     def joined(one: Server) -> set[IPv4Address]:
         assert one.multicast is not None
-        return set(one.multicast._groups)
+        network = one.multicast.network
+        return set() if network is None else set(network._groups)
 
     return server.do(joined)
 

@@ -122,7 +122,7 @@ async def service(
     http = HttpNetwork(driver, engine, network, overrides=overrides, context=client_context)
     driver.network, driver.http = network, http
     driver.start()
-    running = Service(http, driver, engine, await http.listen("127.0.0.1", 0, context))
+    running = Service(http, driver, engine, await http.bind("127.0.0.1", 0, context))
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, fault: running.faults.append(fault))
     try:

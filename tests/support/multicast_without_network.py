@@ -11,7 +11,8 @@ import subprocess
 import sys
 from typing import Any
 
-from msmqwire.qm.runtime.multicast import MulticastNetwork, parse_pgm_options
+from msmqwire.qm.runtime.multicast import parse_pgm_options
+from msmqwire.qm.runtime.multicast.network import MulticastNetwork
 
 GROUP = ("234.9.8.3", 8001)
 PHASES: dict[str, tuple[str, ...]] = {
@@ -34,7 +35,7 @@ async def run(mode: str) -> dict[str, Any]:
         failed=lambda number, why: seen[phase].append(["failed", number, why]),
         refused=lambda number: seen[phase].append(["refused", number]),
     )
-    await network.start()
+    network.begin()
     for number, (phase, commands) in enumerate(PHASES.items()):
         seen[phase] = []
         for command in commands:

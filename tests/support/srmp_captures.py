@@ -108,11 +108,23 @@ def multicast_with_a_repair() -> list[bytes]:
 
 def samples() -> dict[str, list[c.Frame]]:
     """Captures of one kind each, as `msmqwire dissect` finds them."""
-    pipelined = http().send(published("4.2") + published("4.4-1")).send(RESPONSE * 2, by_client=False)
+    pipelined = (
+        http(client=(c.CLIENT, 50_000))
+        .send(published("4.2") + published("4.4-1"))
+        .send(RESPONSE * 2, by_client=False)
+    )
     pipelined.send(published("4.4-3")).send(RESPONSE, by_client=False).close()
-    in_chunks = http(mss=300).send(chunked(published("4.3-1"), 100, 1, 900)).send(RESPONSE, by_client=False)
+    in_chunks = (
+        http(mss=300, client=(c.CLIENT, 50_001))
+        .send(chunked(published("4.3-1"), 100, 1, 900))
+        .send(RESPONSE, by_client=False)
+    )
     malformed = published("4.2").replace(b"<path", b"<pith")
-    middle = http().send(published("4.2") + malformed + published("4.4-1")).send(RESPONSE, by_client=False)
+    middle = (
+        http(client=(c.CLIENT, 50_002))
+        .send(published("4.2") + malformed + published("4.4-1"))
+        .send(RESPONSE, by_client=False)
+    )
     middle.send(RESPONSE.replace(b"200 OK", b"400 Bad Request") + RESPONSE, by_client=False).close()
     other = (
         http(8080).send(GET).send(PAGE, by_client=False).send(published("4.1").replace(b"/msmq/", b"/MSMQ/"))

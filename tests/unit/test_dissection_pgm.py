@@ -14,6 +14,7 @@ from msmqwire.dissection import Item, dissect
 from msmqwire.dissection.pgm_sessions import PARTS_MAX, SESSIONS_MAX, Apdu, Lost, PgmSessions
 from msmqwire.pgm import Data, OptFragment, OptRst, PgmPacket, PgmType, build_pgm
 from msmqwire.pgm.receive_window import WINDOW_MAX
+from msmqwire.srmp.message import SrmpMessage, parse_message
 from tests.support import captures as c
 from tests.support import srmp_captures as s
 
@@ -111,6 +112,17 @@ def test_a_message_that_can_not_be_read_is_malformed():
     assert item.error is not None
     assert item.error.path == "Envelope"
     assert messages(s.data_packets(b"another protocol", 1, 400)) == []
+
+
+@pytest.mark.requirement("SRMP-2.1.2-04")
+def test_the_header_of_a_message_does_not_matter():
+    head, blank, entity = MESSAGE.partition(b"\r\n\r\n")
+    for other in (head.replace(b"Content-Length: 1067", b"Content-Length: 5"), b"anything"):
+        (item,) = messages(s.data_packets(other + blank + entity, 1, 400))
+        assert (item.kind, item.raw) == ("SrmpMessage", other + blank + entity)
+        assert isinstance(item.packet, SrmpMessage)
+        assert item.packet.envelope == parse_message(MESSAGE).envelope
+        assert "Envelope" in json.dumps(item.to_json())
 
 
 def test_bytes_that_are_no_packet():

@@ -44,7 +44,7 @@ from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
-from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmOptions
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.queues import reason
 from msmqwire.qm.runtime.server import multicast_of
 from msmqwire.qm.runtime.transport import TcpNetwork
@@ -142,7 +142,7 @@ class ClientManager:
         self._driver: EngineDriver
         self._network: TcpNetwork | None = None
         self._http: HttpNetwork | None = None
-        self._multicast: MulticastNetwork | None = None
+        self._multicast: MulticastOnDemand | None = None
 
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
@@ -155,7 +155,6 @@ class ClientManager:
             driver, core.srmp, network, overrides=self._overrides, context=self._context
         )
         self._multicast = driver.multicast = multicast_of(driver, self._pgm)
-        await self._multicast.start()
         core.outcome.when_sent = self._outcome
         driver.broken.add_done_callback(self._broken)
         driver.start()

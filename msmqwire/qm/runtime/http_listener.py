@@ -90,12 +90,20 @@ class HttpListener:
 
     # -- listening ------------------------------------------------------------------------------------------
 
-    async def listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
-        """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
+    async def bind(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        """Listen at one more place, so that connections wait for `accept`.
+
+        Returns the port, which the system chooses for 0. Raises OSError.
+        """
         listeners = Listeners(partial(HttpConnection, self, context))
-        port = await listeners.listen(address, port)
+        port = await listeners.bind(address, port)
         self._listeners.append(listeners)
         return port
+
+    def accept(self) -> None:
+        """Begin to accept connections."""
+        for listeners in self._listeners:
+            listeners.accept()
 
     def stop_listening(self) -> None:
         """Accept no more connections and requests."""

@@ -62,8 +62,11 @@ class HttpNetwork:
         self._sender: HttpSender | None = None
         self._closed = False
 
-    async def listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
-        """Take requests of HTTP, with `context` of HTTPS; return the port. Raises OSError."""
+    async def bind(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        """Listen for requests of HTTP, with `context` of HTTPS, that `accept` takes.
+
+        Returns the port. Raises OSError.
+        """
         if self._listener is None:
             from msmqwire.qm.runtime.http_listener import HttpListener
 
@@ -71,7 +74,12 @@ class HttpNetwork:
             self._listener = HttpListener(
                 self._driver, self._engine, network.limits, self.traffic, network.open_connections
             )
-        return await self._listener.listen(address, port, context)
+        return await self._listener.bind(address, port, context)
+
+    def accept(self) -> None:
+        """Begin to take requests."""
+        if self._listener is not None:
+            self._listener.accept()
 
     def request(self, request: int, url: str, message: HttpMessage) -> None:
         """See `msmqwire.qm.model.effects.HttpRequest`."""

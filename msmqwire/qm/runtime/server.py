@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.multicast import MulticastNetwork, PgmOptions
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -118,7 +118,7 @@ class Server:
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self.http_network: HttpNetwork | None = None
-        self.multicast: MulticastNetwork | None = None
+        self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._stopped = False
@@ -166,8 +166,10 @@ class Server:
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
         )
         self.multicast = driver.multicast = multicast_of(driver, options.pgm)
-        await self.multicast.start()
         driver.room = DiskRoom(store, options.min_free)
+        # What the start sends says already where its receipts are to go.
+        await self._bind_http(self.http_network, own_context)
+        core.srmp.urls.listens(http=_port(self.http), https=_port(self.https))
         driver.start()
         for request in queue_requests:
             driver.call(queues.create, core, request)
@@ -175,8 +177,7 @@ class Server:
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)
-        await self._listen_http(self.http_network, own_context)
-        driver.call(lambda: core.srmp.urls.listens(http=_port(self.http), https=_port(self.https)))
+        self.http_network.accept()
         self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
             self._metrics = Metrics(driver, self.network, self.http_network, self._control)
@@ -197,13 +198,13 @@ class Server:
             raise InvalidValue("HTTPS needs a certificate and its key", path=missing)
         return tls.server_context(options.tls_cert, options.tls_key)
 
-    async def _listen_http(self, network: HttpNetwork, context: ssl.SSLContext | None) -> None:
-        """Take requests of HTTP and HTTPS. Raises OSError."""
+    async def _bind_http(self, network: HttpNetwork, context: ssl.SSLContext | None) -> None:
+        """Listen for requests of HTTP and HTTPS. Raises OSError."""
         http, https = self.options.http, self.options.https
         if http is not None:
-            self.http = http[0], await network.listen(*http)
+            self.http = http[0], await network.bind(*http)
         if https is not None:
-            self.https = https[0], await network.listen(*https, context)
+            self.https = https[0], await network.bind(*https, context)
 
     async def stop(self) -> None:
         """Accept nothing new, store and acknowledge what has been received, and shut down.
@@ -261,10 +262,10 @@ def _port(endpoint: Endpoint | None) -> int | None:
     return None if endpoint is None else endpoint[1]
 
 
-def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastNetwork:
+def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastOnDemand:
     """Return the multicast of a queue manager, joined to its engine of SRMP."""
     engine = driver.core.srmp
-    return MulticastNetwork(
+    return MulticastOnDemand(
         options,
         received=partial(driver.notify, engine.multicast_received),
         sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),

@@ -59,6 +59,14 @@ class IncomingStreams:
         sequence = message.transactional_message_sequence_identifier
         return sequence is not None and sequence < info.sequence_identifier
 
+    def begins(self, info: IncomingTransactionalTransferInfo, stream: Content) -> None:
+        """Take over where the receipts of a stream go before its first message is in its queue.
+
+        A waiting reader takes it at once, and its final stream receipt is due.
+        """
+        if stream.start is not None and stream.current == 1:
+            info.send_receipts_to = stream.start.sendReceiptsTo
+
     def refused(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """A message is not next: count it, and acknowledge again what its sender sends again.
 
@@ -71,8 +79,7 @@ class IncomingStreams:
     def accepted(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """Advance to a message, and acknowledge it in a while: SRMP-3.1.5.1.6.3-05 to -12."""
         if not _is_present(info, message):
-            info.send_receipts_to, info.acknowledged = stream.start.sendReceiptsTo, 0
-            info.unacknowledged_since = None
+            info.acknowledged, info.unacknowledged_since = 0, None
         info.sender_identifier = message.source_machine_identifier
         self._sequences.accepted(info, message)
         now = self._context.now

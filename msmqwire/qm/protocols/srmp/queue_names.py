@@ -7,6 +7,7 @@ alone, and any other name, where one may stand, has ``MSMQ:`` before it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
@@ -16,6 +17,9 @@ from msmqwire.srmp.schema import HTTP
 MSMQ: Final = "MSMQ:"
 _DIRECT: Final = "DIRECT="
 _PROTOCOLS: Final = ("HTTP", "HTTPS")
+# The same few queues are named again and again. What a stranger names takes no more than 1 MB for good.
+_SHORT: Final = 256
+_parse_short: Final = lru_cache(1024)(parse_format_name)
 
 
 def read_destination(uri: str, path: str) -> FormatName:
@@ -65,15 +69,16 @@ def write_http(name: FormatName | None, path: str) -> str:
     """Return a queue as URI. Raises InvalidValue for one that HTTP can't reach."""
     if name is None or not is_http(name):
         raise InvalidValue(f"{'no name' if name is None else name.text} is not a name of HTTP", path=path)
-    scheme, colon, rest = name.text[len(_DIRECT) :].partition(":")
-    return f"{scheme.lower()}{colon}{rest}".replace("\\", "/")  # the name may be written with either
+    return _uri(name)
 
 
 def write_name(name: FormatName, path: str) -> str:
     """Return a queue where any may stand: in ``via`` and lists. Raises InvalidValue for several in one."""
+    if is_http(name):
+        return _uri(name)
     if isinstance(name, MultipleElementName):
         raise InvalidValue("several names in one", path=path)
-    return write_http(name, path) if is_http(name) else f"{MSMQ}{name.text}"
+    return f"{MSMQ}{name.text}"
 
 
 def is_http(name: FormatName | None) -> bool:
@@ -81,8 +86,16 @@ def is_http(name: FormatName | None) -> bool:
     return isinstance(name, DirectName) and name.protocol in _PROTOCOLS
 
 
+def _uri(name: FormatName) -> str:
+    uri = name.text[len(_DIRECT) :]
+    if not uri.startswith(HTTP):
+        scheme, colon, rest = uri.partition(":")
+        uri = f"{scheme.lower()}{colon}{rest}"
+    return uri.replace("\\", "/")  # the name may be written with either
+
+
 def _parse(text: str, path: str) -> FormatName:
     try:
-        return parse_format_name(text)
+        return _parse_short(text) if len(text) <= _SHORT else parse_format_name(text)
     except InvalidName as exc:
         raise MalformedPacket(f"{text!r:.200} is no format name: {exc.why}", path=path) from None

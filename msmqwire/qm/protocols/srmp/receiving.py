@@ -252,6 +252,7 @@ class Receiving:
         if not follows or (duplicate and self._incoming.is_former(info, message)):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
+        self._incoming.begins(info, stream)
         if not duplicate:
             self._enqueue(arrived)
             self._remember(message)

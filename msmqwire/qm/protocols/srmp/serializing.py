@@ -18,9 +18,10 @@ from msmqwire.qm.protocols.srmp.times import date_of, limit_of
 from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import Envelope
 
-_ARRIVAL: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
-_POSITIVE: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
-_NEGATIVE: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
+# As numbers, of which a test takes a tenth of the time.
+_ARRIVAL: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
+_POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_RECEIVE)
+_NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_RECEIVE)
 
 
 class Serialized(NamedTuple):
@@ -78,7 +79,7 @@ def _path(message: Message) -> dict[str, Any]:
 
 
 def _services(message: Message) -> dict[str, Any] | None:
-    requested = message.acknowledgements_requested
+    requested = int(message.acknowledgements_requested)
     services: dict[str, Any] = {}
     if message.recoverable or _in_stream(message):
         services["durable"] = True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.qm.model.enumerations import INFINITE
-from msmqwire.srmp.times import EPOCH, NO_LIMIT, time_of
+from msmqwire.srmp.times import NO_LIMIT, time_of
 
 _TIME_MAX: Final = 0xFFFF_FFFF
 
@@ -16,7 +16,7 @@ def date_of(time: int, path: str) -> datetime:
     """Return the date of a time in seconds since 1970. Raises InvalidValue."""
     if not 0 <= time <= _TIME_MAX:
         raise InvalidValue(f"{time} is not a time of 32 bits", path=path)
-    return EPOCH + timedelta(seconds=time)
+    return datetime.fromtimestamp(time, UTC)
 
 
 def message_time_of(date: datetime, path: str) -> int:

@@ -96,7 +96,7 @@ class MulticastNetwork:
         self._again: asyncio.TimerHandle | None = None
         self._is_open = False
 
-    async def start(self) -> None:
+    def begin(self) -> None:
         """Begin in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._is_open = True
