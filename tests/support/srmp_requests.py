@@ -98,6 +98,7 @@ class SrmpPeer:
         message_class: int = 0,
         label: str = "label",
         fields: str = "",
+        change: tuple[str, str] = ("", ""),
     ) -> bytes:
         """A request with a user message.
 
@@ -109,6 +110,7 @@ class SrmpPeer:
             reach_queue, be_received: seconds after that, None for no limit.
             services: the content of that element.
             msmq: elements after Priority; None for no Msmq element.
+            change: what is replaced in the envelope, and by what.
         """
         number = next(self._numbers) if number is None else number
         sent = self.harness.utc if sent is None else sent
@@ -127,7 +129,10 @@ class SrmpPeer:
                 f"{msmq}<BodyType>0</BodyType><SourceQmGuid>{self.identifier}</SourceQmGuid>"
                 f"<TTrq>{limit}</TTrq></Msmq>"
             )
-        return http_request(envelope(*groups), body, fields=fields)
+        old, new = change
+        text = envelope(*groups).decode()
+        assert old in text, old
+        return http_request(text.replace(old, new).encode() if old else text.encode(), body, fields=fields)
 
     def send(self, body: bytes | None = b"m", *extra: str, **attributes: object) -> int:
         """Send a message; return the status of the response."""

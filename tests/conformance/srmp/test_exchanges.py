@@ -107,62 +107,101 @@ FATES = st.sampled_from(["delivered", "lost", "unanswered", "late"])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.booleans()),
+        st.tuples(st.just("expire"), st.booleans()),
         st.tuples(st.just("advance"), st.sampled_from([200, 500, 20_000, 31_000])),
         st.tuples(st.just("restart"), st.sampled_from([ALPHA, BETA])),
-        st.tuples(st.just("read"), st.none()),
-        st.tuples(st.just("expire"), st.none()),
-        st.tuples(st.just("late"), st.none()),
+        st.tuples(st.sampled_from(["read", "read", "purge", "late", "pause", "resume"]), st.none()),
     ),
     max_size=14,
 )
 
 
+class Exchange:
+    """A stream from alpha to beta, and what became of its messages.
+
+    Attributes:
+        sent, read: bodies in their order.
+        purged: bodies that beta has deleted.
+        wanted: those that are for the dead-letter queue of alpha.
+        may_expire: those whose time may be over before they arrive.
+    """
+
+    def __init__(self, fates: list[str]) -> None:
+        self.both = pair(transactional=True)
+        coming = iter(fates)
+        self.both.fate = lambda *_: next(coming, "delivered")
+        self.sent: list[bytes] = []
+        self.read: list[bytes] = []
+        self.purged: set[bytes] = set()
+        self.wanted: set[bytes] = set()
+        self.may_expire: set[bytes] = set()
+
+    def step(self, step: str, argument: object) -> None:
+        both = self.both
+        match step:
+            case "send" | "expire":
+                self.send(expires=step == "expire", wanted=bool(argument))
+            case "advance":
+                both.advance(argument)
+            case "restart":
+                both.harnesses[argument].restart()
+            case "late":
+                both.deliver_late()
+            case "read":
+                self.receive()
+            case "purge":
+                self.purged |= set(bodies(both.beta.find_queue()))
+                both.beta.purge(both.beta.find_queue())
+            case "pause":
+                both.alpha.core.queues.pause(both.alpha.outgoing(TO))
+            case "resume":
+                both.alpha.core.queues.resume(both.alpha.outgoing(TO))
+        both.run()
+
+    def send(self, *, expires: bool, wanted: bool) -> None:
+        body = b"%d" % len(self.sent)
+        self.sent.append(body)
+        self.wanted |= {body} if wanted else set()
+        self.may_expire |= {body} if expires else set()
+        self.both.alpha.send(
+            body, to=TO, transactional=True, negative_journaling_requested=wanted,
+            time_to_reach_queue=25 if expires else 0xFFFFFFFF,
+        )  # fmt: skip
+
+    def receive(self) -> None:
+        while (body := self.both.beta.receive("DIRECT=OS:beta\\private$\\orders")) is not None:
+            self.read.append(body)
+        self.both.run()
+
+    def heal(self) -> None:
+        """Lose nothing any more, until nothing is left to be done."""
+        self.both.fate = lambda *_: "delivered"
+        for step in ("late", "resume"):
+            self.step(step, None)
+        for milliseconds in [31_000] * 6 + [600_000]:
+            self.both.advance(milliseconds)
+            self.receive()
+
+
+@pytest.mark.requirement("SRMP-2.2.5.3-04", "SRMP-2.2.5.3-05")
 @pytest.mark.requirement("SRMP-3.1.1.3.2-03", "SRMP-3.1.6.3-08", "SRMP-3.1.7.2.3-10", "SRMP-3.1.1.1.1-01")
 @settings(max_examples=25)
 @given(steps=STEPS, fates=st.lists(FATES, max_size=40))
 def test_a_stream_arrives_exactly_once_and_in_order(steps, fates):
-    both = pair(transactional=True)
-    coming = iter(fates)
-    both.fate = lambda *_: next(coming, "delivered")
-    sent: list[bytes] = []
-    may_expire: set[bytes] = set()
-    read: list[bytes] = []
-
-    def receive() -> None:
-        while (body := both.beta.receive("DIRECT=OS:beta\\private$\\orders")) is not None:
-            read.append(body)
-
+    exchange = Exchange(fates)
     for step, argument in steps:
-        if step in ("send", "expire"):
-            body = b"%d" % len(sent)
-            sent.append(body)
-            if step == "expire":
-                may_expire.add(body)
-            limit = 25 if step == "expire" else 0xFFFFFFFF
-            both.alpha.send(
-                body, to=TO, transactional=True, negative_journaling_requested=bool(argument),
-                time_to_reach_queue=limit,
-            )  # fmt: skip
-        elif step == "advance":
-            both.advance(argument)
-        elif step == "restart":
-            both.harnesses[argument].restart()
-        elif step == "late":
-            both.deliver_late()
-        else:
-            receive()
-        both.run()
-    both.fate = lambda *_: "delivered"
-    both.deliver_late()
-    for _ in range(6):
-        both.advance(31_000)
-        receive()
-    both.advance(600_000)
-    receive()
-    assert read == sorted(read, key=int)
-    assert set(sent) - set(read) <= may_expire
-    assert len(read) == len(set(read))
-    assert both.alpha.where(TO).get("outgoing", []) == []
+        exchange.step(step, argument)
+    exchange.heal()
+    both, read = exchange.both, exchange.read
+    assert read == sorted(set(read), key=int)
+    assert set(exchange.sent) - set(read) <= exchange.may_expire | exchange.purged
+    assert not set(read) & exchange.purged
+    where = both.alpha.where(TO)
+    dead = where.pop("dead transactional", [])
+    assert where == {}
+    assert len(dead) == len(set(dead))
+    assert exchange.purged & exchange.wanted <= set(dead) <= exchange.wanted
+    assert set(dead) <= exchange.purged | exchange.may_expire
     assert both.alpha.rows_of_streams() == {}
-    (info,) = both.beta.find_queue().incoming.values() if read else (None,)
-    assert info is None or info.acknowledged == info.sequence_number
+    for info in both.beta.find_queue().incoming.values():
+        assert info.acknowledged == info.sequence_number

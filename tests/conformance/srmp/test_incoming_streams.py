@@ -94,6 +94,7 @@ def test_what_follows_message_2(current, previous, follows):
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.6.3-04", "SRMP-3.1.5.1.6.4-04", "SRMP-3.1.1.1.2.5-03")
+@pytest.mark.requirement("SRMP-2.2.5.3.4-06", "SRMP-2.2.5.3-04", "SRMP-2.2.5.3-05")
 def test_what_does_not_follow_is_counted_and_changes_nothing_else():
     harness, peer, queue = receiver()
     for number in (1, 2):
@@ -262,6 +263,19 @@ def test_a_receipt_waits_for_ten_seconds_at_most():
     assert info_of(queue).unacknowledged_since is None
 
 
+@pytest.mark.requirement("SRMP-3.1.6.3-07", "SRMP-3.1.5.1.6.3-09")
+def test_the_ten_seconds_of_a_new_stream_begin_with_it():
+    harness, peer, _ = receiver()
+    for number in range(1, 26):  # up to 9.6 seconds
+        peer.send_in_stream(number)
+        harness.advance(400)
+    peer.ordinal += 1
+    peer.send_in_stream(1)
+    assert (harness.now, harness.take()) == (10_000, [])
+    harness.advance(DELAY_MS)
+    assert receipts(harness) == [(peer.stream_id(), 1)]
+
+
 @pytest.mark.requirement("SRMP-3.1.1.3.2-06")
 def test_the_delays_of_receipts_can_be_set():
     harness, peer, _ = receiver(stream_receipt_delay_ms=50, stream_receipt_delay_max_ms=100)
@@ -378,6 +392,18 @@ def test_a_stream_with_the_number_zero_begins_as_any_other():
     peer.send_in_stream(1)
     harness.advance(DELAY_MS)
     harness.restart()
+
+
+def test_a_stream_whose_state_has_been_given_up_is_not_acknowledged():
+    harness, peer, queue = receiver(incoming_sequences_max=3)
+    for number in range(6):
+        harness.queue(f"q{number}", transactional=True)
+        peer.send_in_stream(1, to=f"http://here/msmq/private$/q{number}")
+        peer.ordinal += 1
+    harness.advance(DELAY_MS)
+    assert len(receipts(harness)) == 3
+    assert len(harness.rows(Table.INCOMING)) == len(harness.core.incoming_sequences.infos) == 3
+    assert queue.incoming == {}
 
 
 def test_the_states_of_streams_of_strangers_are_bounded():

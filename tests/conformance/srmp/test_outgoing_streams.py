@@ -49,6 +49,7 @@ def streams(sent: list[SentRequest]) -> list[tuple[str, int, int | None, str | N
     "SRMP-3.1.7.2.3-06", "SRMP-3.1.7.2.3-11", "SRMP-3.1.1.1.6-02", "SRMP-3.1.1.1.6-03", "SRMP-3.1.7.2.4-20",
     "SRMP-3.1.3.1-03",
 )  # fmt: skip
+@pytest.mark.requirement("SRMP-2.2.5.3.1-02", "SRMP-2.2.5.3.2-02")
 def test_stream_messages_are_numbered_from_one():
     harness, _ = sender()
     harness.send(b"regular")
@@ -255,6 +256,7 @@ def test_a_receipt_for_an_earlier_transmission_ends_a_message_in_any_state(late)
     "SRMP-3.1.1.1.5-06", "SRMP-3.1.1.1.6-05", "SRMP-3.1.5.1.8.2-08", "SRMP-3.1.3.1-04", "SRMP-3.1.6.1-04",
     "SRMP-3.1.7.2.3-08", "SRMP-3.1.7.2.2-02",
 )  # fmt: skip
+@pytest.mark.requirement("SRMP-2.2.5.1.2-02")
 def test_stream_messages_without_receipt_are_sent_again_as_they_were():
     harness, _ = sender(count=2, time_to_reach_queue=0xFFFFFFFF)
     originals = [sent.data for sent in harness.take()]
@@ -314,6 +316,7 @@ def test_new_messages_wait_behind_those_that_are_sent_again():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.3-07", "SRMP-3.1.7.2.1-04", "SRMP-3.1.1.2-04")
+@pytest.mark.requirement("SRMP-2.2.5.3.3-02")
 def test_the_gap_of_a_message_that_has_expired_is_bridged():
     harness, _ = sender(count=0)
     for number in range(1, 6):

@@ -65,7 +65,8 @@ def read(harness: SrmpHarness, queue: Queue) -> list[SentRequest]:
     "SRMP-3.1.1.1.2.3-01", "SRMP-3.1.1.3.4-02", "SRMP-3.1.7.3.1-01", "SRMP-3.1.1.1.2.6-01", "SRMP-3.1.7.3-01"
 )
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wanted", [("positive",), ("positive", "negative")])
+@pytest.mark.parametrize("wanted", [("positive",), ("positive", "negative"), ("negative", "positive")])
+@pytest.mark.requirement("SRMP-2.2.5.2.3-07", "SRMP-2.2.5.2.3-10", "SRMP-2.2.5.5-02", "SRMP-2.2.5.5-06")
 def test_a_message_that_is_received_has_a_positive_commitment_receipt_on_request(stream, wanted):
     harness, queue = received(stream=stream, services=commitment(*wanted))
     harness.advance(5_000)
@@ -82,6 +83,7 @@ def test_a_message_that_is_received_has_a_positive_commitment_receipt_on_request
 @pytest.mark.requirement("SRMP-3.1.1.1.2.3-02")
 @pytest.mark.parametrize("services", ["", commitment(), commitment("negative")])
 @pytest.mark.parametrize("dead_letter", [False, True])
+@pytest.mark.requirement("SRMP-2.2.5.2.3-08", "SRMP-2.2.5.2.3-09")
 def test_a_message_that_is_received_has_no_receipt_without_request_and_is_not_dead_lettered(
     services, dead_letter
 ):
@@ -99,6 +101,7 @@ def test_a_message_that_is_received_has_no_receipt_without_request_and_is_not_de
 )
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("reason", RECEIPTED, ids=lambda reason: reason.name)
+@pytest.mark.requirement("SRMP-2.2.5.2.3-08", "SRMP-2.2.5.2.3-10")
 def test_the_commitment_receipt_for_each_reason(reason, stream):
     harness, queue = received(stream=stream, services=commitment("positive", "negative"))
     (sent,) = leave(harness, queue, reason)
@@ -107,6 +110,7 @@ def test_the_commitment_receipt_for_each_reason(reason, stream):
 
 @pytest.mark.requirement("SRMP-3.1.7.3.1-01", "SRMP-3.1.1.3.4-03")
 @pytest.mark.parametrize("services", ["", commitment(), commitment("positive")])
+@pytest.mark.requirement("SRMP-2.2.5.2.3-07", "SRMP-2.2.5.2.3-09")
 def test_a_message_that_is_not_received_has_no_receipt_without_request(services):
     for reason in (*DEADLETTERED, *NOT_DEADLETTERED):
         harness, queue = received(services=services)
@@ -133,6 +137,7 @@ def test_a_message_is_not_dead_lettered_for_other_reasons(reason):
 
 @pytest.mark.requirement("SRMP-3.1.1.1.2.6-03", "SRMP-3.1.7.3.3-01", "SRMP-3.1.7.3.3-05", "SRMP-3.1.1.3.3-02")
 @pytest.mark.parametrize("reason", RECEIPTED, ids=lambda reason: reason.name)
+@pytest.mark.requirement("SRMP-2.2.5.5-02")
 def test_a_stream_message_with_dead_letter_has_a_final_receipt_and_is_not_dead_lettered(reason):
     harness, queue = received(stream=True, dead_letter=True)
     (sent,) = leave(harness, queue, reason)
@@ -233,6 +238,18 @@ def test_messages_of_this_computer_and_of_journals_have_no_receipts():
     assert harness.receive(queue) == b"own"
     harness.purge(queue.journal)
     assert (harness.take(), harness.where()) == ([], {})
+
+
+@pytest.mark.requirement("SRMP-2.2.5.2.3-04", "SRMP-2.2.5.2.3-03")
+def test_both_receipts_go_to_the_queue_that_is_named_last():
+    """As in 4.3; a message has one administration queue."""
+    other = "http://there/msmq/private$/other"
+    delivery = f"<deliveryReceiptRequest><sendTo>{ADMIN}</sendTo></deliveryReceiptRequest>"
+    harness = SrmpHarness(answers=lambda _: OK)
+    queue, peer = harness.queue("orders"), SrmpPeer(harness)
+    assert peer.send(services=commitment("positive").replace(ADMIN, other) + delivery) == OK
+    read(harness, queue)
+    assert [sent.url for sent in harness.sent] == [ADMIN, ADMIN]
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.1-01")

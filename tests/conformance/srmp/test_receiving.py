@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
-from msmqwire.constants import MessageClass
+from msmqwire.constants import HashAlgorithm, MessageClass
 from msmqwire.qm.model import access
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ErrorReport, HttpRequest, HttpResponse
@@ -33,53 +35,104 @@ def receiver(name: str = "orders", **attributes: object) -> tuple[SrmpHarness, S
 # -- figure 4
 
 
+SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
 MALFORMED = {
-    "no XML": lambda peer: http_request(b"<se:Envelope"),
-    "no path": lambda peer: http_request(envelope("<properties/>")),
-    "no properties": lambda peer: http_request(envelope(path(HERE, f"uuid:1@{peer.identifier}"))),
-    "an expiry that is no date": lambda peer: peer.message().replace(NEVER.encode(), b"20380119x031407"),
-    "a stranger that must be understood": lambda peer: peer.message(
-        b"m", '<x xmlns="urn:x" se:mustUnderstand="1"/>'
+    "no XML": ("SRMP-2.2.2-06", lambda peer: http_request(b"<se:Envelope")),
+    "another namespace": ("SRMP-2.2.2-06", lambda peer: peer.message(change=(SOAP, "urn:soap"))),
+    "no Header": ("SRMP-2.2.2-06", lambda peer: peer.message(change=("se:Header>", "se:Head>"))),
+    "no Body": ("SRMP-2.2.2-06", lambda peer: peer.message(change=("<se:Body></se:Body>", ""))),
+    "something before Body": (
+        "SRMP-2.2.2-06", lambda peer: peer.message(change=("<se:Body>", "<a/><se:Body>"))
     ),
-    "two streams": lambda peer: peer.message(b"m", peer.stream(1), peer.stream(1)),
-    "a priority above 7": lambda peer: peer.message().replace(b"<Priority>3", b"<Priority>8"),
-    "an entity": lambda peer: http_request(b'<!DOCTYPE a [<!ENTITY b "c">]>' + envelope()),
-}
+    "a part that is too long": (
+        "SRMP-2.2.2-17",
+        lambda peer: peer.message(bytes(40)).replace(b"Length: 40\r\nContent", b"Length: 99\r\nContent"),
+    ),
+    "no boundary": (
+        "SRMP-2.2.2-17", lambda peer: peer.message().replace(b'boundary="MSMQ - SOAP boundary, 7"; ', b"")
+    ),
+    "no envelope": (
+        "SRMP-2.2.2-17", lambda peer: peer.message().replace(b"text/xml; charset", b"text/htm; charset")
+    ),
+    "no path": ("SRMP-2.2.4-04", lambda peer: http_request(envelope("<properties/>"))),
+    "a path that need not be understood": (
+        "SRMP-2.2.4-04",
+        lambda peer: peer.message(change=('/rp/" se:mustUnderstand="1"', '/rp/"')),
+    ),
+    "another scheme": ("SRMP-2.2.4.2-06", lambda peer: peer.message(to="ftp://here/msmq/private$/orders")),
+    "an id without uuid:": ("SRMP-2.2.4.3-07", lambda peer: peer.message(change=("<id>uuid:", "<id>"))),
+    "an id without number": (
+        "SRMP-2.2.4.3-07", lambda peer: peer.message(change=("<id>uuid:1@", "<id>uuid:x@"))
+    ),
+    "an id without @": ("SRMP-2.2.4.3-07", lambda peer: peer.message(change=("<id>uuid:1@", "<id>uuid:1"))),
+    "no properties": (
+        "SRMP-3.1.5.1.2-01", lambda peer: http_request(envelope(path(HERE, f"uuid:1@{peer.identifier}")))
+    ),
+    "an expiry that is no date": (
+        "SRMP-2.2.1.2-02", lambda peer: peer.message(change=(NEVER, "2038-01-19T03:14:07Z"))
+    ),
+    "an impossible date": ("SRMP-2.2.1.2-02", lambda peer: peer.message(change=(NEVER, "20380230T000000"))),
+    "a stranger that must be understood": (
+        "SRMP-2.2.5-04", lambda peer: peer.message(b"m", '<x xmlns="urn:x" se:mustUnderstand="1"/>')
+    ),
+    "a streamId without uid:": (
+        "SRMP-2.2.5.3.1-05", lambda peer: peer.message(b"m", peer.stream(1).replace("uid:", ""))
+    ),
+    "a streamId without backslash": (
+        "SRMP-2.2.5.3.1-05", lambda peer: peer.message(b"m", peer.stream(1).replace("\\", "/"))
+    ),
+    "a streamId of 65 bits": (
+        "SRMP-2.2.5.3.1-05", lambda peer: peer.message(b"m", peer.stream(1, ordinal=1 << 64))
+    ),
+    "two streams": ("SRMP-3.1.5.1.2-01", lambda peer: peer.message(b"m", peer.stream(1), peer.stream(1))),
+    "a priority above 7": (
+        "SRMP-3.1.5.1.2-01", lambda peer: peer.message(change=("<Priority>3", "<Priority>8"))
+    ),
+    "a short Correlation": (
+        "SRMP-2.2.6.5-02", lambda peer: peer.message(msmq="<Correlation>AAAA</Correlation>")
+    ),
+    "a Correlation that is no base64": (
+        "SRMP-2.2.6.5-02", lambda peer: peer.message(msmq="<Correlation>?</Correlation>")
+    ),
+    **{
+        f"no {name}": (
+            "SRMP-2.2.6-05", lambda peer, name=name: peer.message(change=(f"{name}>", f"Other{name}>"))
+        )
+        for name in ("Class", "Priority", "BodyType", "SourceQmGuid", "TTrq")
+    },
+    "an entity": (
+        "SRMP-3.1.5.1.2-01", lambda peer: http_request(b'<!DOCTYPE a [<!ENTITY b "c">]>' + envelope())
+    ),
+}  # fmt: skip
+"""What is wrong, the row that says so, and the request."""
 
 
-@pytest.mark.parametrize("kind", MALFORMED)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=kind, marks=pytest.mark.requirement(row))
+        for kind, (row, make) in MALFORMED.items()
+    ],
+)
 @pytest.mark.requirement("SRMP-3.1.1.1.2.2-01", "SRMP-3.1.1.1.2.5-01", "SRMP-3.1.5.1.2-01", "SRMP-3.1.5.1-01")
-def test_what_is_malformed_is_refused_and_leaves_nothing(kind):
+def test_what_is_malformed_is_refused_and_leaves_nothing(make):
     harness, peer, queue = receiver()
-    data = MALFORMED[kind](peer)
-    data = data if b"Content-Length" not in data else _with_length(data)
+    data = make(peer)
     before = harness.store.copy()
     harness.forget_effects()
     assert harness.post(data) == BAD_REQUEST
-    assert [type(effect) for effect in harness.effects if not isinstance(effect, ErrorReport)] == [
-        HttpResponse
-    ]
+    own = [effect for effect in harness.effects if not isinstance(effect, ErrorReport)]
+    assert [type(effect) for effect in own] == [HttpResponse]
     for table in Table:
         assert dict(before.rows(table)) == harness.rows(table)
     assert len(queue.positions) == 0
+    assert harness.core.context.troubles["malformed"] == 1
 
 
-def _with_length(data: bytes) -> bytes:
-    """A request whose Content-Length is right again."""
-    head, entity = data.split(b"\r\n\r\n", 1)
-    lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Length")]
-    parts = entity.split(b"\r\n\r\n", 1)
-    if len(parts) == 2 and entity.startswith(b"--"):
-        text = parts[1].split(b"--MSMQ", 1)[0]
-        first = b"\r\n".join(
-            b"Content-Length: %d" % len(text) if line.startswith(b"Content-Length") else line
-            for line in parts[0].split(b"\r\n")
-        )
-        entity = first + b"\r\n\r\n" + parts[1]
-    return b"\r\n".join([*lines, b"Content-Length: %d" % len(entity)]) + b"\r\n\r\n" + entity
-
-
-@pytest.mark.requirement("SRMP-3.1.1.1.2.2-02", "SRMP-3.1.5.1.4-02", "SRMP-3.1.1.1.2.5-02")
+@pytest.mark.requirement(
+    "SRMP-3.1.1.1.2.2-02", "SRMP-3.1.5.1.4-02", "SRMP-3.1.1.1.2.5-02", "SRMP-2.2.5.1.1-02",
+    "SRMP-2.2.6.17-02", "SRMP-2.2.5.2.2-05",
+)  # fmt: skip
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_expired_message_is_discarded_and_answered_with_200(stream):
     harness, peer, queue = receiver(transactional=stream)
@@ -97,8 +150,8 @@ def test_an_expired_message_is_discarded_and_answered_with_200(stream):
 
 
 @pytest.mark.requirement(
-    "SRMP-3.1.1.1.2.2-03", "SRMP-3.1.5.1.11-02", "SRMP-3.1.5.1.11-03", "SRMP-3.1.5.1.11-04",
-    "SRMP-3.1.1.1.5-04",
+    "SRMP-2.2.5.2.2-05", "SRMP-3.1.1.1.2.2-03", "SRMP-3.1.5.1.11-02", "SRMP-3.1.5.1.11-03",
+    "SRMP-3.1.5.1.11-04", "SRMP-3.1.1.1.5-04",
 )  # fmt: skip
 def test_a_duplicate_is_discarded_and_answered_with_200():
     harness, peer, queue = receiver()
@@ -139,7 +192,14 @@ def test_the_checks_come_in_their_order():
 
 
 @pytest.mark.requirement(
-    "SRMP-3.1.1.1.2.2-04", "SRMP-3.1.5.1.6-01", "SRMP-3.1.5.1.6.2-02", "SRMP-3.1.5.1.12-08"
+    "SRMP-3.1.1.1.2.2-04",
+    "SRMP-3.1.5.1.6-01",
+    "SRMP-3.1.5.1.6.2-02",
+    "SRMP-3.1.5.1.12-08",
+    "SRMP-2.2.5.2.1-04",
+    "SRMP-2.2.5.2.1-05",
+    "SRMP-2.2.5.2.2-05",
+    "SRMP-2.2.5.4-02",
 )
 def test_a_good_message_is_stored_then_inserted_and_answered_then_receipted():
     harness, peer, queue = receiver()
@@ -390,11 +450,23 @@ def test_a_response_is_no_message():
 # -- the messages of chapter 4
 
 
-@pytest.mark.requirement("SRMP-3.1.5.1-01")
+@pytest.mark.requirement("SRMP-3.1.5.1-01", "SRMP-4.1-02", "SRMP-4.2-02", "SRMP-4.4-05")
 def test_the_published_messages_are_received():
     harness = SrmpHarness(computer_name="machine2", utc=1_181_321_060)
     simple, ordered = harness.queue("simpleq"), harness.queue("tsimpleq", transactional=True)
     for name in ("4.1", "4.2", "4.3-1", "4.4-1", "4.4-3", "4.4-5"):
         assert harness.post((VECTORS / "srmp" / f"{name}.http").read_bytes()) == OK, name
-    assert len(simple.positions) == 3
+    first, second, _ = messages(simple)
+    assert (first.label, first.destination.text) == (
+        "mqsender label", "DIRECT=http://machine2/msmq/private$/simpleq",
+    )  # fmt: skip
+    assert (first.identifier, first.sent_time, first.time_to_reach_queue) == (
+        (NULL_GUID, 1), 1_181_321_059, 86_400,
+    )  # fmt: skip
+    assert (first.recoverable, first.message_class, len(first.body)) == (False, 0, 13)
+    assert not first.acknowledgements_requested
+    assert second.identifier == (UUID("caf195ea-615c-4264-ae08-11a4e60194c0"), 20_503)
+    assert (second.label, second.sent_time, second.time_to_reach_queue) == ("", 1_184_814_700, 345_600)
+    assert (second.priority, second.hash_algorithm) == (3, HashAlgorithm.CALG_SHA1)
+    # One id with three SourceQmGuids, all other than the GUID in streamId.
     assert [message.transaction_sequence_number for message in messages(ordered)] == [1, 2, 3]

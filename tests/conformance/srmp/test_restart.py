@@ -31,6 +31,7 @@ def stream_id(ordinal: int) -> str:
 @pytest.mark.requirement("SRMP-3.1.1.1.3-03", "SRMP-3.1.4-01", "SRMP-3.1.4.1-01", "SRMP-3.1.3.1-06")
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee)
 @pytest.mark.parametrize("state", ["prepared", "under way", "failed"])
+@pytest.mark.requirement("SRMP-2.2.5.2.1-03")
 def test_durable_messages_are_sent_again_after_a_restart_and_regular_ones_are_lost(guarantee, state):
     harness = SrmpHarness()
     if state == "prepared":

@@ -120,6 +120,7 @@ def test_a_message_that_expires_before_it_is_sent_is_never_sent(kind, wanted):
 
 @each("04 05 09", "03")
 @pytest.mark.requirement("SRMP-3.1.2.1-01", "SRMP-3.1.2.1-02", "SRMP-3.1.7.2.5-01", "SRMP-3.1.1.3-01")
+@pytest.mark.requirement("SRMP-2.2.5.1.2-02")
 def test_a_message_that_is_not_answered_or_with_5xx_is_sent_again_as_it_was(kind):
     harness = SrmpHarness()
     outgoing = send_message(harness, kind)
@@ -275,6 +276,7 @@ def test_an_accepted_stream_message_waits_for_its_receipt(status):
 @pytest.mark.requirement(
     "SRMP-3.1.5.1.8.3-01", "SRMP-3.1.5.1.8.4-01", "SRMP-3.1.5.2.2-01", "SRMP-3.1.1.3.2-07"
 )
+@pytest.mark.requirement("SRMP-2.2.5.6-04")
 def test_a_stream_receipt_ends_a_message_that_is_journaled_once(journal):
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", positive_journaling_requested=journal)
@@ -299,6 +301,7 @@ def test_a_stream_receipt_ends_a_message_that_is_journaled_once(journal):
     "SRMP-3.1.5.1.8.3-03", "SRMP-3.1.5.1.9.1-04", "SRMP-3.1.5.1.9.3-01", "SRMP-3.1.5.2.1.2-01",
     "SRMP-3.1.5.2.1.2-03", "SRMP-3.1.7.2.3-13",
 )  # fmt: skip
+@pytest.mark.requirement("SRMP-2.2.5.6-04")
 def test_a_message_for_the_dead_letter_queue_waits_for_its_final_receipt(message_class, decision, where):
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", negative_journaling_requested=True)
