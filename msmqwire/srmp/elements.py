@@ -201,7 +201,7 @@ class Number(Leaf):
         return _number(text, self.maximum)
 
     def write(self, value: Any) -> str:
-        if _is_uint(value, self.maximum):
+        if type(value) is int and 0 <= value <= self.maximum:
             return str(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= self.maximum:
             raise ValueError(f"{_shown(value)} is not a number from 0 to {self.maximum}")
