@@ -211,9 +211,8 @@ def read_hostile(data: bytes) -> None:
 
 
 def hostile_rows() -> None:
-    print(
-        f"\n{'the worst inputs':<28} {'bytes at most':>14} {'ns a byte, in sizes that double':>32} {'MB/s':>8}"
-    )
+    columns = f"{'bytes at most':>14} {'ns a byte, in sizes that double':>32} {'MB/s':>8}"
+    print(f"\n{'the worst inputs':<28} {columns}")
     for name, make in {**hostile(), **hostile_heads()}.items():
         cells = []
         for part in (0.25, 0.5, 1.0):
