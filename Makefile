@@ -18,7 +18,7 @@ SEED ?= 10
 
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs conformance conformance-check mutate unit nightly bench clean
+.PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs settings-docs conformance conformance-check mutate unit nightly bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -59,6 +59,9 @@ state-docs: $(VENV)/.installed-dev
 
 srmp-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/srmp_docs.py
+
+settings-docs: $(VENV)/.installed-dev
+	$(BIN)/python tools/settings_docs.py
 
 conformance-check: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py --check

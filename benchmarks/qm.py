@@ -99,7 +99,8 @@ def together(work: str, client: str, processes: int, *arguments: Any) -> Sample:
         raise SystemExit(f"a client of {client} has failed")
     latencies = sorted(latency for sample in samples for latency in sample.latencies)
     begin, end = min(sample.begin for sample in samples), max(sample.end for sample in samples)
-    return Sample(begin, end, sum(sample.count for sample in samples), latencies)
+    used = sum(sample.processor_s for sample in samples)
+    return Sample(begin, end, sum(sample.count for sample in samples), latencies, used)
 
 
 def _member(work: str, client: str, barrier: Any, results: Any, arguments: tuple[Any, ...]) -> None:

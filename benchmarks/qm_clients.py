@@ -32,12 +32,14 @@ class Sample(NamedTuple):
         begin, end: by the clock of the machine: the first send, and when the last is known to be there.
         count: messages.
         latencies: seconds of each one that was awaited.
+        processor_s: seconds of processor time; 0 if not measured.
     """
 
     begin: float
     end: float
     count: int
     latencies: list[float]
+    processor_s: float = 0.0
 
 
 Start = Callable[[], None]
@@ -54,15 +56,24 @@ def clock() -> float:
 
 def msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
     """Send by `msmqwire.connect`, in as many tasks, each awaiting the transfer of its message."""
-    return asyncio.run(_msmqwire_sends(where, kind, window, seconds, start))
+    queue = TRANSACTIONAL if kind == "transactional" else QUEUE
+    name = f"DIRECT=TCP:{ADDRESS}\\private$\\{queue}"
+    return asyncio.run(_msmqwire_sends(name, where, kind, window, seconds, start))
 
 
-async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+def msmqwire_posts(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+    """The same by HTTP: of the messages under way one is in a request, and the others wait for theirs."""
+    name = f"DIRECT=HTTP://{ADDRESS}:{where['http']}/msmq/private$/{QUEUE}"
+    return asyncio.run(_msmqwire_sends(name, where, kind, window, seconds, start))
+
+
+async def _msmqwire_sends(
+    name: str, where: Where, kind: str, window: int, seconds: float, start: Start
+) -> Sample:
     import msmqwire
 
     latencies: list[float] = []
     transactional = kind == "transactional"
-    name = f"DIRECT=TCP:{ADDRESS}\\private$\\{TRANSACTIONAL if transactional else QUEUE}"
     async with msmqwire.connect(name, port=where["port"]) as queue:
 
         async def send_one() -> None:
@@ -81,7 +92,7 @@ async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, 
         await send_one()  # establishes the session
         latencies.clear()
         start()
-        begin = clock()
+        begin, used = clock(), time.process_time()
         until = begin + seconds
         if PROFILE:
             import cProfile
@@ -89,11 +100,39 @@ async def _msmqwire_sends(where: Where, kind: str, window: int, seconds: float, 
             profile = cProfile.Profile()
             profile.enable()
         await asyncio.gather(*(many() for _ in range(window)))
-        end = clock()
+        end, used = clock(), time.process_time() - used
         if PROFILE:
             profile.disable()
             profile.dump_stats(PROFILE)
-    return Sample(begin, end, len(latencies), latencies)
+    return Sample(begin, end, len(latencies), latencies, used)
+
+
+def aiohttp_posts(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
+    """Post bodies by aiohttp, one after the other."""
+    return asyncio.run(_aiohttp_posts(where, seconds, start))
+
+
+async def _aiohttp_posts(where: Where, seconds: float, start: Start) -> Sample:
+    import aiohttp
+
+    url = f"http://{ADDRESS}:{where['port']}/bodies"
+    latencies: list[float] = []
+    async with aiohttp.ClientSession() as session:
+
+        async def post() -> None:
+            begin = clock()
+            async with session.post(url, data=BODY) as answer:
+                assert answer.status == 200
+            latencies.append(clock() - begin)
+
+        await post()  # connects
+        latencies.clear()
+        start()
+        begin, used = clock(), time.process_time()
+        while clock() < begin + seconds:
+            await post()
+        end, used = clock(), time.process_time() - used
+    return Sample(begin, end, len(latencies), latencies, used)
 
 
 def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
@@ -190,7 +229,13 @@ def redis_sends(where: Where, kind: str, window: int, seconds: float, start: Sta
     return Sample(begin, clock(), count, latencies)
 
 
-SENDERS: Final = {"msmqwire": msmqwire_sends, "RabbitMQ": rabbit_sends, "Redis": redis_sends}
+SENDERS: Final = {
+    "msmqwire": msmqwire_sends,
+    "msmqwire by HTTP": msmqwire_posts,
+    "aiohttp": aiohttp_posts,
+    "RabbitMQ": rabbit_sends,
+    "Redis": redis_sends,
+}
 
 
 # -- receiving: one by one, or many at once -----------------------------------------------------------------

@@ -105,6 +105,16 @@ class Daemon:
         """Raise OSError while it can't be used."""
         socket.create_connection((ADDRESS, self.where["port"]), 5).close()
 
+    def _ready_line(self) -> str:
+        """Return the line with which it says that it can be used."""
+        assert self.process is not None, "it was started"
+        assert self.process.stdout is not None, "it tells when it is ready"
+        line = self.process.stdout.readline()
+        self.started_s = time.perf_counter() - self._begun
+        if not line.startswith("ready "):
+            raise SystemExit(f"{self.side} does not start: see {self.folder / 'log'}")
+        return line
+
     def resident(self) -> int:
         """Return the resident bytes of the process and its children."""
         assert self.process is not None, "it was started"
@@ -123,20 +133,17 @@ class Msmqwire(Daemon):
     side = client = "msmqwire"
     says_ready = True
     program: tuple[str, ...] = ("-m", "msmqwire")
+    options: tuple[str, ...] = ()
 
     def start(self) -> None:
         command = [sys.executable, *self.program, "serve", "--data", str(self.folder / "data")]
         command += ["--listen", f"{ADDRESS}:0", "--ping", "off", "--name", "bench", "--log", "warning"]
         command += ["--queue", f"private$\\{QUEUE}", "--queue", f"private$\\{TRANSACTIONAL};transactional"]
-        self._run(command, {"PYTHONPATH": str(ROOT)})
-        assert self.process is not None, "it was started"
-        assert self.process.stdout is not None, "it tells when it is ready"
-        line = self.process.stdout.readline()
-        self.started_s = time.perf_counter() - self._begun
-        if not line.startswith("ready "):
-            raise SystemExit(f"msmqwire does not start: see {self.folder / 'log'}")
-        port = int(line.split("tcp=")[1].split()[0].rpartition(":")[2])
-        self.where = {"port": port, "data": str(self.folder / "data")}
+        self._run([*command, *self.options], {"PYTHONPATH": str(ROOT)})
+        line = self._ready_line()
+        places = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        ports = {name: int(places[name].rpartition(":")[2]) for name in ("tcp", "http") if name in places}
+        self.where = {"port": ports["tcp"], "http": ports.get("http"), "data": str(self.folder / "data")}
 
 
 class MsmqwireUvloop(Msmqwire):

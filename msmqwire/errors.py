@@ -56,6 +56,13 @@ class InvalidValue(LocatedError):
     """A value that can't be built: the caller's fault."""
 
 
+class InvalidSignature(LocatedError):
+    """A signature that does not prove who made the message, or not of all that is in it: the peer's fault.
+
+    The message is well-formed, but nothing of it may be believed.
+    """
+
+
 class InvalidName(LocatedError):
     """A format name or path name that breaks the grammar of [MS-MQMQ] 2.1.
 

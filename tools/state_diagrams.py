@@ -25,6 +25,8 @@ from msmqwire.qm.protocols.binary.states import (  # noqa: E402
     Role,
     SessionState,
 )
+from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES  # noqa: E402
+from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "qm-states.md"
 Row = tuple[Enum, str, Enum]
@@ -33,8 +35,9 @@ Row = tuple[Enum, str, Enum]
 HEAD: Final = """\
 # States of the queue manager
 
-Made from the tables of `msmqwire/qm/protocols/binary/states.py` by `python tools/state_diagrams.py`.
-What a table does not have is not allowed: a packet that comes in another state closes the session.
+Made from the tables of `msmqwire/qm/protocols/binary/states.py` and `msmqwire/qm/protocols/srmp/states.py`
+by `python tools/state_diagrams.py`. What a table does not have is not allowed: a packet that comes in another
+state closes the session, and a receipt or response that comes in another state is ignored.
 """
 
 
@@ -96,10 +99,15 @@ def page() -> str:
     rows = [(state, event, following) for (state, event), following in PING.items()]
     ends = [PingState.ACCEPTED, PingState.REFUSED]
     parts.append(part("Ping, at its sender", "[MS-MQQB] 3.1.1.1.1.9.", rows, PingState.WAITING, ends))
+    for kind, its_transitions in SRMP_MESSAGES.items():
+        title, section = f"Message of SRMP, {kind.lower()}, at its sender", f"[MC-MQSRM] {_FIGURES[kind]}."
+        first, last = SrmpState.PREPARE_TO_SEND, [SrmpState.DONE]
+        parts.append(part(title, section, rows_of(its_transitions), first, last))
     return "\n".join(parts)
 
 
 _SECTIONS: Final = {"Express": 3, "Recoverable": 5, "Transactional": 7}
+_FIGURES: Final = {"Regular or durable": "3.1.1.1.2.1, figure 3", "Stream": "3.1.1.1.2.4, figure 6"}
 
 
 def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:

@@ -1,10 +1,12 @@
 """The torture run: servers are killed again and again under load, and every message has to be accounted for.
 
-``python tools/torture.py --kills 200``: two servers, one of which forwards to the other, senders with files,
-senders and receivers at the control channels, and one that moves messages, all of them processes. A server is
-killed by SIGKILL at a random moment, while it works or recovers, and restarted; now and then a client
-is killed too, a server is stopped in good order, or messages are sent while none runs. At the end all queues
-drain, and the books of all participants are balanced: see `tools.torture_books`.
+``python tools/torture.py --kills 200``: three servers, senders with files, senders and receivers at the
+control channels, and one that moves messages, all of them processes. alpha sends to beta over sessions, and
+to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back straight, and
+messages in none. beta and a sender with a file reach gamma by HTTP as well. A server is killed by SIGKILL at
+a random moment, while it works or recovers, and restarted; now and then a client is killed too, a server is
+stopped in good order, or messages are sent while none runs. At the end all queues drain, and the books of
+all participants are balanced: see `tools.torture_books`.
 
 The exit status is 0 if they balance, and 1 if not, with every discrepancy and the story of its message.
 """
@@ -19,6 +21,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -37,14 +40,28 @@ from msmqwire.qm.runtime.local import attach  # noqa: E402
 from tools.torture_books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
 from tools.torture_clients import PATIENCE_S, Participant, Plan, send_here  # noqa: E402
 
-ALPHA, BETA = "alpha", "beta"
-ADDRESSES: Final = {ALPHA: "127.0.0.41", BETA: "127.0.0.42"}
-QUEUES: Final = {ALPHA: ("orders", "ledger", "parcels"), BETA: ("distant", "far")}
-TRANSACTIONAL: Final = ("ledger", "parcels", "far")
+ALPHA, BETA, GAMMA = "alpha", "beta", "gamma"
+ADDRESSES: Final = {ALPHA: "127.0.0.41", BETA: "127.0.0.42", GAMMA: "127.0.0.43"}
+QUEUES: Final = {
+    ALPHA: ("orders", "ledger", "parcels"), BETA: ("distant", "far"), GAMMA: ("inbox", "minutes"),
+}  # fmt: skip
+TRANSACTIONAL: Final = ("ledger", "parcels", "far", "minutes")
 MOVED: Final = ("parcels",)
 SHARED: Final = ("orders",)
-_SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "l1", "l2"), ("r1", "r2", "r3"), ("m1",)
-_READY: Final = re.compile(r"ready \S+ tcp=[^:]+:(\d+) .*\n")
+BY_HTTP: Final = QUEUES[GAMMA]
+_WEIGHTS: Final = {ALPHA: 50, BETA: 25, GAMMA: 25}
+"""How often each server is killed."""
+_SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "h1", "l1", "l2", "l3"), ("r1", "r2", "r3"), ("m1",)
+_READY: Final = re.compile(r"ready \S+ tcp=\S+ .*http=\S+ .*\n")
+_SETTINGS: Final = {
+    "retransmission_timeout_ms": "500",
+    "resend_timer_table": "3,6,12",
+    "stream_receipt_delay_ms": "100",
+}
+"""Short times, so that what a kill has held up is sent again while the run lasts. But beta forwards each
+repetition, so that messages which wait there must not be repeated faster than they leave."""
+_SLOWER: Final = 3
+"""Times that senders pause longer which send by HTTP: one message is under way there at a time."""
 _POLL_S: Final = 0.05
 _STARTING: Final = ((0.0, 1.3), (0.75, 1.15))
 """Moments at which a starting server is killed, as fractions of the shortest start; the store is read in the
@@ -165,12 +182,13 @@ class Torture:
         self._books, self._states, self._logs = folder / "books", folder / "states", folder / "logs"
         for path in (folder, self._books, self._states, self._logs):
             path.mkdir(mode=0o700, exist_ok=True)
-        self._ports: dict[str, int] = {}
+        self._ports = {name: free_port(address) for name, address in ADDRESSES.items()}
+        self._http_ports = {name: free_port(address) for name, address in ADDRESSES.items()}
         self._servers = {name: Supervised(name, self._logs, self._server_command(name)) for name in QUEUES}
         self._clients: dict[str, Supervised] = {}
         self._away: dict[str, int] = {}
         self._book = Book(self._books, "supervisor")
-        self._keeper = Participant({"who": "keeper", "life": 1, "role": "local", **self._local_plan(ALPHA)})
+        self._keeper = Participant({"who": "keeper", "life": 1, **self._local_plan(ALPHA, *QUEUES)})
         self._keeper_rng = self._keeper.rng("store")
         self._figures: Counter[str] = Counter()
         self._starting: list[float] = []
@@ -185,7 +203,14 @@ class Torture:
         def command(life: int) -> Sequence[str]:
             arguments = [sys.executable, "-m", "msmqwire", "serve", "--data", str(self._data(name))]
             arguments += ["--name", name, "--ping", "off", "--log", "warning"]
-            arguments += ["--listen", f"{ADDRESSES[name]}:{self._ports.get(name, 0)}"]
+            arguments += ["--listen", f"{ADDRESSES[name]}:{self._ports[name]}"]
+            arguments += ["--http", f"{ADDRESSES[name]}:{self._http_ports[name]}"]
+            for setting, value in _SETTINGS.items():
+                arguments += ["--set", f"{setting}={value}"]
+            if name == ALPHA:
+                arguments += ["--redirections", str(self._redirections)]
+            if name == BETA:
+                arguments += ["--set", "transparent_store_and_forward=true"]
             for queue in QUEUES[name]:
                 arguments += ["--queue", rf"private$\{queue}{';transactional' * (queue in TRANSACTIONAL)}"]
             for other, port in self._ports.items():
@@ -201,34 +226,63 @@ class Torture:
             "seed": options.seed,
             "books": str(self._books),
             "pause": options.pause,
+            "longer": dict.fromkeys(BY_HTTP, _SLOWER),
             "transactional": TRANSACTIONAL,
         }
 
-    def _local_plan(self, *computers: str) -> Plan:
-        """Return the plan of a sender at the control channel of alpha, for queues of some computers."""
-        routes = {ALPHA: [ALPHA], BETA: [ALPHA, BETA]}
-        queues = {queue: (name, routes[name]) for name in computers for queue in QUEUES[name]}
-        return {**self._common(), "data": str(self._data(ALPHA)), "queues": queues}
+    @property
+    def _redirections(self) -> Path:
+        """The file that sends alpha's messages for gamma over beta."""
+        return self._options.folder / "redirections.json"
+
+    def _write_redirections(self) -> None:
+        source, to = f"http://{GAMMA}:{self._http_ports[GAMMA]}/*", f"http://{BETA}:{self._http_ports[BETA]}/"
+        collection = {"OutboundRedirectionCollection": [{"From": source, "To": to}]}
+        self._redirections.write_text(json.dumps(collection))
+
+    def _name(self, queue: str) -> str:
+        """Return the format name of a queue."""
+        if queue in BY_HTTP:
+            return f"DIRECT=HTTP://{GAMMA}:{self._http_ports[GAMMA]}/msmq/private$/{queue}"
+        computer = next(name for name, queues in QUEUES.items() if queue in queues)
+        return rf"DIRECT=OS:{computer}\private$\{queue}"
+
+    def _local_plan(self, at: str, *computers: str) -> Plan:
+        """Return the plan of a sender at the control channel of a server, for queues of some computers."""
+        routes = {ALPHA: [ALPHA], BETA: [ALPHA, BETA], GAMMA: [ALPHA, BETA, GAMMA]}
+        queues = {
+            queue: (self._name(queue), routes[name][routes[name].index(at) :])
+            for name in computers
+            for queue in QUEUES[name]
+        }
+        return {**self._common(), "role": "local", "data": str(self._data(at)), "queues": queues}
 
     def _plans(self) -> dict[str, Plan]:
-        alpha, beta = str(self._data(ALPHA)), str(self._data(BETA))
+        alpha, beta, gamma = (str(self._data(name)) for name in (ALPHA, BETA, GAMMA))
         common = self._common()
-        far = {
-            **common, "role": "remote", "states": str(self._states), "address": ADDRESSES[ALPHA],
-            "port": self._ports[ALPHA], "way": [ALPHA],
-        }  # fmt: skip
+
+        def remote(to: str, *queues: str) -> Plan:
+            tcp = {queue: rf"DIRECT=TCP:{ADDRESSES[to]}\private$\{queue}" for queue in queues}
+            names = {queue: self._name(queue) if queue in BY_HTTP else tcp[queue] for queue in queues}
+            return {
+                **common, "role": "remote", "states": str(self._states), "queues": names, "way": [to],
+                "port": self._ports[to], "hosts": {to: ADDRESSES[to]},
+            }  # fmt: skip
+
         takes = {**common, "role": "receiver"}
 
         def readers(**data: str) -> Plan:
             return {**takes, "queues": list(data), "data": data}
 
         return {
-            "s1": {**far, "queues": ["orders", "ledger"]},
-            "s2": {**far, "queues": ["orders", "ledger", "parcels"]},
-            "l1": {**self._local_plan(ALPHA), "role": "local"},
-            "l2": {**self._local_plan(BETA), "role": "local"},
-            "r1": readers(orders=alpha, far=beta),
-            "r2": readers(orders=alpha, distant=beta),
+            "s1": remote(ALPHA, "orders", "ledger"),
+            "s2": remote(ALPHA, "orders", "ledger", "parcels"),
+            "h1": remote(GAMMA, "inbox"),
+            "l1": self._local_plan(ALPHA, ALPHA),
+            "l2": self._local_plan(ALPHA, BETA, GAMMA),
+            "l3": self._local_plan(BETA, GAMMA),
+            "r1": readers(orders=alpha, far=beta, minutes=gamma),
+            "r2": readers(orders=alpha, distant=beta, inbox=gamma),
             "r3": readers(ledger=alpha, parcels=alpha),
             "m1": {**common, "role": "mover", "queues": list(MOVED), "data": alpha},
         }
@@ -252,7 +306,7 @@ class Torture:
                 if life.process is not None and life.status is None:
                     life.kill()
         entries = read_books(self._books)
-        balance = Balance(entries, moved=MOVED, shared=SHARED, drained=drained)
+        balance = Balance(entries, moved=MOVED, shared=SHARED, by_http=BY_HTTP, drained=drained)
         balance.wrong[:0] = self._wrong
         balance.figures.update(self._figures)
         balance.figures["seconds"] = round(time.monotonic() - start)
@@ -260,33 +314,27 @@ class Torture:
         return balance
 
     def _begin(self) -> None:
-        """Start everything; the servers keep the ports that the system chooses now."""
-        for name, server in self._servers.items():
-            server.start()
-            self._ports[name] = self._await_ready(server)
-        for server in self._servers.values():
-            server.send(signal.SIGTERM)
-            self._expect(server)
+        """Start everything."""
+        self._write_redirections()
         for server in self._servers.values():
             server.start()
+        for server in self._servers.values():
             self._await_ready(server)
         for who, plan in self._plans().items():
             command = _client_command({**plan, "who": who})
             self._clients[who] = Supervised(who, self._logs, command, defers_sigterm=True)
             self._clients[who].start()
 
-    def _await_ready(self, server: Supervised) -> int:
+    def _await_ready(self, server: Supervised) -> None:
         begun = time.monotonic()
         while not (line := server.line(_POLL_S)):
             server.check()
             if time.monotonic() > begun + PATIENCE_S:
                 raise Broken(f"{server.name} does not get ready")
-        ready = _READY.fullmatch(line)
-        if ready is None:
+        if not _READY.fullmatch(line):
             raise Broken(f"{server.name} says {line!r}")
         self._starting.append(time.monotonic() - begun)
         self._book.write("ready", who=server.name)
-        return int(ready[1])
 
     def _expect(self, life: Supervised, *others: Supervised) -> None:
         """Wait until a process ends in good order, and check that the others do not end meanwhile."""
@@ -322,7 +370,7 @@ class Torture:
     def _round(self) -> None:
         """Kill a server, once or several times in a row."""
         rng, options = self._rng, self._options
-        server = self._servers[rng.choices((ALPHA, BETA), (80, 20))[0]]
+        server = self._servers[rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]]
         self._wait(rng.uniform(*options.between) + (2.0 if rng.random() < 0.1 else 0.0))
         if rng.random() < 0.05:
             server.check()
@@ -405,6 +453,12 @@ class Torture:
                     if queue["messages"]:
                         counts[f"{name}: {queue['queue']}"] = queue["messages"]
         return counts
+
+
+def free_port(address: str) -> int:
+    """Return a TCP port that nobody uses at an address."""
+    with socket.create_server((address, 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _client_command(plan: Plan) -> Callable[[int], Sequence[str]]:

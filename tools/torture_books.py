@@ -180,6 +180,7 @@ class Balance:
         *,
         moved: Iterable[str] = (),
         shared: Iterable[str] = (),
+        by_http: Iterable[str] = (),
         drained: bool = True,
     ) -> None:
         """Balance the books.
@@ -188,9 +189,11 @@ class Balance:
             entries: entries of all books, sorted by time.
             moved: queues in which messages are moved, so that their positions change.
             shared: queues with several receivers: what one returns reaches another one late.
+            by_http: queues whose messages come by HTTP: they are counted once more for themselves.
             drained: whether no message can be in transit any more, so that missing ones are lost.
         """
         self._entries, self._moved, self._shared = list(entries), frozenset(moved), frozenset(shared)
+        self._by_http = frozenset(by_http)
         self.fates: dict[str, Fate] = {}
         self.wrong: list[Wrong] = []
         self.figures: Counter[str] = Counter()
@@ -264,10 +267,12 @@ class Balance:
 
     def _judge(self, fate: Fate, drained: bool) -> None:
         count, kind = self.figures, fate.kind
-        count[f"{kind} begun"] += 1
-        count[f"{kind} stored"] += fate.stored is not None
-        count[f"{kind} transferred"] += fate.transferred is not None
-        count[f"{kind} received"] += fate.received
+        counted = [kind] if fate.queue not in self._by_http else [kind, f"by HTTP, {kind}"]
+        for group in counted:
+            count[f"{group} begun"] += 1
+            count[f"{group} stored"] += fate.stored is not None
+            count[f"{group} transferred"] += fate.transferred is not None
+            count[f"{group} received"] += fate.received
         count[f"{kind} read again"] += max(0, len(fate.readings) - 1)
         if fate.aborted is not None:
             count[f"{kind} aborted"] += 1

@@ -79,6 +79,11 @@ def payload(rng: random.Random) -> bytes:
     return rng.randbytes(_BIG if rng.random() < 0.005 else rng.randrange(10, 3000))
 
 
+def pause(plan: Plan, queue: str, rng: random.Random) -> float:
+    """Return the seconds between two bursts of messages to a queue."""
+    return rng.uniform(*plan["pause"]) * float(plan["longer"].get(queue, 1))
+
+
 def use_server(data: str, participant: Participant, use: Callable[[Local], bool]) -> None:
     """Call `use` with the server of a folder, reconnecting when it is killed, until `use` returns true.
 
@@ -110,9 +115,11 @@ async def remote(participant: Participant) -> None:
 async def _stream(participant: Participant, queue: str) -> None:
     plan, rng = participant.plan, participant.rng(queue)
     state = Path(plan["states"]) / f"{participant.who}-{queue}.msmq"
-    name = rf"DIRECT=TCP:{plan['address']}\private$\{queue}"
+    hosts: dict[str, tuple[str, int | None]] = {host: (at, None) for host, at in plan["hosts"].items()}
     watched: set[asyncio.Task[None]] = set()
-    async with msmqwire.connect(name, state=state, port=plan["port"], drain=PATIENCE_S) as to:
+    async with msmqwire.connect(
+        plan["queues"][queue], state=state, port=plan["port"], hosts=hosts, drain=PATIENCE_S
+    ) as to:
         while not participant.stop.is_set():
             names, sent = await (_transaction if queue in plan["transactional"] else _burst)(
                 participant, queue, to, rng
@@ -121,7 +128,7 @@ async def _stream(participant: Participant, queue: str) -> None:
                 task = asyncio.create_task(_watch(participant, message, outcome))
                 watched.add(task)
                 task.add_done_callback(watched.discard)
-            await asyncio.sleep(rng.uniform(*plan["pause"]))
+            await asyncio.sleep(pause(plan, queue, rng))
     await asyncio.gather(*watched)
     participant.book.write("left", queue=queue)
 
@@ -181,17 +188,17 @@ def send_here(
     participant: Participant, local: Local, queue: str, rng: random.Random, *, lasting: bool = True
 ) -> None:
     """Send some messages through the control channel; its answer says that they are stored."""
-    computer, way = participant.plan["queues"][queue]
+    name, way = participant.plan["queues"][queue]
     transactional = queue in participant.plan["transactional"]
     loose = [EXPRESS, RECOVERABLE] if lasting else [RECOVERABLE]
     kinds = rng.choices([TRANSACTIONAL] if transactional else loose, k=rng.randint(1, 5))
     names = participant.begin(queue, kinds, way, local=True, group=transactional)
     messages = [
-        {"body": b64encode(books.body_of(name, payload(rng))).decode(), "label": name, "delivery": kind}
-        for name, kind in zip(names, kinds, strict=True)
+        {"body": b64encode(books.body_of(each, payload(rng))).decode(), "label": each, "delivery": kind}
+        for each, kind in zip(names, kinds, strict=True)
     ]
     try:
-        answer = local.call("send", to=rf"DIRECT=OS:{computer}\private$\{queue}", messages=messages)
+        answer = local.call("send", to=name, messages=messages)
     except Unreachable:
         participant.book.write("unanswered", messages=names)
         raise
@@ -207,7 +214,7 @@ def sender_here(participant: Participant, queue: str) -> None:
     def use(local: Local) -> bool:
         while not participant.stop.is_set():
             send_here(participant, local, queue, rng)
-            time.sleep(rng.uniform(*participant.plan["pause"]))
+            time.sleep(pause(participant.plan, queue, rng))
         return True
 
     use_server(participant.plan["data"], participant, use)

@@ -1,4 +1,4 @@
-"""Decoding of frames to the TCP segments and UDP datagrams they carry, over IPv4 and IPv6.
+"""Decoding of frames to the TCP segments, UDP datagrams and PGM packets they carry, over IPv4 and IPv6.
 
 Checksums are not verified: a machine that captures its own traffic sees packets before the network card
 has filled them in.
@@ -24,20 +24,25 @@ EXTENSIONS_MAX: Final = 16
 
 FIN, SYN, RST, PSH, ACK, URG = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 
-_TCP, _UDP, _AH, _FRAGMENT = 6, 17, 51, 44
+_TCP, _UDP, _PGM, _AH, _FRAGMENT = 6, 17, 113, 51, 44
+_PGM_HEADER_SIZE: Final = 16  # RFC 3208 section 8
 _OPTIONS: Final = (0, 43, 60, 135, 139, 140)  # hop-by-hop, routing, destination, mobility, HIP, shim6
 _IPV4_TCP: Final = Struct("!BxHHHxBxx4s4sHHIIBB").unpack_from
 _IPV4: Final = Struct("!BxHHHxBxx4s4s").unpack_from
 _IPV6: Final = Struct("!4xHBx16s16s").unpack_from
 _TCP_HEADER: Final = Struct("!HHIIBB").unpack_from
 _UDP_HEADER: Final = Struct("!HHH").unpack_from
+_PORTS: Final = Struct("!HH").unpack_from
+
+Transport = Literal["tcp", "udp", "pgm"]
+"""How a payload travels over IP: ``pgm`` is protocol 113, not PGM in UDP datagrams."""
 
 
 class Datagram(NamedTuple):
-    """A TCP segment or a UDP datagram.
+    """A TCP segment, a UDP datagram or a PGM packet.
 
     Attributes:
-        transport: ``tcp`` or ``udp``.
+        transport: ``tcp``, ``udp`` or ``pgm``.
         src: the source address, as text (IPv6 in its shortest form).
         src_port: the source port.
         dst: the destination address.
@@ -46,14 +51,15 @@ class Datagram(NamedTuple):
             completed it, if it was fragmented.
         frames: the numbers of the frames that carried it.
         file: the name of their file.
-        payload: the bytes after the TCP or UDP header, as far as they were captured.
+        payload: the bytes after the TCP or UDP header, as far as they were captured; with PGM, where the
+            ports stand in the same place, the whole packet.
         missing: how many more bytes of payload the capture cut off.
-        seq: the TCP sequence number; 0 for UDP, like the next two.
+        seq: the TCP sequence number; 0 without TCP, like the next two.
         ack: the TCP acknowledgement number.
         flags: the low eight TCP flags: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0.
     """
 
-    transport: Literal["tcp", "udp"]
+    transport: Transport
     src: str
     src_port: int
     dst: str
@@ -73,10 +79,10 @@ class IpDecoder:
 
     Attributes:
         ignored: how many records yielded nothing, by reason: ``unknown-link`` (an unknown link type),
-            ``not-ip``, ``cut`` (before the end of the TCP or UDP header), ``bad-ip``, ``bad-tcp``,
-            ``bad-udp`` (inconsistent headers), ``other-protocol``, ``bad-fragment``, ``fragment-timeout`` and
-            ``fragment-limit`` (fragments of a datagram that was never completed). Fragments of a datagram
-            that is still incomplete are not counted.
+            ``not-ip``, ``cut`` (before the end of the TCP, UDP or PGM header), ``bad-ip``, ``bad-tcp``,
+            ``bad-udp``, ``bad-pgm`` (inconsistent headers), ``other-protocol``, ``bad-fragment``,
+            ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was never completed).
+            Fragments of a datagram that is still incomplete are not counted.
     """
 
     def __init__(self) -> None:
@@ -218,7 +224,7 @@ class IpDecoder:
             start, end = (header >> 4) * 4, size
             if start < 20 or start > size:
                 return "bad-tcp"
-            transport: Literal["tcp", "udp"] = "tcp"
+            transport: Transport = "tcp"
         elif protocol == _UDP:
             if len(data) < 8:
                 return "cut" if size >= 8 else "bad-udp"
@@ -227,6 +233,12 @@ class IpDecoder:
             if end < 8 or end > size:
                 return "bad-udp"
             transport, seq, ack, flags = "udp", 0, 0, 0
+        elif protocol == _PGM:
+            if len(data) < _PGM_HEADER_SIZE:
+                return "cut" if size >= _PGM_HEADER_SIZE else "bad-pgm"
+            src_port, dst_port = _PORTS(data, 0)
+            start, end = 0, size
+            transport, seq, ack, flags = "pgm", 0, 0, 0
         else:
             return "other-protocol"
         payload = data[start:end]

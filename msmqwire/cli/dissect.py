@@ -27,6 +27,7 @@ from msmqwire.cli.common import (
 )
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
+from msmqwire.schema import Record
 
 RecordSizeMax = Annotated[
     int,
@@ -86,7 +87,7 @@ class Printer:
         style = STYLES.get(item.kind, "")
         self.line(_item_row(item), style)
         if self.dump:
-            lines = hexdump(item.packet, item.raw) if item.packet else raw_dump(item.raw)
+            lines = hexdump(item.packet, item.raw) if isinstance(item.packet, Record) else raw_dump(item.raw)
             for text in lines:
                 self.line(f"  {text}")
             for finding in item.findings:
@@ -174,7 +175,10 @@ def command(
     host: Annotated[
         list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only packets of this name.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
+    ] = None,
     label: Annotated[
         str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")
     ] = None,
@@ -195,7 +199,7 @@ def command(
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
 ) -> None:
-    """Dissect captures: every MSMQ packet in them, named, decoded and judged.
+    """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP and PGM.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """

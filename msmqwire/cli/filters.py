@@ -12,6 +12,10 @@ from typing import Any, Final
 from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.show import queue_text
 from msmqwire.dissection import Item
+from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.schema import Record
+from msmqwire.srmp.attributes import attribute
+from msmqwire.srmp.message import SrmpMessage
 
 Filter = Callable[[Item], bool]
 Condition = tuple[str, str, Any]
@@ -20,7 +24,7 @@ Condition = tuple[str, str, Any]
 KINDS: Final = {
     name.lower(): name
     for name in ("EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck",
-                 "FinalAck", "Ping", "Malformed", "Skipped")
+                 "FinalAck", "Ping", SRMP_KIND, PGM_KIND, "Malformed", "Skipped")
 }  # fmt: skip
 """The kinds of items by their names in lower case."""
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -85,8 +89,12 @@ def by_label(pattern: str) -> Filter:
     """Return a filter for messages whose label matches a pattern with ``*`` and ``?``, in any case."""
 
     def test(item: Item) -> bool:
-        properties = item.packet.get("MessagePropertiesHeader") if item.packet else None
-        label = properties.Label if properties is not None else None
+        label = None
+        if isinstance(item.packet, SrmpMessage):
+            label = attribute("label", item.packet)
+        elif isinstance(item.packet, Record):
+            properties = item.packet.get("MessagePropertiesHeader")
+            label = properties.Label if properties is not None else None
         return isinstance(label, str) and fnmatch.fnmatchcase(label.lower(), pattern.lower())
 
     return test
@@ -97,9 +105,12 @@ def by_queue(pattern: str) -> Filter:
     pattern = pattern.lower()
 
     def test(item: Item) -> bool:
-        if item.packet is None or item.packet.get("UserHeader") is None:
+        if isinstance(item.packet, SrmpMessage):
+            name = (attribute("destination", item.packet) or "").lower()
+        elif isinstance(item.packet, Record) and item.packet.get("UserHeader") is not None:
+            name = queue_text(item.packet).lower()
+        else:
             return False
-        name = queue_text(item.packet).lower()
         return fnmatch.fnmatchcase(name, pattern) or (bool(pattern) and pattern in name)
 
     return test

@@ -13,11 +13,12 @@ from msmqwire.capture import is_capture
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
 from msmqwire.cli.dissect import RecordSizeMax, finding_text, no_input, opened, report
-from msmqwire.cli.parse import Kind, protocol_of
+from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
-from msmqwire.lint import Finding, lint_malformed, lint_packet
+from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
 from msmqwire.packets import parse
+from msmqwire.srmp.message import parse_message
 
 
 def run_packet(
@@ -25,22 +26,33 @@ def run_packet(
     out: TextIO,
     err: TextIO,
     *,
-    kind: Kind = Kind.AUTO,
+    kind: AnyKind = AnyKind.AUTO,
     as_json: bool = False,
     check: bool = False,
 ) -> int:
-    """Print the findings of one packet; return the exit status, with `check` also by their severity."""
-    protocol = protocol_of(data, kind)
+    """Print the findings of one packet or message; return the exit status, with `check` also by them."""
     status = 0
     try:
-        findings = lint_packet(parse(data, protocol=protocol), data)
+        findings = _findings(data, kind)
     except MalformedPacket as exc:
         say(exc, err)
-        findings, status = lint_malformed(data, exc, protocol=protocol), EX_DATAERR
+        findings, status = _findings_of_malformed(data, exc, kind), EX_DATAERR
     _print(findings, "", out, as_json=as_json)
     if check and any(finding.severity in ("MUST", "ATTACK") for finding in findings):
         status = EX_DATAERR
     return status
+
+
+def _findings(data: bytes, kind: AnyKind) -> list[Finding]:
+    if is_srmp(data, kind):
+        return lint_srmp(parse_message(data))
+    return lint_packet(parse(data, protocol=protocol_of(data, Kind(kind.value))), data)
+
+
+def _findings_of_malformed(data: bytes, error: MalformedPacket, kind: AnyKind) -> list[Finding]:
+    if is_srmp(data, kind):
+        return lint_malformed_srmp(data, error)
+    return lint_malformed(data, error, protocol=protocol_of(data, Kind(kind.value)))
 
 
 def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) -> Counter[str]:
@@ -80,11 +92,14 @@ def _print(
 
 def command(
     files: Annotated[
-        list[str], typer.Argument(help="Captures, or files with one packet each; - is standard input.")
+        list[str],
+        typer.Argument(
+            help="Captures, or files with one packet or message of SRMP each; - is standard input."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     hex_text: Annotated[bool, typer.Option("--hex", help="The files are packets in hex text.")] = False,
-    protocol: Annotated[Kind, typer.Option(help="What the packets are.")] = Kind.AUTO,
+    protocol: Annotated[AnyKind, typer.Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
     port: Annotated[
         list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
     ] = None,
@@ -93,7 +108,7 @@ def command(
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
 ) -> None:
-    """Judge packets: what departs from the specifications, by requirement id.
+    """Judge packets and messages of SRMP: what departs from the specifications, by requirement id.
 
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
     """

@@ -68,7 +68,13 @@ def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
         from msmqwire.srmp import message, message_json
 
         return message_json.to_json(message.parse_message(data))
-    return parse(data, protocol=protocol_of(data, Kind(kind.value))).to_json()
+    packet = parse(data, protocol=protocol_of(data, Kind(kind.value)))
+    result = packet.to_json()
+    if getattr(packet, "CompoundMessageHeader", None) is not None:
+        from msmqwire.srmp.compound import compound_to_json
+
+        result["srmp"] = compound_to_json(packet)
+    return result
 
 
 def command(

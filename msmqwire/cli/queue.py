@@ -34,6 +34,10 @@ Privacy = Annotated[
 ]
 Priority = Annotated[int | None, typer.Option(help="Base priority, -32768 to 32767.")]
 Kind = Annotated[str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")]
+Multicast = Annotated[
+    str | None,
+    typer.Option(metavar="ADDR:PORT", help="Multicast group to receive from, 234.1.1.1:8001, or none."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -46,6 +50,7 @@ def _settings(
     privacy: str | None,
     base_priority: int | None,
     kind: str | None,
+    multicast: str | None,
 ) -> dict[str, Any]:
     """Return the options given on the command line by their names in the control channel."""
     options = {
@@ -60,6 +65,8 @@ def _settings(
     for name, text in (("quota", quota), ("journal_quota", journal_quota)):
         if text is not None:
             settings[name] = _kilobytes(text, name)
+    if multicast is not None:
+        settings["multicast"] = None if multicast.lower() == "none" else multicast
     return settings
 
 
@@ -128,13 +135,14 @@ def create(
     privacy: Privacy = None,
     base_priority: Priority = None,
     kind: Kind = None,
+    multicast: Multicast = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; the folder and its queue manager too, if they are missing."""
 
     def run() -> None:
         settings = _settings(
-            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind
+            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast
         )
         with attach(data, create=True) as local:
             _print([local.call("create", queue=queue, transactional=transactional, **settings)], as_json)
@@ -176,6 +184,7 @@ def set_(
     privacy: Privacy = None,
     base_priority: Priority = None,
     kind: Kind = None,
+    multicast: Multicast = None,
     paused: Annotated[
         bool | None, typer.Option("--pause/--resume", help="Of a queue on the way to another computer.")
     ] = None,
@@ -185,7 +194,7 @@ def set_(
 
     def run() -> None:
         settings = _settings(
-            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind
+            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast
         )
         if paused is not None:
             settings["paused"] = paused

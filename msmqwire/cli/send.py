@@ -13,7 +13,8 @@ import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.cli.serve import address_overrides, parse_endpoint
+from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides, parse_endpoint
+from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
@@ -90,6 +91,10 @@ def command(
         str | None,
         typer.Option(metavar="ADDR:PORT", help="Where acknowledgements can come to; without --data."),
     ] = None,
+    tls_ca: TlsAuthorities = None,
+    tls_verify: TlsVerify = True,
+    pgm: Pgm = None,
+    pgm_interface: PgmInterface = None,
     timeout: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
     ] = 30.0,
@@ -132,7 +137,12 @@ def command(
             return
         hosts = address_overrides(host or [], port, PING_PORT).hosts
         listen_at = None if listen is None else parse_endpoint(listen, 0)
-        with connect(format_name, port=port, hosts=hosts, listen=listen_at, drain=timeout) as queue:
+        readable(tls_ca)
+        connection = connect(
+            format_name, port=port, hosts=hosts, listen=listen_at, drain=timeout,
+            tls_ca=tls_ca, tls_verify=tls_verify, pgm=pgm, pgm_interface=pgm_interface,
+        )  # fmt: skip
+        with connection as queue:
             sent = [queue.send(content, transactional=transactional, **properties) for _ in range(count)]
             if recoverable or transactional or ack:
                 awaited = set(ack or ()) if admin_queue is None else set()

@@ -13,8 +13,10 @@ import typer
 
 from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.errors import StoreInUse, Unreachable
-from msmqwire.names.addresses import without_brackets
+from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
+from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
+from msmqwire.names.addresses import HTTP_PORTS, without_brackets
+from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
@@ -25,6 +27,9 @@ from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.local import server_of
+from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
+from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
+from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
 
 _GC_THRESHOLD: Final = 20_000
@@ -37,7 +42,35 @@ _DWORD_MAX: Final = 0xFFFFFFFF
 _DWORD_DIGITS: Final = len(str(_DWORD_MAX))
 _SECONDS_MAX: Final = 0xFFFFFFFF // 1000
 """What the timers of the specifications hold in milliseconds."""
+HTTP_PORT: Final = HTTP_PORTS["HTTP"]
+HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
 _LEVELS = ("debug", "info", "warning", "error")
+
+
+Pgm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
+        help="What carries multicast messages: IP protocol 113; UDP, with its ports "
+        f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given.",
+    ),
+]
+PgmInterface = Annotated[
+    str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
+]
+TlsAuthorities = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="PEM: the authorities of other computers' certificates, instead of those of the system.",
+    ),
+]
+TlsVerify = Annotated[
+    bool,
+    typer.Option(
+        "--tls-verify/--tls-no-verify", help="Verify the certificates of other computers, or trust anybody."
+    ),
+]
 
 
 def parse_endpoint(text: str, port: int) -> Endpoint:
@@ -102,12 +135,8 @@ async def serve(options: ServerOptions) -> None:
             loop.add_signal_handler(number, stop.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-    ping = "off" if options.ping is None else _address_text(server.ping)
     try:
-        print(
-            f"ready {server.name} tcp={_address_text(server.listen)} ping={ping} data={options.data}",
-            flush=True,
-        )
+        print(_ready(server), flush=True)
     except OSError:
         await server.stop()
         raise
@@ -142,9 +171,13 @@ async def _started(options: ServerOptions) -> Server:
             return server
 
 
-def _address_text(at: Endpoint | None) -> str:
-    assert at is not None, "it listens"
-    return format_endpoint(*at)
+def _ready(server: Server) -> str:
+    """Return the line that says where a server listens."""
+    places = {"tcp": server.listen, "ping": server.ping, "http": server.http, "https": server.https}
+    texts = {name: format_endpoint(*at) for name, at in places.items() if at is not None}
+    texts.setdefault("ping", "off")
+    where = " ".join(f"{name}={texts[name]}" for name in places if name in texts)
+    return f"ready {server.name} {where} data={server.options.data}"
 
 
 def command(
@@ -181,6 +214,38 @@ def command(
     ] = PING_PORT,
     metrics: Annotated[
         str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="ADDR:PORT", help=f"Where to take messages by HTTP; usually port {HTTP_PORT}."),
+    ] = None,
+    https: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR:PORT",
+            help=f"The same by HTTPS, usually port {HTTPS_PORT}; needs --tls-cert and --tls-key.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="PEM: the certificate of --https, and those above it."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: the key of that certificate, not encrypted.")
+    ] = None,
+    tls_ca: TlsAuthorities = None,
+    tls_verify: TlsVerify = True,
+    redirections: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON: redirections of messages by HTTP.")
+    ] = None,
+    http_sign_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: the certificate of who signs messages by HTTP.")
+    ] = None,
+    http_sign_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: the key of that certificate, RSA or DSA.")
+    ] = None,
+    http_trust: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM: whose signatures of such messages are believed.")
     ] = None,
     quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
     min_free: Annotated[
@@ -250,6 +315,22 @@ def command(
         int | None,
         typer.Option(min=1, help="Computers that can't be reached, which messages from one address ask for."),
     ] = None,
+    set_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A timer or limit by its name, more than once for several; other options yield to it.",
+        ),
+    ] = None,
+    pgm: Pgm = None,
+    pgm_interface: PgmInterface = None,
+    pgm_ttl: Annotated[
+        int, typer.Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
+    ] = TTL,
+    pgm_rate: Annotated[
+        int, typer.Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
+    ] = int(TXW_MAX_RTE),
     log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
@@ -258,7 +339,33 @@ def command(
     for option, seconds in (("--idle", idle), ("--half-open", half_open)):
         if seconds is not None and not seconds <= _SECONDS_MAX:  # neither inf nor nan
             raise typer.BadParameter(f"{option} {seconds} is more than {_SECONDS_MAX} seconds")
+    if https and not (tls_cert and tls_key):
+        raise typer.BadParameter("--https needs --tls-cert and --tls-key")
+    if (tls_cert or tls_key) and not https:
+        raise typer.BadParameter("--tls-cert and --tls-key are for --https")
     at = parse_endpoint(listen, TCP_PORT)
+    settings = with_limits(
+        replace(SETTINGS, relay=relay, bind_senders=bind_senders),
+        sessions=max_sessions,
+        packet_size=max_packet,
+        unacknowledged_bytes=max_unacknowledged,
+        idle_s=idle,
+        half_open_s=half_open,
+        unreachable=unreachable,
+        memory=None if memory is None else memory << 20,
+    )
+    limits = Limits(
+        max_connections,
+        max_connections_per_peer,
+        partial_bytes=max_partial << 20,
+        pings=max_pings,
+        pings_per_network=max_pings_per_network,
+        resolutions=max_resolutions,
+    )
+    try:
+        settings, limits = with_named_values(settings, limits, set_values or ())
+    except InvalidValue as exc:
+        raise typer.BadParameter(f"--set {exc}") from None
     options = ServerOptions(
         data,
         name,
@@ -266,39 +373,42 @@ def command(
         ping=None if ping == "off" else parse_endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
         queues=tuple(queue or ()),
         metrics=parse_endpoint(metrics, 9101) if metrics else None,
+        http=parse_endpoint(http, HTTP_PORT) if http else None,
+        https=parse_endpoint(https, HTTPS_PORT) if https else None,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_ca=tls_ca,
+        tls_verify=tls_verify,
         quota=None if quota is None else quota << 20,
         min_free=min_free << 20,
-        settings=with_limits(
-            replace(SETTINGS, relay=relay, bind_senders=bind_senders),
-            sessions=max_sessions,
-            packet_size=max_packet,
-            unacknowledged_bytes=max_unacknowledged,
-            idle_s=idle,
-            half_open_s=half_open,
-            unreachable=unreachable,
-            memory=None if memory is None else memory << 20,
-        ),
+        settings=settings,
         keep=kept_settings(insecure_nacks, resend_times),
-        limits=Limits(
-            max_connections,
-            max_connections_per_peer,
-            partial_bytes=max_partial << 20,
-            pings=max_pings,
-            pings_per_network=max_pings_per_network,
-            resolutions=max_resolutions,
-        ),
+        limits=limits,
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
+        pgm=_pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate),
     )
     logs.begin(log)
     descriptors.raise_limit()
-    run_reporting_errors(lambda: _run(options))
+    files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
+    files.check()
+    run_reporting_errors(lambda: _run(options, files))
 
 
-def _run(options: ServerOptions) -> None:
+def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
+    """Parse the options of multicast. Raises typer.BadParameter."""
+    try:
+        return parse_pgm_options(text, interface, ttl=ttl, rate=rate)
+    except InvalidValue as exc:
+        raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
+
+
+def _run(options: ServerOptions, files: SrmpFiles) -> None:
+    readable(options.tls_cert, options.tls_key, options.tls_ca)
+    options = replace(options, srmp=srmp_configuration(files))
     try:
         asyncio.run(serve(options))
     except ModuleNotFoundError as exc:
-        _fail(f"--metrics needs {exc.name}: install msmqwire[qm]", EX_USAGE)
+        _fail(f"--http, --https and --metrics need {exc.name}: install msmqwire[qm]", EX_USAGE)
 
 
 def _fail(message: str, status: int) -> None:

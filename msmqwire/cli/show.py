@@ -9,11 +9,24 @@ from msmqwire.bodies import decode_body
 from msmqwire.cli.common import safe
 from msmqwire.constants import class_name
 from msmqwire.dissection import Item
+from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.headers.queue_names import destination
+from msmqwire.pgm import PgmPacket
+from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.schema import FlagsValue, Record
 from msmqwire.schema.layout import Field, layout
+from msmqwire.srmp.attributes import attribute
+from msmqwire.srmp.http_message import StatusLine
+from msmqwire.srmp.message import SrmpMessage
 
-STYLES: Final = {"Malformed": "bold red", "Skipped": "yellow", "UserMessage": "bold", "Ping": "dim"}
+STYLES: Final = {
+    "Malformed": "bold red",
+    "Skipped": "yellow",
+    "UserMessage": "bold",
+    SRMP_KIND: "bold",
+    "Ping": "dim",
+    PGM_KIND: "dim",
+}
 _WIDTH: Final = 16  # bytes of a row of a hex dump
 _ROWS: Final = 8  # rows shown of one field
 
@@ -24,6 +37,10 @@ def summary(item: Item) -> str:
         return safe(str(item.error))
     if item.packet is None:
         return safe(item.reason)
+    if isinstance(item.packet, SrmpMessage):
+        return _srmp(item.packet, item.exchange)
+    if isinstance(item.packet, PgmPacket):
+        return _pgm(item.packet)
     summarise = _SUMMARIES.get(item.kind)
     return summarise(item.packet) if summarise else ""
 
@@ -80,6 +97,33 @@ def _parameters(packet: Record) -> str:
 def _ping(packet: Record) -> str:
     refused = " refused" if packet.Flags.RF else ""
     return f"cookie {packet.Cookie} queue manager {packet.QMGuid}{refused}"
+
+
+def _srmp(message: SrmpMessage, exchange: int | None) -> str:
+    number = "" if exchange is None else f"#{exchange}"
+    if isinstance(message.start, StatusLine):
+        return safe(
+            " ".join(filter(None, ["response", number, str(message.start.status), message.start.reason]))
+        )
+    label, message_class = attribute("label", message), attribute("message_class", message)
+    parts = ["request", number, attribute("destination", message) or ""]
+    if message_class:
+        parts.append(class_name(message_class))
+    if label is not None:
+        parts.append(f'"{label}"')
+    if attribute("tx_number", message) is not None:
+        parts.append(f"transactional #{attribute('tx_number', message)}")
+    elif attribute("recoverable", message):
+        parts.append("recoverable")
+    parts.append(f"{attribute('body_size', message)} bytes")
+    return safe(" ".join(part for part in parts if part))
+
+
+def _pgm(packet: PgmPacket) -> str:
+    fields = fields_to_json(packet)
+    numbers = [f"{name} {value}" for name, value in fields["Body"].items() if isinstance(value, int)]
+    name = fields["TypeName"] or f"type {packet.Type}"
+    return ", ".join([name, *numbers, f"{len(packet.data)} bytes"])
 
 
 _SUMMARIES: Final[dict[str, Callable[[Record], str]]] = {

@@ -1,8 +1,9 @@
 """The columns of a decoded capture: contract section 3.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-follow from the schema. Values that a kind of packet does not have are null. Unsigned integers are in the
-next larger signed type, because Spark and many databases have no unsigned ones.
+follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place. Values that a kind
+of packet does not have are null. Unsigned integers are in the next larger signed type, because Spark and many
+databases have no unsigned ones.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ WHERE: Final = (
     _where("time", TIME, "When the frame was captured that completed the packet."),
     _where("file", TEXT, "The capture file of that frame."),
     _where("frame", INT64, "The number of that frame in its file, from 1."),
-    _where("transport", TEXT, "tcp or udp."),
-    _where("stream", INT64, "The TCP connection, from 0; null for UDP."),
+    _where("transport", TEXT, "tcp, udp, or pgm for IP protocol 113."),
+    _where("stream", INT64, "The TCP connection, from 0; null without TCP."),
     _where("src", TEXT, "Address of the sender."),
     _where("src_port", INT32, "Port of the sender."),
     _where("dst", TEXT, "Address of the receiver."),

@@ -1,4 +1,4 @@
-"""The TCP segments and UDP datagrams of captures, of any content, as columns."""
+"""The TCP segments, UDP datagrams and PGM packets of captures, of any content, as columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
     scan_datagrams,
 )
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, new_seed
-from msmqwire.columnar.compiled.network import HEADER_FIELDS, TCP, UDP
+from msmqwire.columnar.compiled.network import HEADER_FIELDS, PGM, TCP, UDP
 from msmqwire.columnar.compiled.stop_codes import StopCode
 
 CHUNK: Final = 1 << 20
@@ -34,6 +34,8 @@ PAYLOADS: Final = 16 << 20
 """Bytes of payload of a batch, at most, unless a single datagram is larger."""
 PAIRS: Final = 1 << 15
 """Pairs of endpoints that have a number at a time."""
+
+_TRANSPORTS: Final = {"tcp": TCP, "udp": UDP, "pgm": PGM}
 
 Pair = tuple[str, int, str, int]
 """Address and port of the sender, and of the receiver."""
@@ -166,7 +168,7 @@ class DatagramReader(FileScanner):
             self._state[entry.ARENA] += size
         time_ns = datagram.time_ns if abs(datagram.time_ns) <= INT64_MAX else NO_TIME
         self._cells[:, self._state[entry.ROWS]] = (
-            offset, time_ns, self._state[entry.FILE], TCP if datagram.transport == "tcp" else UDP, pair,
+            offset, time_ns, self._state[entry.FILE], _TRANSPORTS[datagram.transport], pair,
             datagram.seq, datagram.ack, datagram.flags, size, datagram.missing,
         )  # fmt: skip
         self._state[entry.ROWS] += 1

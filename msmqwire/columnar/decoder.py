@@ -62,7 +62,7 @@ class Decoder(RowBuffer, FileScanner):
         connections = self._connections
         connections.reserve(0)
         stop_code = scan(
-            self.scan_arrays(), connections.flow_arrays, self._interfaces, self._tcp_ports, self._ping_ports
+            self.scan_arrays(), connections.flow_arrays, self._interfaces, self._tcp_ports, self._udp_ports
         )
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)

@@ -76,7 +76,7 @@ class PacketReader:
                 packet = _parse(memory[start:end], self._names[protocol])
             except MalformedPacket as error:
                 row[R_KIND], row[R_EXTRA] = BAD, len(extras)
-                extras.append((error.why, error.path, error.offset))
+                extras.append(Extra(error.why, error.path, error.offset))
                 continue
             if protocol not in (SESSION, PING):
                 row[R_KIND] = BAD

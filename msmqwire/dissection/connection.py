@@ -1,4 +1,4 @@
-"""A TCP connection in a capture: whether it is MSMQ, and the packets of both directions."""
+"""A TCP connection in a capture: whether it is MSMQ or HTTP, and the packets of both directions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.dissection.finder import PacketFinder, ScanResult
+from msmqwire.dissection.http_connection import HTTP_PORT, METHOD, HttpConnection
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import SessionLint
@@ -17,10 +18,12 @@ class Connection:
     """Both directions of a TCP connection.
 
     On the MSMQ ports it is MSMQ; on others as soon as one of its segments contains a BaseHeader. The bytes
-    before that are then reported as skipped.
+    before that are then reported as skipped. A segment that begins with POST, or has it anywhere if the port
+    is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered.
 
     Attributes:
-        is_msmq: whether it is MSMQ.
+        is_msmq: whether it is MSMQ, not over HTTP.
+        http: the messages, if it is HTTP.
         ended: the senders whose directions have ended.
         finders: the packet finders, by sender.
         pending: by sender, data too short to be recognised or ruled out.
@@ -32,8 +35,10 @@ class Connection:
         "_flows",
         "_lint",
         "_midstream",
+        "_on_http_port",
         "ended",
         "finders",
+        "http",
         "ignored",
         "is_msmq",
         "pending",
@@ -41,6 +46,8 @@ class Connection:
 
     def __init__(self, flow: Flow, ports: Collection[int]) -> None:
         self.is_msmq = flow.src_port in ports or flow.dst_port in ports
+        self.http: HttpConnection | None = None
+        self._on_http_port = not self.is_msmq and HTTP_PORT in (flow.src_port, flow.dst_port)
         self.ended: set[_Sender] = set()
         self._midstream = flow.midstream
         self._lint: SessionLint | None = None
@@ -62,12 +69,14 @@ class Connection:
     @property
     def held(self) -> int:
         """The approximate number of bytes of memory that incomplete packets take."""
+        if self.http is not None:
+            return self.http.held
         return sum(finder.held for finder in self.finders.values())
 
     @property
     def idle(self) -> bool:
         """Whether no direction has delivered anything that is not ended yet."""
-        return not self.finders and not self.pending
+        return not self.finders and not self.pending and (self.http is None or self.http.idle)
 
     def between_packets(self, flows: Collection[Flow]) -> bool:
         """Whether it is MSMQ, nothing has ended, and `flows` are all its directions, each between packets."""
@@ -96,12 +105,26 @@ class Connection:
         finder = self.finders.get(_sender(event.flow))
         if finder is not None:
             return finder.feed(event.data, event.frame, event.time_ns)
+        if self.http is not None and (self.http.certain or not _has_header(event.data)):
+            return self._http_data(self.http, event)
         return self._first_data(event)
+
+    def _http_data(self, http: HttpConnection, event: Data) -> Iterator[ScanResult]:
+        yield from http.data(event)
+        if http.is_over:
+            self.ignored, self.http = http.abandon(), None
 
     def _first_data(self, event: Data) -> Iterator[ScanResult]:
         midstream = False
         if not self.is_msmq:
+            if self.http is not None:
+                self.ignored, self.http = self.http.abandon(), None
             if not self._recognise(event):
+                if self.http is not None:
+                    pending = [earlier for of_sender in self.pending.values() for earlier in of_sender]
+                    self.pending.clear()
+                    for data in (*pending, event):
+                        yield from self.data(data)
                 return
             midstream = not self.pending.get(_sender(event.flow)) and not begins_packet(
                 event.data[:PREFIX_SIZE]
@@ -111,6 +134,9 @@ class Connection:
 
     def gap(self, event: Gap) -> Iterator[ScanResult]:
         """Report a gap in a direction; yield the results of the bytes before it."""
+        if self.http is not None:
+            yield from self.http.gap(event)
+            return
         if not self.is_msmq:
             self._ignore(self.pending.pop(_sender(event.flow), []))
             return
@@ -123,6 +149,8 @@ class Connection:
         """End a direction; yield its last results."""
         sender = _sender(event.flow)
         self.ended.add(sender)
+        if self.http is not None:
+            yield from self.http.end(event)
         if not self.is_msmq:
             self.pending.pop(sender, None)
         if sender not in self.finders and sender not in self.pending:
@@ -132,6 +160,8 @@ class Connection:
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
         """Skip the buffered bytes of both directions to free memory."""
+        if self.http is not None:
+            return self.http.discard()
         return [(self._flows[sender], finder.discard()) for sender, finder in self.finders.items()]
 
     def finder(self, flow: Flow) -> PacketFinder:
@@ -157,16 +187,21 @@ class Connection:
         return [ScanResult(b"", size, None, None, reason, (frame,), time_ns), *results]
 
     def _recognise(self, event: Data) -> bool:
-        """Return whether a segment shows that the connection is MSMQ."""
+        """Return whether a segment shows that the connection is MSMQ; set `http` if it shows HTTP."""
         sender = _sender(event.flow)
         pending = self.pending.pop(sender, [])
         head = b"".join(earlier.data for earlier in pending) + event.data[:PREFIX_SIZE]
-        if pending and not begins_packet(head[:PREFIX_SIZE]):
-            self._ignore(pending)  # no packet began in it, but one may begin in this segment
-            return self._recognise(event)
         if begins_packet(head[:PREFIX_SIZE]):
             self.pending[sender] = [*pending, event] if len(head) < PREFIX_SIZE else pending
             self.is_msmq = len(head) >= PREFIX_SIZE
+        elif head.startswith(METHOD) or (self._on_http_port and _may_begin_request(event.data)):
+            self.pending[sender] = pending
+            self.http = HttpConnection(event.flow, self.ignored)
+        elif METHOD.startswith(head):
+            self.pending[sender] = [*pending, event]
+        elif pending:
+            self._ignore(pending)  # no packet began in it, but one may begin in this segment
+            return self._recognise(event)
         else:
             self.is_msmq = _has_header(event.data)
             self._ignore([] if self.is_msmq else [event])
@@ -177,6 +212,12 @@ class Connection:
         for event in events:
             size = self.ignored.get(_sender(event.flow), (0, 0, 0))[0]
             self.ignored[_sender(event.flow)] = size + len(event.data), event.frame, event.time_ns
+
+
+def _may_begin_request(data: bytes) -> bool:
+    """Whether a segment contains the method of SRMP, or the beginning of it at its end, and no BaseHeader."""
+    ends = any(data.endswith(METHOD[:size]) for size in range(1, len(METHOD)))
+    return (ends or METHOD in data) and not _has_header(data)
 
 
 def _has_header(data: bytes) -> bool:

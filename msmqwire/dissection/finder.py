@@ -16,10 +16,11 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
+from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header, may_hide_packet
 from msmqwire.headers.base import (
@@ -30,6 +31,7 @@ from msmqwire.headers.base import (
 )
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
 from msmqwire.schema import Record
+from msmqwire.srmp.message import SrmpMessage
 
 _SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
@@ -54,16 +56,20 @@ class ScanResult:
         frames: the numbers of the frames that carry it, in order.
         time_ns: when the last of them was captured, which completed it.
         cut: whether the rest of a malformed packet is missing from the capture, though perhaps it was sent.
+        exchange: the number of an HTTP request in its connection, and of the response to it.
+        request_frame: in a response, the last frame of that request.
     """
 
     data: bytes
     size: int
-    packet: Record | None
+    packet: Record | SrmpMessage | None
     error: MalformedPacket | None
     reason: str
     frames: tuple[int, ...]
     time_ns: int
     cut: bool = False
+    exchange: int | None = None
+    request_frame: int | None = None
 
 
 @dataclass(slots=True)
@@ -73,15 +79,6 @@ class _SkippedRun:
     size: int
     reason: str
     frames: dict[int, int]  # frame number: time in ns
-
-
-class _SegmentRange(NamedTuple):
-    """The range of the stream that one frame carried."""
-
-    start: int
-    end: int
-    frame: int
-    time_ns: int
 
 
 class PacketFinder:
@@ -109,7 +106,7 @@ class PacketFinder:
     def __init__(self, *, midstream: bool = False) -> None:
         self._buffer = bytearray()
         self._start = 0  # offset of the buffer in the stream
-        self._segments: deque[_SegmentRange] = deque()
+        self._segments: deque[SegmentRange] = deque()
         self._sync_loss = "the capture begins inside the stream" if midstream else ""  # reason; empty in sync
         self._remaining = 0  # bytes of an incomplete packet that are still to be skipped
         self._malformed = False  # whether the packet at the start of the buffer is malformed,
@@ -151,7 +148,7 @@ class PacketFinder:
         self._start += taken - sum(len(data) for data, _, _ in segments)
         for data, frame, time_ns in segments:
             start = self._start + len(self._buffer)
-            self._segments.append(_SegmentRange(start, start + len(data), frame, time_ns))
+            self._segments.append(SegmentRange(start, start + len(data), frame, time_ns))
             self._buffer += data
 
     @property
@@ -164,7 +161,7 @@ class PacketFinder:
         """Feed the next bytes of the direction, from one frame captured at ``time_ns``."""
         start = self._start + len(self._buffer)
         self._buffer += data
-        self._segments.append(_SegmentRange(start, start + len(data), frame, time_ns))
+        self._segments.append(SegmentRange(start, start + len(data), frame, time_ns))
         more = self._scan(final=False)
         results = self._take_results()
         return chain(results, self._scan_all(final=False)) if more else results
@@ -389,13 +386,7 @@ class PacketFinder:
     def _consume(self, count: int) -> dict[int, int]:
         """Remove the next `count` bytes from the buffer; return the numbers and times of their frames."""
         self._start += count
-        frames: dict[int, int] = {}
-        while self._segments and self._segments[0].start < self._start:
-            segment = self._segments[0]
-            frames[segment.frame] = segment.time_ns
-            if segment.end > self._start:
-                break
-            self._segments.popleft()
+        frames = take_frames(self._segments, self._start)
         del self._buffer[:count]
         return frames
 
@@ -407,7 +398,7 @@ class PacketFinder:
         data = bytes(self._buffer[:count])
         frames = self._consume(count)
         error = error.detached() if error is not None else None
-        self._results.append(ScanResult(data, count, packet, error, "", *_completed(frames), cut))
+        self._results.append(ScanResult(data, count, packet, error, "", *completed(frames), cut))
 
     def _skip(self, count: int, reason: str) -> None:
         if not count:
@@ -425,13 +416,7 @@ class PacketFinder:
     def _flush_skipped(self) -> None:
         run, self._skipped = self._skipped, None
         if run is not None:
-            self._results.append(ScanResult(b"", run.size, None, None, run.reason, *_completed(run.frames)))
-
-
-def _completed(frames: dict[int, int]) -> tuple[tuple[int, ...], int]:
-    """Return the frames in capture order, and the time of the last."""
-    ordered = tuple(sorted(frames))
-    return ordered, frames[ordered[-1]]
+            self._results.append(ScanResult(b"", run.size, None, None, run.reason, *completed(run.frames)))
 
 
 def _parse_error(data: bytes) -> MalformedPacket:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final
 
+from msmqwire.capture.ip import Transport
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
+from msmqwire.pgm import PgmPacket
+from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.schema import Record, to_json
+from msmqwire.srmp import message_json
+from msmqwire.srmp.compound import compound_to_json
+from msmqwire.srmp.message import SrmpMessage
+
+Packet = Record | SrmpMessage | PgmPacket
+SRMP_KIND: Final = message_json.PACKET
+PGM_KIND: Final = "PgmPacket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,34 +30,39 @@ class Item:
         file: the capture file of the frame that completed it.
         time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC.
         frames: the numbers of the frames that carry it, from 1 in each file.
-        transport: ``tcp`` or ``udp``.
-        stream: the number of the TCP connection; None for UDP.
+        transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
+        stream: the number of the TCP connection; None without TCP.
         src, src_port, dst, dst_port: address and port of the sender and the receiver.
-        packet: the packet; None when it is malformed or skipped.
+        packet: the packet, or the HTTP message of SRMP; None when it is malformed or skipped.
         kind: the packet's name, ``Malformed`` or ``Skipped``.
         size: its length in bytes on the wire.
         findings: its departures from the specifications.
         error: why a malformed packet can't be parsed.
         raw: the bytes of the packet, even if malformed; empty for skipped bytes.
         reason: why bytes were skipped.
+        exchange: the number of an HTTP request in its connection, from 0, and of the response to it; None
+            where that is unknown.
+        request_frame: the last frame of the request to which an HTTP message is the response.
     """
 
     file: str
     time_ns: int
     frames: tuple[int, ...]
-    transport: Literal["tcp", "udp"]
+    transport: Transport
     stream: int | None
     src: str
     src_port: int
     dst: str
     dst_port: int
-    packet: Record | None
+    packet: Packet | None
     kind: str
     size: int
     findings: Sequence[Finding]
     error: MalformedPacket | None
     raw: bytes
     reason: str
+    exchange: int | None = None
+    request_frame: int | None = None
 
     @property
     def time(self) -> str:
@@ -69,8 +84,15 @@ class Item:
             "packet": self.kind,
             "size": self.size,
         }
+        if self.exchange is not None:
+            result["exchange"] = self.exchange
+        if self.request_frame is not None:
+            result["request_frame"] = self.request_frame
         if self.packet is not None:
-            result["fields"] = to_json(self.packet)
+            result["fields"] = _fields_to_json(self.packet)
+            inner = compound_to_json(self.packet)
+            if inner is not None:
+                result["srmp"] = inner
         result["findings"] = [finding.to_json() for finding in self.findings]
         result["error"] = self.error.to_json() if self.error else None
         if self.packet is None and self.raw:
@@ -78,6 +100,13 @@ class Item:
         if self.reason:
             result["reason"] = self.reason
         return result
+
+
+def _fields_to_json(packet: Packet) -> dict[str, Any]:
+    if isinstance(packet, SrmpMessage):
+        fields: dict[str, Any] = message_json.to_json(packet)["fields"]
+        return fields
+    return fields_to_json(packet) if isinstance(packet, PgmPacket) else to_json(packet)
 
 
 def format_time(time_ns: int) -> str:

@@ -1,20 +1,29 @@
-"""Datagrams to items: pings, and the packets of every TCP connection."""
+"""Datagrams to items: pings, PGM, and the packets of every TCP connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.item import Item
+from msmqwire.dissection.item import SRMP_KIND, Item
+from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding, PingLint, lint_malformed, lint_packet
-from msmqwire.packets import Protocol, parse
+from msmqwire.lint import (
+    Finding,
+    PingLint,
+    lint_malformed,
+    lint_malformed_srmp,
+    lint_packet,
+    lint_srmp,
+)
+from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import Record
+from msmqwire.srmp.message import SrmpMessage
 
 MSMQ_PORT: Final = 1801
 CONNECTIONS_MAX: Final = 32_768
@@ -25,9 +34,6 @@ HELD_MAX: Final = 32 << 20
 """Bytes of memory that the incomplete packets of all connections may take together."""
 HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other delivered nothing."""
-
-LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
-"""Maps the frame numbers of a datagram to the file of the last frame, and each to its number in its file."""
 
 
 class Tracker:
@@ -43,7 +49,7 @@ class Tracker:
         connections: by stream, the connections that delivered anything and have not ended.
         tcp_ports: the TCP ports whose traffic is MSMQ.
         ping_ports: the UDP ports whose traffic is pings.
-        held: the approximate number of bytes of memory that incomplete packets take.
+        held: the approximate number of bytes of memory that incomplete packets take, over TCP.
     """
 
     def __init__(self, *, ports: Collection[int], lint: bool, locate: LocateFrames) -> None:
@@ -54,11 +60,15 @@ class Tracker:
         self.held = 0
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
+        self._pgm_items = PgmItems(lint=lint, locate=locate)
         self._lint = lint
         self._locate = locate
 
     def feed(self, datagram: Datagram) -> Iterator[Item]:
         """Yield the items that a datagram completes."""
+        if is_pgm(datagram):
+            yield from self._pgm_items.feed(datagram)
+            return
         if datagram.transport == "udp":
             yield from self._ping(datagram)
             return
@@ -69,6 +79,7 @@ class Tracker:
         """End the capture, at this time or that of the last datagram; yield the last items."""
         for event in self.reassembler.flush(time_ns):
             yield from self.event(event)
+        yield from self._pgm_items.flush()
 
     def pause(self, successor_ns: int = 0) -> Iterator[Item]:
         """Yield the items that a successor can't know of, which has the frames from `successor_ns` on.
@@ -114,7 +125,7 @@ class Tracker:
         if self._lint and packet is not None:
             findings = lint_packet(packet, payload) + self._lint_ping(datagram, packet)
         elif self._lint and error is not None:
-            findings = _lint_malformed(payload, error, "ping", cut=datagram.missing > 0)
+            findings = _unless_cut(lint_malformed(payload, error, "ping"), cut=datagram.missing > 0)
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
         file, frames = self._locate(datagram.frames)
@@ -187,7 +198,11 @@ class Tracker:
     def _item(self, flow: Flow, connection: Connection, result: ScanResult) -> Item:
         packet, error = result.packet, result.error
         findings: list[Finding] = []
-        if packet is not None:
+        if isinstance(packet, SrmpMessage):
+            kind = SRMP_KIND
+            if self._lint:
+                findings = lint_srmp(packet)
+        elif packet is not None:
             kind = packet.schema.name
             if self._lint:
                 findings = lint_packet(packet, result.data)
@@ -196,8 +211,10 @@ class Tracker:
                 )
         elif error is not None:
             kind = "Malformed"
-            if self._lint:
-                findings = _lint_malformed(result.data, error, cut=result.cut)
+            if self._lint and connection.http is not None:
+                findings = _unless_cut(lint_malformed_srmp(result.data, error), cut=result.cut)
+            elif self._lint:
+                findings = _unless_cut(lint_malformed(result.data, error), cut=result.cut)
                 connection.lint.gap()
         else:
             kind = "Skipped"
@@ -207,12 +224,10 @@ class Tracker:
             file, result.time_ns, frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, result.size, findings, error, result.data, result.reason,
+            result.exchange, result.request_frame,
         )  # fmt: skip
 
 
-def _lint_malformed(
-    data: bytes, error: MalformedPacket, protocol: Protocol = "session", *, cut: bool
-) -> list[Finding]:
+def _unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
     """Return the findings of a malformed packet; a truncation by the capture is no attack."""
-    findings = lint_malformed(data, error, protocol)
     return [finding for finding in findings if not cut or finding.id != "ATTACK-TRUNCATED"]

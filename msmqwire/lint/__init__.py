@@ -1,10 +1,13 @@
 """Checks of packets against the specifications: which requirement is broken, and where.
 
 `lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
-requests and responses, `lint_malformed` bytes that are no packet. `checks` lists all rules.
+requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
+`lint_malformed_srmp` bytes that are none. `checks` lists all rules.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint.attacks import lint_malformed
@@ -13,8 +16,11 @@ from msmqwire.lint.packet import checks, lint_packet
 from msmqwire.lint.pings import PingLint
 from msmqwire.lint.registry import Check
 from msmqwire.lint.session import SessionLint
+from msmqwire.lint.srmp import lint_srmp
+from msmqwire.lint.srmp_attacks import lint_malformed_srmp
 from msmqwire.packets import Protocol, parse
 from msmqwire.schema import Record
+from msmqwire.srmp.message import SrmpMessage, parse_message
 
 __all__ = [
     "Check",
@@ -25,15 +31,29 @@ __all__ = [
     "checks",
     "lint",
     "lint_malformed",
+    "lint_malformed_srmp",
     "lint_packet",
+    "lint_srmp",
 ]
 
 
-def lint(data: bytes | Record, *, protocol: Protocol = "session") -> list[Finding]:
-    """Return the departures from the specifications in one packet, parsed or not, or in malformed bytes."""
+def lint(
+    data: bytes | Record | SrmpMessage, *, protocol: Protocol | Literal["srmp"] = "session"
+) -> list[Finding]:
+    """Return the departures from the specifications in one packet or message, or in malformed bytes.
+
+    `protocol` says what bytes are.
+    """
     if isinstance(data, Record):
         return lint_packet(data)
+    if isinstance(data, SrmpMessage):
+        return lint_srmp(data)
     data = bytes(data)
+    if protocol == "srmp":
+        try:
+            return lint_srmp(parse_message(data))
+        except MalformedPacket as error:
+            return lint_malformed_srmp(data, error)
     try:
         packet = parse(data, protocol=protocol)
     except MalformedPacket as error:

@@ -16,7 +16,8 @@ class Finding:
         id: the broken requirement (``MQMQ-2.2.19.2-26``), or ``ATTACK-<NAME>`` for the pattern of an
             attack; `msmqwire.lint.checks` describes each id.
         severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a
-            sender that departs from it is not understood.
+            sender that departs from it is not understood. In SRMP, whose receivers accept most departures,
+            it counts as SHOULD.
         path: the field, in the specification's names.
         offset: its first byte, counted from the start of the packet; that of the whole flag word for a bit.
         message: what is wrong, in one sentence.

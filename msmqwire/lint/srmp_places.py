@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Final
 
 from msmqwire.srmp.fields import CONTENT_TYPE, CRLF, Field, build_block
+from msmqwire.srmp.http_framer import ENTITY
 from msmqwire.srmp.http_message import HEADER_FIELDS, chunk_size
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import BOUNDARY, PARTS, Multipart
@@ -63,7 +64,7 @@ class Places:
             name = part[2]
             inside = start if name is None else block.of(name.removeprefix(HEADER_FIELDS).removeprefix("."))
             return self._in_message(inside)
-        return self._in_message(0) if path.startswith(PARTS) else 0
+        return self._in_message(0) if path in (PARTS, ENTITY) else 0
 
     def _in_envelope(self, path: str) -> int:
         envelope = self._message.envelope

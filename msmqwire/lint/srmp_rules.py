@@ -6,21 +6,23 @@ import re
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 from urllib.parse import unquote
+from uuid import UUID
 
 from msmqwire.constants import MessageClass
 from msmqwire.constants.message_class import class_name
 from msmqwire.errors import InvalidValue
 from msmqwire.lint.finding import Severity
 from msmqwire.lint.registry import SRMP, Check, listed
-from msmqwire.srmp.elements import MessageIdentifier
+from msmqwire.srmp.elements import Guid, MessageIdentifier
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import find_all, value_of
+from msmqwire.srmp.http_framer import ENTITY
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, REQUEST_LINE, RequestLine, StatusLine
 from msmqwire.srmp.kinds import DECISIONS, STREAM_RECEIPT_LABEL, kind_of
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import BODY_ID, CONTENT_ID, EXTENSION_ID, PARTS, Multipart
 from msmqwire.srmp.request import request_address
-from msmqwire.srmp.scan import BOM
+from msmqwire.srmp.scan import BOM, start_tag
 from msmqwire.srmp.schema import HTTP
 from msmqwire.srmp.schema_names import MSMQ, ROUTING, SIGNATURE
 
@@ -32,8 +34,10 @@ LABEL_MAX: Final = 249  # characters, [MS-MQDMPR] 3.1.1.12
 BODY_SIZE_MAX: Final = 0x0040_0000  # SRMP-2.2.2-18
 MULTICAST_SIZE_MAX: Final = 0x1_0000  # SRMP-2.1.3.1-15
 
+_DECLARATION: Final = re.compile(rb"<\?xml[ \t\r\n]")
 _XMLNS: Final = re.compile(rb"""[ \t\r\n]xmlns[ \t\r\n]*=[ \t\r\n]*(?:"([^"]*)"|'([^']*)')""")
 _MULTICAST: Final = "MSMQ:MULTICAST="
+_GUID: Final = Guid(name="GUID", meaning="", req=(), section="2.2.1.1")
 _UNKNOWN_SHOWN: Final = 16
 
 
@@ -49,7 +53,9 @@ def broken_rules(message: SrmpMessage) -> Iterator[Broken]:
     if envelope is None:
         return
     if isinstance(message.start, RequestLine):
-        yield from _request(message, message.start, envelope)
+        yield from _request(message, message.start, envelope.path.to)
+    if envelope.Msmq is not None and isinstance(message.content, Multipart):
+        yield from _names_of_parts(message.content, envelope.Msmq.SourceQmGuid)
     yield from _sizes(message, envelope)
     yield from _document(envelope)
     yield from _routing(envelope)
@@ -61,7 +67,7 @@ def broken_rules(message: SrmpMessage) -> Iterator[Broken]:
 
 # --- HTTP and MIME -----------------------------------------------------------------------------------------
 
-EMPTY: Final = _rule("SRMP-2.1.1-12", "A response of 200 is empty", "Entity", "SHOULD")
+EMPTY: Final = _rule("SRMP-2.1.1-12", "A response of 200 is empty", ENTITY, "SHOULD")
 TARGET: Final = _rule("SRMP-2.1.1-04", "The request target is that of to", REQUEST_LINE, "SHOULD")
 HOST_OF_TO: Final = _rule("SRMP-2.1.1-06", "Host is that of to", f"{HEADER_FIELDS}.{HOST}", "SHOULD")
 MULTICAST_HEAD: Final = _rule(
@@ -82,12 +88,12 @@ def _response(message: SrmpMessage, start: StatusLine) -> Iterator[Broken]:
         yield EMPTY, EMPTY.path, f"{len(message.content)} bytes"
 
 
-def _request(message: SrmpMessage, start: RequestLine, envelope: Envelope) -> Iterator[Broken]:
+def _request(message: SrmpMessage, start: RequestLine, to: str) -> Iterator[Broken]:
     try:
-        target, host = request_address(envelope.path.to)
-    except InvalidValue:  # no host; the target can be compared to nothing
-        return
-    multicast = envelope.path.to.startswith(_MULTICAST)
+        target, host = request_address(to)
+    except InvalidValue:
+        return  # no host
+    multicast = to.startswith(_MULTICAST)
     if _comparable(start.target) != _comparable(target):
         check = MULTICAST_HEAD if multicast else TARGET
         yield check, REQUEST_LINE, f"{start.target:.200} instead of {target:.200}"
@@ -97,8 +103,6 @@ def _request(message: SrmpMessage, start: RequestLine, envelope: Envelope) -> It
         if _without_port(value) != _without_port(host):
             check = MULTICAST_HEAD if multicast else HOST_OF_TO
             yield check, HOST_OF_TO.path, f"{value:.200} instead of {host:.200}"
-    if envelope.Msmq is not None and isinstance(message.content, Multipart):
-        yield from _names_of_parts(message.content, str(envelope.Msmq.SourceQmGuid))
 
 
 def _comparable(target: str) -> str:
@@ -114,14 +118,21 @@ def _without_port(host: str) -> str:
     return host.lower().removesuffix(":80").removesuffix(":443")
 
 
-def _names_of_parts(content: Multipart, guid: str) -> Iterator[Broken]:
+def _names_of_parts(content: Multipart, source: UUID) -> Iterator[Broken]:
     for number, part in enumerate(content.parts):
         for check, prefix in ((BODY_OF, BODY_ID), (EXTENSION_OF, EXTENSION_ID)):
-            if part.has_id(prefix):
-                name = (value_of(part.fields, CONTENT_ID) or "").strip("<>")[len(prefix) :]
-                if name.lower() != guid:
-                    path = f"{PARTS}[{number}].{HEADER_FIELDS}.{CONTENT_ID}"
-                    yield check, path, f"{name:.80} instead of {guid}"
+            name = part.content_id[len(prefix) :]
+            if part.has_id(prefix) and _other_guid(name, source):
+                path = f"{PARTS}[{number}].{HEADER_FIELDS}.{CONTENT_ID}"
+                yield check, path, f"{name} instead of {source}"
+
+
+def _other_guid(name: str, source: UUID) -> bool:
+    """Whether a text is another GUID; if it is none, the departure says so."""
+    try:
+        return bool(_GUID.read(name) != source)
+    except ValueError:
+        return False
 
 
 def _sizes(message: SrmpMessage, envelope: Envelope) -> Iterator[Broken]:
@@ -151,12 +162,12 @@ NO_MSMQ: Final = _rule("SRMP-2.2.6-01", "A message has Msmq", f"{HEADER}.Msmq", 
 
 def _document(envelope: Envelope) -> Iterator[Broken]:
     data = envelope.source or b""
-    if data.startswith((BOM, b"<?xml")):
+    if data.startswith(BOM) or _DECLARATION.match(data):
         yield DECLARATION, DECLARATION.path, "a declaration, or the mark of an encoding, before it"
     for name, (check, namespace) in NAMESPACES.items():
         at = envelope.offsets.get(f"{HEADER}.{name}")
         if at is not None:
-            tag = data[at : data.index(b">", at)]  # a > in an attribute before xmlns is as good as no xmlns
+            tag = start_tag(data, at)
             if not tag.startswith(f"<{name}".encode()) or _default_namespace(tag) != namespace:
                 yield check, check.path, "not as default namespace in its own tag"
     for item in envelope.unknown[:_UNKNOWN_SHOWN]:
@@ -182,8 +193,9 @@ EXPIRED: Final = _rule("SRMP-3.1.7.2.1-02", "A message is sent before it expires
 
 
 def _routing(envelope: Envelope) -> Iterator[Broken]:
-    size = len(envelope.path.action.removeprefix("MSMQ:").encode("utf-16-le", "surrogatepass")) // 2
-    if size > LABEL_MAX and envelope.path.action.startswith("MSMQ:"):
+    prefix, colon, label = envelope.path.action.partition(":")
+    size = len(label.encode("utf-16-le", "surrogatepass")) // 2
+    if size > LABEL_MAX and prefix + colon == "MSMQ:":
         yield LABEL, LABEL.path, f"{size} characters, more than {LABEL_MAX}"
     rev = envelope.path.rev
     if rev is not None and not rev.via.startswith((*HTTP, "MSMQ:")):

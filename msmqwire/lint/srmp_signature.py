@@ -5,24 +5,19 @@ Receivers drop the message. Elements that are missing are not found here: no env
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hmac import compare_digest
 from typing import Final
 
+from msmqwire.constants import HashAlgorithm
 from msmqwire.lint.registry import SRMP, Check, listed
-from msmqwire.lint.srmp_rules import HEADER, Broken
+from msmqwire.lint.srmp_rules import Broken
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import BODY_ID, EXTENSION_ID
-from msmqwire.srmp.schema_names import SIGNATURE
+from msmqwire.srmp.signature_element import CID, DIGEST_NAMES, DIGESTS, DSA, SIGNED_INFO_PATH
 
-_INFO: Final = f"{HEADER}.Signature.SignedInfo"
-_CID: Final = "cid:"
-_DSA: Final = f"{SIGNATURE}dsa"
-_DIGESTS: Final[dict[str, Callable[[bytes], bytes]]] = {
-    f"{SIGNATURE}md5": lambda data: hashlib.md5(data, usedforsecurity=False).digest(),
-    f"{SIGNATURE}sha1": lambda data: hashlib.sha1(data, usedforsecurity=False).digest(),
-}
+_SHA1: Final = DIGEST_NAMES[HashAlgorithm.CALG_SHA1]
+_MD5: Final = DIGEST_NAMES[HashAlgorithm.CALG_MD5]
 
 
 def _rule(id: str, title: str, path: str = "") -> Check:
@@ -30,9 +25,11 @@ def _rule(id: str, title: str, path: str = "") -> Check:
 
 
 METHOD: Final = _rule(
-    "SRMP-3.1.5.1.6.1-05", "SignatureMethod is that of the specification", f"{_INFO}.SignatureMethod"
+    "SRMP-3.1.5.1.6.1-05",
+    "SignatureMethod is that of the specification",
+    f"{SIGNED_INFO_PATH}.SignatureMethod",
 )
-NO_REFERENCE: Final = _rule("SRMP-3.1.5.1.6.1-06", "SignedInfo has a Reference", _INFO)
+NO_REFERENCE: Final = _rule("SRMP-3.1.5.1.6.1-06", "SignedInfo has a Reference", SIGNED_INFO_PATH)
 DIGEST_METHOD: Final = _rule("SRMP-3.1.5.1.6.1-13", "DigestMethod is SHA-1 or MD5")
 _NO_PART: Final = {
     BODY_ID: _rule("SRMP-3.1.5.1.6.1-08", "The body that a Reference names is there"),
@@ -43,14 +40,14 @@ _TWICE: Final = {
     EXTENSION_ID: _rule("SRMP-3.1.5.1.6.1-11", "One Reference names the extension"),
 }
 _NOT_SIGNED: Final = {
-    BODY_ID: _rule("SRMP-2.2.7.1.2-02", "A Reference names the body", _INFO),
-    EXTENSION_ID: _rule("SRMP-2.2.7.1.2-03", "A Reference names the extension", _INFO),
+    BODY_ID: _rule("SRMP-2.2.7.1.2-02", "A Reference names the body", SIGNED_INFO_PATH),
+    EXTENSION_ID: _rule("SRMP-2.2.7.1.2-03", "A Reference names the extension", SIGNED_INFO_PATH),
 }
 _WRONG_DIGEST: Final = {
-    (f"{SIGNATURE}md5", BODY_ID): _rule("SRMP-3.1.5.1.6.1-15", "The MD5 of the body is right"),
-    (f"{SIGNATURE}sha1", BODY_ID): _rule("SRMP-3.1.5.1.6.1-16", "The SHA-1 of the body is right"),
-    (f"{SIGNATURE}md5", EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-17", "The MD5 of the extension is right"),
-    (f"{SIGNATURE}sha1", EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-18", "The SHA-1 of the extension is right"),
+    (_MD5, BODY_ID): _rule("SRMP-3.1.5.1.6.1-15", "The MD5 of the body is right"),
+    (_SHA1, BODY_ID): _rule("SRMP-3.1.5.1.6.1-16", "The SHA-1 of the body is right"),
+    (_MD5, EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-17", "The MD5 of the extension is right"),
+    (_SHA1, EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-18", "The SHA-1 of the extension is right"),
 }
 
 
@@ -60,20 +57,20 @@ def broken_signature(message: SrmpMessage) -> Iterator[Broken]:
     if envelope is None or envelope.Signature is None:
         return
     info = envelope.Signature.SignedInfo
-    if info.SignatureMethod.Algorithm != _DSA:
-        yield METHOD, METHOD.path, f"{info.SignatureMethod.Algorithm:.200} is not {_DSA}"
+    if info.SignatureMethod.Algorithm != DSA:
+        yield METHOD, METHOD.path, f"{info.SignatureMethod.Algorithm:.200} is not {DSA}"
     if not info.Reference:
         yield NO_REFERENCE, NO_REFERENCE.path, "nothing is signed"
     contents = {BODY_ID: message.body, EXTENSION_ID: message.extension}
     named: set[str] = set()
     for number, reference in enumerate(info.Reference):
-        path = f"{_INFO}.Reference[{number}]"
+        path = f"{SIGNED_INFO_PATH}.Reference[{number}]"
         algorithm = reference.DigestMethod.Algorithm
-        digest = _DIGESTS.get(algorithm)
+        digest = DIGESTS.get(algorithm)
         if digest is None:
             yield DIGEST_METHOD, f"{path}.DigestMethod", f"{algorithm:.200} is neither SHA-1 nor MD5"
         for prefix, content in contents.items():
-            if not reference.URI.lower().startswith(f"{_CID}{prefix}"):
+            if not reference.URI.lower().startswith(f"{CID}{prefix}"):
                 continue
             if prefix in named:
                 yield _TWICE[prefix], path, f"a second one of {reference.URI:.80}"

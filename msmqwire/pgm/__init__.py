@@ -4,27 +4,31 @@
 and `msmqwire.pgm.receiver`.
 """
 
-from msmqwire.pgm.layouts import OptionFlags, OptionType, PgmType
-from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
-from msmqwire.pgm.values import (
-    Data,
-    Nak,
-    Nla,
-    Opaque,
-    OptFin,
-    OptFragment,
-    Option,
-    OptJoin,
-    OptLength,
-    OptNakList,
-    OptRst,
-    OptSyn,
-    PgmPacket,
-    Poll,
-    Polr,
-    Spm,
-    UnknownOption,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from msmqwire.pgm.layouts import OptionFlags, OptionType, PgmType
+    from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
+    from msmqwire.pgm.values import (
+        Data,
+        Nak,
+        Nla,
+        Opaque,
+        OptFin,
+        OptFragment,
+        Option,
+        OptJoin,
+        OptLength,
+        OptNakList,
+        OptRst,
+        OptSyn,
+        PgmPacket,
+        Poll,
+        Polr,
+        Spm,
+        UnknownOption,
+    )
 
 __all__ = [
     "Data",
@@ -51,3 +55,17 @@ __all__ = [
     "checksum_is_right",
     "parse_pgm",
 ]
+
+_HOMES: Final = {
+    "layouts": ("OptionFlags", "OptionType", "PgmType"),
+    "packets": ("build_pgm", "checksum_is_right", "parse_pgm"),
+}
+"""The modules of the names; the others are in `values`."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: whoever needs the constants only should not wait for the rest."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), "values")
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -30,6 +30,10 @@ class Unicast(NamedTuple):
     address: Address
 
 
+class Transmitted(NamedTuple):
+    """All packets of an APDU have gone out for the first time: of the oldest one not reported yet."""
+
+
 class Finished(NamedTuple):
     """The source has nothing left to send or to repair."""
 
@@ -65,6 +69,7 @@ class EndReason(Enum):
     FIN = "all data have been delivered"  # SRMP-2.1.3-10
     RST = "the source has cancelled the session"  # SRMP-2.1.3-11
     SILENT = "nothing has come for too long"
+    REPLACED = "there are too many sources"
 
 
 class Ended(NamedTuple):
@@ -75,5 +80,5 @@ class Ended(NamedTuple):
     error_code: int = 0
 
 
-SourceEffect: TypeAlias = Multicast | Finished
+SourceEffect: TypeAlias = Multicast | Transmitted | Finished
 ReceiverEffect: TypeAlias = Multicast | Unicast | Joined | Deliver | Lost | Ended

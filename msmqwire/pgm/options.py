@@ -16,7 +16,7 @@ from msmqwire.pgm.layouts import (
     OPTIONS,
     OptionType,
 )
-from msmqwire.pgm.reading import Reader, build
+from msmqwire.pgm.reading import Reader
 from msmqwire.pgm.values import (
     OptFin,
     OptFragment,
@@ -69,32 +69,29 @@ def parse_options(reader: Reader) -> tuple[Option, ...]:
 def _parse_option(reader: Reader, number: int) -> Option:
     path, start = f"options.{number}", reader.offset
     head = reader.read(OPTION_HEAD, path)
-    common = {"E": bool(head.OptionType & OPTION_END), "OptionLength": head.OptionLength}
-    kind, size = head.OptionType & ~OPTION_END, head.OptionLength - OPTION_HEAD_SIZE
-    if head.OptionLength < OPTION_LENGTH_MIN:
-        why = f"{head.OptionLength} octets, at least {OPTION_LENGTH_MIN} are due"
+    common = {"E": bool(head["OptionType"] & OPTION_END), "OptionLength": head["OptionLength"]}
+    length = head["OptionLength"]
+    kind, size = head["OptionType"] & ~OPTION_END, length - OPTION_HEAD_SIZE
+    if length < OPTION_LENGTH_MIN:
+        why = f"{length} octets, at least {OPTION_LENGTH_MIN} are due"
         raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
     if kind == OptionType.OPT_NAK_LIST:
-        count, rest = divmod(size - NAK_LIST_HEAD.sizeof(), SEQUENCE_NUMBER_SIZE)
+        count, rest = divmod(size - NAK_LIST_HEAD.size, SEQUENCE_NUMBER_SIZE)
         if rest or count > NAK_LIST_MAX:
-            why = f"{head.OptionLength} octets are no list of up to {NAK_LIST_MAX} sequence numbers"
+            why = f"{length} octets are no list of up to {NAK_LIST_MAX} sequence numbers"
             raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
         value = reader.read(NAK_LIST_HEAD, path)
         numbers = unpack(f">{count}I", reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers"))
-        return OptNakList(numbers, Reserved=value.Reserved, U=value.U, **common)
-    schema = OPTIONS.get(kind)
-    if schema is None:
+        return OptNakList(numbers, **value, **common)
+    layout = OPTIONS.get(kind)
+    if layout is None:
         return UnknownOption(kind, reader.take(size, path), **common)
-    if schema.sizeof() != size:
-        why = f"{head.OptionLength} octets, {schema.sizeof() + OPTION_HEAD_SIZE} are due"
+    if layout.size != size:
+        why = f"{length} octets, {layout.size + OPTION_HEAD_SIZE} are due"
         raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
-    value = reader.read(schema, path)
-    option: Option = _CLASSES[kind](**{name: value[name] for name in _names(schema)}, **common)
+    value = reader.read(layout, path)
+    option: Option = _CLASSES[kind](**value, **common)
     return option
-
-
-def _names(schema: Any) -> list[str]:
-    return [part.name for part in schema.subcons]
 
 
 def complete_options(options: tuple[Option, ...]) -> tuple[Option, ...]:
@@ -107,7 +104,7 @@ def build_options(options: tuple[Option, ...]) -> bytes:
     contents = [_content(option, f"options.{number}") for number, option in enumerate(options)]
     total = sum(len(content) + OPTION_HEAD_SIZE for content in contents)
     if options and isinstance(options[0], OptLength) and options[0].TotalLength is None:
-        contents[0] = build(OPTIONS[OptionType.OPT_LENGTH], {"TotalLength": total}, "options.0")
+        contents[0] = OPTIONS[OptionType.OPT_LENGTH].build({"TotalLength": total}, "options.0")
     data = bytearray()
     for number, (option, content) in enumerate(zip(options, contents, strict=True)):
         path = f"options.{number}"
@@ -118,7 +115,7 @@ def build_options(options: tuple[Option, ...]) -> bytes:
         if not 0 <= option.kind < OPTION_END:
             raise InvalidValue(f"{option.kind} is not in 0..127", path=f"{path}.OptionType")
         head = {"OptionType": option.kind | (OPTION_END if last else 0), "OptionLength": length}
-        data += build(OPTION_HEAD, head, path) + content
+        data += OPTION_HEAD.build(head, path) + content
     return bytes(data)
 
 
@@ -127,9 +124,9 @@ def _content(option: Option, path: str) -> bytes:
         case UnknownOption():
             return option.content
         case OptLength(TotalLength=None):
-            return bytes(OPTIONS[OptionType.OPT_LENGTH].sizeof())
+            return bytes(OPTIONS[OptionType.OPT_LENGTH].size)
         case OptNakList():
-            head = build(NAK_LIST_HEAD, {"Reserved": option.Reserved, "U": option.U}, path)
+            head = NAK_LIST_HEAD.build({"Reserved": option.Reserved, "U": option.U}, path)
             numbers = option.SequenceNumbers
             try:
                 return head + pack(f">{len(numbers)}I", *numbers)
@@ -137,5 +134,5 @@ def _content(option: Option, path: str) -> bytes:
                 why = "a number is not in 0..4294967295"
                 raise InvalidValue(why, path=f"{path}.SequenceNumbers") from exc
         case _:
-            schema = OPTIONS[option.kind]
-            return build(schema, {name: getattr(option, name) for name in _names(schema)}, path)
+            layout = OPTIONS[option.kind]
+            return layout.build({name: getattr(option, name) for name in layout.names}, path)

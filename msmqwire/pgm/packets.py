@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from struct import unpack
 from typing import Any, Final
@@ -13,16 +14,15 @@ from msmqwire.pgm.layouts import (
     COMMON_HEADER,
     COMMON_HEADER_SIZE,
     GSI_SIZE,
-    HALF_WORD,
     NLA_HEAD,
     NLA_SIZES,
-    SEQUENCE_NUMBER,
     TSDU_LENGTH_OFFSET,
+    Layout,
     OptionFlags,
     PgmType,
 )
 from msmqwire.pgm.options import NETWORK_SIGNIFICANT, build_options, complete_options, parse_options
-from msmqwire.pgm.reading import Reader, build
+from msmqwire.pgm.reading import Reader
 from msmqwire.pgm.values import BODIES, Body, Nla, Opaque, Option, PgmPacket
 
 PACKET_SIZE_MAX: Final = 0xFFFF
@@ -42,30 +42,30 @@ def parse_pgm(data: bytes) -> PgmPacket:
         raise MalformedPacket(f"{len(data)} bytes, more than {PACKET_SIZE_MAX}", offset=PACKET_SIZE_MAX)
     reader = Reader(data, 0, len(data))
     head = reader.read(COMMON_HEADER, "header")
-    flags = OptionFlags(head.Options)
+    flags = OptionFlags(head["Options"])
     options: tuple[Option, ...] = ()
     content = b""
     body: Body
-    if head.Type in BODIES:
-        body = _parse_body(reader, head.Type)
+    if head["Type"] in BODIES:
+        body = _parse_body(reader, head["Type"])
         options = parse_options(reader) if flags & OptionFlags.E else ()
-        if reader.left != head.TSDULength:
-            why = f"{head.TSDULength}, but {reader.left} bytes follow the header"
+        if reader.left != head["TSDULength"]:
+            why = f"{head['TSDULength']}, but {reader.left} bytes follow the header"
             raise MalformedPacket(why, path="TSDULength", offset=TSDU_LENGTH_OFFSET)
         content = reader.take(reader.left, "data")
     else:
         body = Opaque(reader.take(reader.left, "body"))
     return PgmPacket(
-        Type=head.Type,
-        SourcePort=head.SourcePort,
-        DestinationPort=head.DestinationPort,
-        GSI=head.GSI,
+        Type=head["Type"],
+        SourcePort=head["SourcePort"],
+        DestinationPort=head["DestinationPort"],
+        GSI=head["GSI"],
         body=body,
         options=options,
         data=content,
         Options=flags,
-        Checksum=head.Checksum,
-        TSDULength=head.TSDULength,
+        Checksum=head["Checksum"],
+        TSDULength=head["TSDULength"],
     )
 
 
@@ -88,7 +88,7 @@ def build_pgm(packet: PgmPacket) -> bytes:
         "GSI": packet.GSI,
         "TSDULength": len(packet.data) if packet.TSDULength is None else packet.TSDULength,
     }
-    built = build(COMMON_HEADER, head, "") + _build_body(packet.body) + build_options(options) + packet.data
+    built = COMMON_HEADER.build(head) + _build_body(packet.body) + build_options(options) + packet.data
     if len(built) > PACKET_SIZE_MAX:
         raise InvalidValue(f"{len(built)} bytes, more than {PACKET_SIZE_MAX}", path="data")
     if packet.Checksum is None:
@@ -106,8 +106,8 @@ def checksum_is_right(data: bytes) -> bool:
     if len(data) < COMMON_HEADER_SIZE:
         return False
     head = COMMON_HEADER.parse(data[:COMMON_HEADER_SIZE])
-    if head.Checksum == 0:
-        return head.Type not in (PgmType.ODATA, PgmType.RDATA)
+    if head["Checksum"] == 0:
+        return head["Type"] not in (PgmType.ODATA, PgmType.RDATA)
     return _sum(data) == 0xFFFF
 
 
@@ -120,8 +120,10 @@ def _sum(data: bytes) -> int:
     return total
 
 
-def _schema(name: str) -> Any:
-    return HALF_WORD if name in _HALF_WORDS else SEQUENCE_NUMBER
+@cache
+def _layout(name: str) -> Layout:
+    """Return the layout of a field of a body that is no address."""
+    return Layout(**{name: "H" if name in _HALF_WORDS else "I"})
 
 
 def _parse_body(reader: Reader, kind: int) -> Body:
@@ -132,19 +134,19 @@ def _parse_body(reader: Reader, kind: int) -> Body:
         if field.name in _NLAS:
             values[field.name] = _parse_nla(reader, path)
         else:
-            values[field.name] = reader.read(_schema(field.name), path)
+            values[field.name] = reader.read(_layout(field.name), path)[field.name]
     return shape(**values)
 
 
 def _parse_nla(reader: Reader, path: str) -> Nla:
     start = reader.offset
     head = reader.read(NLA_HEAD, path)
-    size = NLA_SIZES.get(head.AFI)
+    size = NLA_SIZES.get(head["AFI"])
     if size is None:
-        raise MalformedPacket(f"{head.AFI} is neither IPv4 nor IPv6", path=f"{path}.AFI", offset=start)
+        raise MalformedPacket(f"{head['AFI']} is neither IPv4 nor IPv6", path=f"{path}.AFI", offset=start)
     packed = reader.take(size, path)
     address = IPv4Address(packed) if size == NLA_SIZES[1] else IPv6Address(packed)
-    return Nla(address, head.Reserved)
+    return Nla(address, head["Reserved"])
 
 
 def _build_body(body: Body) -> bytes:
@@ -155,7 +157,7 @@ def _build_body(body: Body) -> bytes:
         path, value = f"body.{field.name}", getattr(body, field.name)
         if isinstance(value, Nla):
             afi = 1 if value.Address.version == 4 else 2
-            built += build(NLA_HEAD, {"AFI": afi, "Reserved": value.Reserved}, path) + value.Address.packed
+            built += NLA_HEAD.build({"AFI": afi, "Reserved": value.Reserved}, path) + value.Address.packed
         else:
-            built += build(_schema(field.name), value, path)
+            built += _layout(field.name).build({field.name: value}, "body")
     return built

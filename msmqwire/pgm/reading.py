@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from construct import ConstructError
-
-from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.errors import MalformedPacket
+from msmqwire.pgm.layouts import Layout
 
 
 @dataclass(slots=True)
@@ -29,16 +28,6 @@ class Reader:
         self.offset += size
         return self.data[self.offset - size : self.offset]
 
-    def read(self, schema: Any, path: str) -> Any:
-        """Return what a schema of fixed size makes of the next bytes. Raises MalformedPacket."""
-        return schema.parse(self.take(schema.sizeof(), path))
-
-
-def build(schema: Any, value: Any, path: str) -> bytes:
-    """Return the bytes of a value. Raises InvalidValue."""
-    try:
-        built: bytes = schema.build(value)
-    except (ConstructError, TypeError) as exc:
-        field = ".".join(filter(None, (path, *(getattr(exc, "path", None) or "").split(" -> ")[1:])))
-        raise InvalidValue(f"the value does not fit the field: {value!r}", path=field) from exc
-    return built
+    def read(self, layout: Layout, path: str) -> dict[str, Any]:
+        """Return the fields of a layout in the next bytes. Raises MalformedPacket."""
+        return layout.parse(self.take(layout.size, path))

@@ -16,6 +16,7 @@ from msmqwire.pgm.constants import (
     NAK_RDATA_IVL,
     NAK_RPT_IVL,
 )
+from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.values import OptFragment
 
 # Our own limits. Beyond them nothing is lost: what finds no room is asked for again when there is some.
@@ -25,8 +26,10 @@ BUFFER_MAX: Final = 1 << 20
 """Bytes of data that are kept behind a gap."""
 MISSING_MAX: Final = 256
 """Sequence numbers asked for at the same time: at TXW_MAX_RTE so many come before retries run out."""
-TIMERS_MAX: Final = 8 * MISSING_MAX
+TIMERS_MAX: Final = 4 * MISSING_MAX
 """Timers, those that have become void included."""
+_PACKET_BYTES: Final = 256
+"""Memory of a packet apart from its data."""
 
 
 class State(Enum):
@@ -65,12 +68,14 @@ class Hole(NamedTuple):
 class ReceiveWindow:
     """From `next`, the first sequence number not delivered, to `lead`, the last one known.
 
-    Sequence numbers below `scanned` are either kept, missing or given up; those from there on wait for room.
+    Sequence numbers below `scanned` are either kept, missing or given up; those from there on wait for room,
+    and some of those below `noted` may be missing or given up already.
     """
 
-    def __init__(self, following: int, random: Callable[[], float]) -> None:
+    def __init__(self, following: int, random: Callable[[], float], memory: Memory) -> None:
         self._random: Final = random
-        self.next = self._scanned = self._trail = following
+        self._memory: Final = memory
+        self.next = self._scanned = self._noted = self._trail = following
         self.lead = following - 1
         self.buffered = 0
         self._packets: Final = dict[int, Arrived]()
@@ -101,6 +106,13 @@ class ReceiveWindow:
         ahead = sequence - self.next
         if ahead and (ahead >= WINDOW_MAX or self.buffered + len(packet.data) > BUFFER_MAX):
             return False
+        size = len(packet.data) + _PACKET_BYTES
+        if not self._memory.take(self, size):
+            if ahead:
+                return False
+            self.release()  # what follows a packet that can be delivered is worth less
+            if not self._memory.take(self, size):
+                return False
         self._packets[sequence] = packet
         insort(self._order, sequence)
         self.buffered += len(packet.data)
@@ -112,7 +124,7 @@ class ReceiveWindow:
         while True:
             if (packet := self._packets.pop(self.next, None)) is not None:
                 del self._order[0]
-                self.buffered -= len(packet.data)
+                self._give_back(packet)
                 self._go_on(self.next + 1)
                 yield packet
             elif (end := self._hole_end()) > self.next:
@@ -121,6 +133,19 @@ class ReceiveWindow:
                 yield hole
             else:
                 return
+
+    def release(self) -> None:
+        """Drop what is kept: it has never come, and is asked for when there is room."""
+        for packet in self._packets.values():
+            self._give_back(packet)
+        if self._order:
+            self._scanned = min(self._scanned, self._order[0])
+        self._packets.clear()
+        self._order.clear()
+
+    def _give_back(self, packet: Arrived) -> None:
+        self.buffered -= len(packet.data)
+        self._memory.give_back(self, len(packet.data) + _PACKET_BYTES)
 
     def _hole_end(self) -> int:
         """Return the first sequence number that may still come; `next` if that one may."""
@@ -132,20 +157,24 @@ class ReceiveWindow:
         return end
 
     def _go_on(self, following: int) -> None:
-        for sequence in range(self.next, min(following, self._scanned)):
+        for sequence in range(self.next, min(following, self._noted)):
             self._missing.pop(sequence, None)
             self._given_up.discard(sequence)
         self.next = following
         self._scanned = max(self._scanned, following)
+        self._noted = max(self._noted, following)
 
     def look_for_gaps(self, now: float) -> None:
         """Begin to back off for what is missing, as far as there is room."""
         end = min(self.lead + 1, self.next + WINDOW_MAX)
         while self._scanned < end and len(self._missing) < MISSING_MAX:
-            if self._scanned not in self._packets:
-                self._missing[self._scanned] = missing = Missing(State.BACK_OFF, 0.0)
-                self._enter(self._scanned, missing, State.BACK_OFF, now)
+            sequence = self._scanned
             self._scanned += 1
+            if sequence in self._packets or sequence in self._missing or sequence in self._given_up:
+                continue
+            self._missing[sequence] = missing = Missing(State.BACK_OFF, 0.0)
+            self._enter(sequence, missing, State.BACK_OFF, now)
+        self._noted = max(self._noted, self._scanned)
 
     def confirmed(self, sequences: Iterable[int], now: float) -> None:
         """An NCF was heard: no NAK is sent, the data are awaited."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.pgm.constants import TXW_SECS
+from msmqwire.pgm.constants import NAK_MAX_RTE, TXW_SECS
 from msmqwire.pgm.effects import (
     Address,
     Deliver,
@@ -21,7 +21,9 @@ from msmqwire.pgm.effects import (
     Unicast,
 )
 from msmqwire.pgm.layouts import NAK_LIST_MAX, PgmType
+from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
+from msmqwire.pgm.rate import TokenBucket
 from msmqwire.pgm.reassembly import Reassembly
 from msmqwire.pgm.receive_window import Arrived, Hole, ReceiveWindow
 from msmqwire.pgm.sequence import near, wire
@@ -39,11 +41,13 @@ from msmqwire.pgm.values import (
 )
 
 SOURCES_MAX: Final = 64
-"""Sources followed at the same time; further ones are not heard. Our own limit, like the next."""
+"""Sources followed at the same time. Our own limit, like the next ones."""
+SOURCES_PER_ADDRESS_MAX: Final = 8
 SILENCE_MAX: Final = TXW_SECS
 """Seconds without a packet after which a source is forgotten: it could not repair anything any more."""
 
 _NAK_MAX: Final = 1 + NAK_LIST_MAX
+_NAK_SIZE_MAX: Final = 16 + 20 + 4 + 4 + 4 * NAK_LIST_MAX  # of IPv4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +63,30 @@ class Receiver:
 
     Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
 
+    Anybody can forge packets of any source, so a source is heard only from the address that its first
+    packet came from, and a new one always finds a place: that of one that has ended, else of one that has
+    delivered nothing, else of the one that has been silent the longest. One address has few places.
+
     Attributes:
+        sources_max: the sources followed at the same time.
         refused: the packets received that were malformed, not for this group or of no use.
     """
 
-    def __init__(self, settings: ReceiverSettings, random: Callable[[], float]) -> None:
-        """Listen; `random` returns numbers of [0, 1), from which back-off times are made."""
+    def __init__(
+        self, settings: ReceiverSettings, random: Callable[[], float], memory: Memory | None = None
+    ) -> None:
+        """Listen.
+
+        Args:
+            settings: what to.
+            random: returns numbers of [0, 1), from which back-off times are made.
+            memory: for data behind gaps, which several receivers can share.
+        """
         self._settings, self._random = settings, random
+        self._memory = Memory() if memory is None else memory
+        self._naks = TokenBucket(NAK_MAX_RTE, 1.0, 0.0)
         self._sessions = dict[Tsi, _Session]()
+        self.sources_max = SOURCES_MAX
         self.refused = 0
 
     @property
@@ -78,6 +98,11 @@ class Receiver:
     def kept(self) -> int:
         """The packets kept and the sequence numbers noted, of all sources."""
         return sum(session.window.kept for session in self._sessions.values())
+
+    @property
+    def sources(self) -> int:
+        """The sources known."""
+        return len(self._sessions)
 
     def next_time(self) -> float:
         """Return when `tick` is to be called next; infinity while there is no source."""
@@ -104,32 +129,49 @@ class Receiver:
         ports = packet.SourcePort, packet.DestinationPort
         group_port, port = ports if upstream else ports[::-1]
         effects: list[ReceiverEffect] = []
-        session = None
+        session, is_new = None, False
         if group_port == self._settings.group_port and checksum_is_right(data):
             tsi = Tsi(packet.GSI, port)
             session = self._sessions.get(tsi)
-            if session is None and self._has_room():
-                session = _join(tsi, packet, sender, self._settings, self._random)
-        if session is None or not session.takes(packet):
+            if session is None:
+                session = _join(tsi, packet, sender, self._settings, self._random, self._memory, self._naks)
+                is_new = True
+        if session is None or not (upstream or sender == session.source) or not session.takes(packet):
             self.refused += 1
-        else:
-            if self._sessions.setdefault(tsi, session).forget_at == float("inf"):
-                effects.append(Joined(tsi, wire(session.window.next)))
-            effects += session.received(packet, now)
+            return self.tick(now)
+        if is_new:
+            effects += self._make_room(sender)
+            self._sessions[tsi] = session
+            effects.append(Joined(tsi, wire(session.window.next)))
+        effects += session.received(packet, now)
         return effects + self.tick(now)
 
-    def _has_room(self) -> bool:
-        """Return whether one more source can be followed; one that has ended makes room."""
-        if len(self._sessions) >= SOURCES_MAX:
-            ended = next((tsi for tsi, session in self._sessions.items() if session.ended), None)
-            if ended is None:
-                return False
-            del self._sessions[ended]
-        return True
+    def close(self) -> None:
+        """Give back all memory; nothing may be received any more."""
+        for session in self._sessions.values():
+            session.window.release()
+        self._sessions.clear()
+
+    def _make_room(self, sender: Address) -> Iterator[ReceiverEffect]:
+        """End sessions until there is a place for one more of this address."""
+        own = [tsi for tsi, session in self._sessions.items() if session.source == sender]
+        while self._sessions and (len(own) >= SOURCES_PER_ADDRESS_MAX or self.sources >= self.sources_max):
+            tsi = min(
+                own if len(own) >= SOURCES_PER_ADDRESS_MAX else self._sessions,
+                key=lambda one: self._sessions[one].worth,
+            )
+            yield from self._sessions.pop(tsi).end(EndReason.REPLACED)
+            own = [one for one in own if one != tsi]
 
 
 def _join(
-    tsi: Tsi, packet: PgmPacket, sender: Address, settings: ReceiverSettings, random: Callable[[], float]
+    tsi: Tsi,
+    packet: PgmPacket,
+    sender: Address,
+    settings: ReceiverSettings,
+    random: Callable[[], float],
+    memory: Memory,
+    naks: TokenBucket,
 ) -> _Session | None:
     """Return the session that a packet begins, if it does: RFC 3208 section 6.1.
 
@@ -151,7 +193,7 @@ def _join(
         if isinstance(option, OptJoin):
             allowed = max(near(following, option.MinimumSequenceNumber), near(following, trail))
             following = min(following, allowed)
-    return _Session(tsi, following, sender, settings, random)
+    return _Session(tsi, following, sender, settings, random, memory, naks)
 
 
 class _Session:
@@ -164,16 +206,25 @@ class _Session:
         source: Address,
         settings: ReceiverSettings,
         random: Callable[[], float],
+        memory: Memory,
+        naks: TokenBucket,
     ) -> None:
         self._tsi, self._settings, self._random = tsi, settings, random
+        self._memory, self._naks = memory, naks
+        self.source = source
         self._nlas = Nla(source), Nla(settings.group)
-        self.window = ReceiveWindow(following, random)
+        self.window = ReceiveWindow(following, random, memory)
         self._reassembly = Reassembly(following)
         self._path: Address | None = None
         self._spm_sequence: int | None = None
         self._last: int | None = None
-        self.ended = False
+        self.ended = self._has_delivered = False
         self.forget_at = float("inf")
+
+    @property
+    def worth(self) -> tuple[bool, bool, float]:
+        """What is compared when not all sources can be followed: the least is given up."""
+        return not self.ended, self._has_delivered, self.forget_at
 
     def next_time(self) -> float:
         return min(self.forget_at, self.window.next_time())
@@ -207,7 +258,8 @@ class _Session:
         window = self.window
         match packet.body:
             case Spm() as spm:
-                self._spm_sequence, self._path = spm.SPMSequenceNumber, spm.PathNLA.Address
+                self._spm_sequence = spm.SPMSequenceNumber
+                self._path = _path_of(spm, self.source)
                 last = near(window.lead, spm.LeadingEdgeSequenceNumber)
                 window.heard(near(last, spm.TrailingEdgeSequenceNumber), last)
             case Data() as data:
@@ -246,7 +298,10 @@ class _Session:
         # Nobody to ask is known before the first SPM: section 6.3. Time goes on all the same.
         if self._path is not None:
             for at in range(0, len(due), _NAK_MAX):
+                if self._naks.ready_at(_NAK_SIZE_MAX, now) > now:
+                    break  # as if they had been lost
                 nak = self._nak(due[at : at + _NAK_MAX])
+                self._naks.take(len(nak), now)
                 yield Unicast(nak, self._path)
                 yield Multicast(nak, ttl=1)  # SRMP-2.1.3-07
         yield from self._deliver(now)
@@ -260,7 +315,8 @@ class _Session:
         first = self._reassembly.drop(window.next)
         if reason is not EndReason.RST and (first is not None or window.next <= window.lead):
             yield self._lost(window.next if first is None else first, window.lead)
-        self.window = ReceiveWindow(window.lead + 1, self._random)
+        window.release()
+        self.window = ReceiveWindow(window.lead + 1, self._random, self._memory)
         yield Ended(self._tsi, reason, error_code)
 
     def _deliver(self, now: float) -> Iterator[ReceiverEffect]:
@@ -273,6 +329,7 @@ class _Session:
             if result.lost_first is not None:
                 yield self._lost(result.lost_first, result.lost_last)
             if result.apdu is not None:
+                self._has_delivered = True
                 yield Deliver(self._tsi, result.apdu)
         if self._last is not None and self.window.next > self._last:
             yield from self.end(EndReason.FIN)
@@ -288,3 +345,13 @@ class _Session:
         options = (OptNakList(tuple(others)),) if others else ()
         ports = self._settings.group_port, self._tsi.port
         return build_pgm(PgmPacket(PgmType.NAK, *ports, self._tsi.gsi, body, options))
+
+
+def _path_of(spm: Spm, source: Address) -> Address:
+    """Return where NAKs go: the address that an SPM gives, or its source where that can't be one.
+
+    An SPM could make a receiver send to all computers, or to its own services.
+    """
+    path = spm.PathNLA.Address
+    elsewhere = path.is_multicast or path.is_unspecified or path.is_reserved
+    return source if elsewhere or (path.is_loopback and not source.is_loopback) else path

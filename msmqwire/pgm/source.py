@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.pgm.constants import (
@@ -14,13 +15,14 @@ from msmqwire.pgm.constants import (
     APDU_MAX,
     IHB_MAX,
     IHB_MIN,
+    NCF_SHARE,
     TOKEN_BUCKET,
     TPDU_MAX,
     TXW_ADV_SHARE,
     TXW_MAX_RTE,
     TXW_SECS,
 )
-from msmqwire.pgm.effects import Address, Finished, Multicast, SourceEffect
+from msmqwire.pgm.effects import Address, Finished, Multicast, SourceEffect, Transmitted
 from msmqwire.pgm.layouts import NAK_LIST_MAX, PgmType
 from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
 from msmqwire.pgm.rate import TokenBucket
@@ -45,6 +47,19 @@ FRAME_MAX: Final = 24 + 4 + 16 + 4 + 4
 """Octets of a data packet with OPT_LENGTH, OPT_FRAGMENT, OPT_SYN and OPT_FIN, its data apart."""
 NAK_MAX: Final = 1 + NAK_LIST_MAX
 """The sequence numbers of one NAK or NCF."""
+WAITING_MAX: Final = 4 << 20
+"""Bytes that may wait to be sent, headers included: a minute at TXW_MAX_RTE. Our own limit, like the next."""
+WINDOW_MAX: Final = 64 << 20
+"""Bytes of data in the transmit window: three times what TXW_MAX_RTE gives in TXW_SECS."""
+_HELD_BACK_MAX: Final = 2.0  # times TXW_SECS that NAKs may hold back the window
+
+
+class _Waiting(NamedTuple):
+    """A data packet that has not been sent. `last` says that it ends its APDU."""
+
+    options: tuple[Option, ...]
+    data: bytes
+    last: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +91,8 @@ class Source:
     Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
 
     TXW_MAX_RTE holds for SPM, ODATA and RDATA together (SRMP-2.1.3-03): data wait for their turn, SPMs
-    only count. APDUs that wait are kept without a limit; `waiting` tells the owner how many bytes they are.
+    only count. Repairs and new data take turns, so that NAKs, which anybody can forge, don't stop new data.
+    NCFs have a rate of their own, `NCF_SHARE` of that one.
 
     Attributes:
         waiting: the bytes of data not sent for the first time yet.
@@ -90,14 +106,17 @@ class Source:
         self._settings = settings
         self._nlas = Nla(settings.address), Nla(settings.group)
         self._window = TransmitWindow(first)
-        self._queue = deque[tuple[tuple[Option, ...], bytes]]()
+        self._queue = deque[_Waiting]()
+        self._asked = dict[int, None]()  # the sequence numbers that an NCF is due for
         self._next, self._first = first, first
         self._bucket = TokenBucket(settings.txw_max_rte, TOKEN_BUCKET, now)
+        self._ncf_bucket = TokenBucket(settings.txw_max_rte * NCF_SHARE, TOKEN_BUCKET, now)
         self._spm_sequence, self._spm_at, self._last_spm = 0, now, now
         self._heartbeat, self._since_spm = IHB_MIN, 0
         self._advance_every = settings.txw_secs * TXW_ADV_SHARE
         self._advance_at = now + self._advance_every
-        self._data_at = float("inf")
+        self._data_at = self._ncf_at = float("inf")
+        self._repaired_last = False
         self._closed = self._ended = False
         self.waiting = self.refused = 0
 
@@ -105,7 +124,12 @@ class Source:
 
     def next_time(self) -> float:
         """Return when `tick` is to be called next; infinity once the session is finished."""
-        return float("inf") if self._ended else min(self._spm_at, self._advance_at, self._data_at)
+        due = min(self._spm_at, self._advance_at, self._data_at, self._ncf_at)
+        return float("inf") if self._ended else due
+
+    def has_room(self, size: int) -> bool:
+        """Return whether an APDU of so many bytes may wait; one always may."""
+        return not self._queue or self.waiting + size + FRAME_MAX * len(self._queue) <= WAITING_MAX
 
     def tick(self, now: float) -> list[SourceEffect]:
         """Do what is due."""
@@ -116,8 +140,10 @@ class Source:
             # SRMP-2.1.3.1-13: the oldest TXW_ADV_SECS of TXW_SECS, so that no packet outlives TXW_SECS.
             # Neither NAKs nor their absence move this timer: SRMP-2.1.3-02, SRMP-2.1.3-13.
             self._window.advance(now - self._settings.txw_secs + self._advance_every)
+            self._window.shrink(now - _HELD_BACK_MAX * self._settings.txw_secs, WINDOW_MAX)
             while self._advance_at <= now:
                 self._advance_at += self._advance_every
+        effects += self._confirm(now)
         effects += self._pump(now)
         if now >= self._spm_at:
             effects.append(self._spm(now))
@@ -127,28 +153,33 @@ class Source:
         return effects
 
     def send(self, apdu: bytes, now: float) -> list[SourceEffect]:
-        """Send an APDU. Raises InvalidValue if it is over 64 KiB (SRMP-2.1.3.1-15) or after the end."""
+        """Send an APDU.
+
+        Raises InvalidValue if it is over 64 KiB (SRMP-2.1.3.1-15), after the end, or if too much waits.
+        """
         if len(apdu) > APDU_MAX:
             raise InvalidValue(f"{len(apdu)} bytes, more than {APDU_MAX}", path="apdu")
         if self._closed or self._ended:
             raise InvalidValue("the session is closed", path="apdu")
+        if not self.has_room(len(apdu)):
+            raise InvalidValue(f"{self.waiting} bytes wait already", path="apdu")
         self._queue.extend(self._fragments(apdu))
         self.waiting += len(apdu)
         return self.tick(now)
 
     def received(self, data: bytes, now: float) -> list[SourceEffect]:
-        """Answer a packet: an NCF for a NAK at once, RDATA later. All others are dropped."""
+        """Answer a packet: an NCF for a NAK as soon as the rate allows, RDATA later. Others are dropped."""
         sequences = [] if self._ended else self._asked_for(data)
         if not sequences:
             self.refused += 1
-            return self.tick(now)
-        # SRMP-2.1.3-04: every NAK in the window is answered; there is no defence against many.
+        # SRMP-2.1.3-04: every NAK in the window is answered, however many there are. NAKs that come faster
+        # than the rate of NCFs are answered together.
         for sequence in sequences:
             self._window.ask(sequence, now)
-        first, *others = map(wire, sequences)
-        body = Nak(first, *self._nlas)
-        ncf = self._packet(PgmType.NCF, body, (OptNakList(tuple(others)),) if others else ())
-        return [Multicast(ncf), *self.tick(now)]
+            self._asked[sequence] = None
+        if sequences:
+            self._ncf_at = min(self._ncf_at, now)
+        return self.tick(now)
 
     def close(self, now: float) -> list[SourceEffect]:
         """Send what waits, then say that no more comes; repair until the window is empty."""
@@ -163,6 +194,7 @@ class Source:
             return []
         self._queue.clear()
         self._window.clear()
+        self._asked.clear()
         self._ended, self.waiting = True, 0
         return [self._spm(now, OptRst()), Finished()]
 
@@ -172,28 +204,47 @@ class Source:
     def _drained(self) -> bool:
         return self._closed and not self._queue
 
-    def _fragments(self, apdu: bytes) -> Iterable[tuple[tuple[Option, ...], bytes]]:
+    def _fragments(self, apdu: bytes) -> list[_Waiting]:
         size = self._settings.tpdu_max - FRAME_MAX
         first = self._next
         self._next += max(1, -(-len(apdu) // size))
         if len(apdu) <= size:
-            return [((), apdu)]
+            return [_Waiting((), apdu, True)]
         return [
-            ((OptFragment(wire(first), at, len(apdu)),), apdu[at : at + size])
+            _Waiting((OptFragment(wire(first), at, len(apdu)),), apdu[at : at + size], at + size >= len(apdu))
             for at in range(0, len(apdu), size)
         ]
 
+    def _confirm(self, now: float) -> Iterable[SourceEffect]:
+        """Send NCFs for what was asked for, as far as their rate allows: SRMP-2.1.3-04."""
+        while self._ncf_at <= now:
+            asked = list(islice(self._asked, NAK_MAX))
+            sequences = [sequence for sequence in asked if sequence in self._window]
+            if sequences:
+                first, *others = map(wire, sequences)
+                body = Nak(first, *self._nlas)
+                ncf = self._packet(PgmType.NCF, body, (OptNakList(tuple(others)),) if others else ())
+                self._ncf_at = self._ncf_bucket.ready_at(len(ncf), now)
+                if self._ncf_at > now:
+                    return
+                self._ncf_bucket.take(len(ncf), now)
+                yield Multicast(ncf)
+            for sequence in asked:
+                del self._asked[sequence]
+            if not self._asked:
+                self._ncf_at = float("inf")
+
     def _pump(self, now: float) -> Iterable[SourceEffect]:
-        """Send repairs that are due and then new data, as far as the rate allows."""
+        """Send repairs that are due and new data in turn, as far as the rate allows."""
         while True:
             repair = self._window.next_repair
-            due = repair is not None and repair[0] <= now
+            due = repair is not None and repair[0] <= now and not (self._queue and self._repaired_last)
             if repair is not None and due:
-                kind, sequence = PgmType.RDATA, repair[1]
+                kind, sequence, last = PgmType.RDATA, repair[1], False
                 options, data = self._window[sequence].options, self._window[sequence].data
             elif self._queue:
                 kind, sequence = PgmType.ODATA, self._window.lead + 1
-                options, data = self._queue[0]
+                options, data, last = self._queue[0]
                 # The last packet of the session may be on its way before anyone knows: SPMs tell as well.
                 options += (OptSyn(),) if sequence == self._first else ()
                 options += (OptFin(),) if self._closed and len(self._queue) == 1 else ()
@@ -207,13 +258,17 @@ class Source:
                 self._data_at = ready
                 return
             self._bucket.take(len(packet), now)
+            self._repaired_last = due
             if due:
                 self._window.repaired()
             else:
                 self._queue.popleft()
                 self.waiting -= len(data)
                 self._window.append(Sent(options, data, now))
+                self._window.shrink(float("-inf"), WINDOW_MAX)
             yield Multicast(packet)
+            if last:
+                yield Transmitted()
             self._data_sent(now)
             if self._since_spm >= AMBIENT_SPM_PACKETS or (self._drained and not due):
                 yield self._spm(now)

@@ -22,12 +22,17 @@ class Sent:
 
 
 class TransmitWindow:
-    """Sent packets from `trail` to `lead`, one less than `trail` if there is none, and the repairs due."""
+    """Sent packets from `trail` to `lead`, one less than `trail` if there is none, and the repairs due.
+
+    Attributes:
+        size: the bytes of their data.
+    """
 
     def __init__(self, first: int) -> None:
         self.trail: int = first
+        self.size = 0
         self._packets: Final = deque[Sent]()
-        self._repairs: Final = list[tuple[float, int]]()
+        self._repairs = list[tuple[float, int]]()
 
     def __len__(self) -> int:
         return len(self._packets)
@@ -49,6 +54,7 @@ class TransmitWindow:
 
     def append(self, packet: Sent) -> None:
         self._packets.append(packet)
+        self.size += len(packet.data)
 
     def ask(self, sequence: int, now: float) -> None:
         """Note that a packet in the window was asked for; while it is pending, that changes nothing."""
@@ -66,12 +72,28 @@ class TransmitWindow:
 
     def advance(self, before: float) -> None:
         """Forget packets sent before a time, up to the first that is still asked for: SRMP-2.1.3.1-14."""
-        packets = self._packets
-        while packets and packets[0].sent_at < before and not packets[0].pending:
-            packets.popleft()
-            self.trail += 1
+        while self._packets and self._packets[0].sent_at < before and not self._packets[0].pending:
+            self._drop_first()
+
+    def shrink(self, before: float, size_max: int) -> None:
+        """Forget packets sent before a time, and the oldest ones beyond a size, asked for or not.
+
+        Whoever asks for the first packet again and again would keep all that follows it in memory.
+        """
+        asked_for = False
+        while self._packets and (self._packets[0].sent_at < before or self.size > size_max):
+            asked_for |= self._packets[0].pending
+            self._drop_first()
+        if asked_for:
+            self._repairs = [repair for repair in self._repairs if repair[1] >= self.trail]
+            heapq.heapify(self._repairs)
+
+    def _drop_first(self) -> None:
+        self.size -= len(self._packets.popleft().data)
+        self.trail += 1
 
     def clear(self) -> None:
         self.trail = self.lead + 1
         self._packets.clear()
         self._repairs.clear()
+        self.size = 0

@@ -21,8 +21,8 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.engine import SrmpEngine
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
@@ -74,7 +74,7 @@ class Core:
         known_hosts: Collection[str] = (),
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
-        redirections: Redirections | None = None,
+        srmp: SrmpConfiguration | None = None,
     ) -> None:
         """Build a queue manager over a store; nothing happens before `start`.
 
@@ -91,7 +91,7 @@ class Core:
                 `Settings.relay`.
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
-            redirections: of SRMP messages; none by default.
+            srmp: the configuration of SRMP.
         """
         kept_before = recovery.kept_settings(stored)
         kept = kept_before.changed_by(keep or KeptSettings())
@@ -145,7 +145,7 @@ class Core:
             third_places=self.third_places,
         )
         self.binary = BinaryEngine(services)
-        self.srmp = SrmpEngine(services, redirections)
+        self.srmp = SrmpEngine(services, srmp)
         self.protocols: tuple[TransferProtocol, ...] = (self.binary, self.srmp)
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
@@ -172,6 +172,7 @@ class Core:
         for protocol in self.protocols:
             protocol.start(self._stored)
         restoring.release()
+        self.queues.announce_groups()
         manager.create_time = manager.create_time or self.context.utc
         self.changed()
         manager.state = QueueManagerState.READY

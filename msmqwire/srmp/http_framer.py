@@ -41,7 +41,7 @@ ENTITY_SIZE_MAX: Final = 0x0050_0000
 CHUNK_LINE_MAX: Final = 256
 CHUNK_COUNT_MAX: Final = 65_536  # 4 MB in chunks of 64 bytes
 _CHUNKS: Final = "Chunking"
-_ENTITY: Final = "Entity"
+ENTITY: Final = "Entity"
 
 
 class HttpFramer:
@@ -59,7 +59,7 @@ class HttpFramer:
         """Start at the beginning of a stream; an entity may take `entity_size_max` bytes, chunk lines too."""
         self._entity_size_max = entity_size_max
         self._buffer = bytearray()
-        self._reader = _Reader(entity_size_max)
+        self._reader = MessageReader(entity_size_max)
         self.error: MalformedPacket | None = None
         self.offset = 0
 
@@ -104,30 +104,30 @@ class HttpFramer:
         message = self._reader.message(self._buffer, size)
         del self._buffer[:size]
         self.offset += size
-        self._reader = _Reader(self._entity_size_max)
+        self._reader = MessageReader(self._entity_size_max)
         return message
 
 
 def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessage:
     """Parse exactly one HTTP message. Raises MalformedPacket with the path and offset of what is wrong."""
-    reader = _Reader(entity_size_max)
+    reader = MessageReader(entity_size_max)
     whole = reader.read(data)
     if not whole and not reader.ends_with_stream:
         raise reader.broken_off(len(data))
     size = reader.at if whole else len(data)
     if size != len(data):
-        raise MalformedPacket(f"{len(data) - size} bytes behind the message", path=_ENTITY, offset=size)
+        raise MalformedPacket(f"{len(data) - size} bytes behind the message", path=ENTITY, offset=size)
     return reader.message(data, size)
 
 
-class _Reader:
+class MessageReader:
     """Reads one message from a growing buffer that starts with it, going on where it stopped.
 
     Attributes:
         at: the bytes read so far.
     """
 
-    def __init__(self, entity_size_max: int) -> None:
+    def __init__(self, entity_size_max: int = ENTITY_SIZE_MAX) -> None:
         self._max = entity_size_max
         self._scanned = 0  # no line ends between `at` and here
         self._start: StartLine | None = None
@@ -155,7 +155,7 @@ class _Reader:
 
     def broken_off(self, size: int) -> MalformedPacket:
         """Return the error of a stream that ends after these bytes of the message."""
-        path = REQUEST_LINE if self._start is None else _ENTITY if self._entity_start else HEADER_FIELDS
+        path = REQUEST_LINE if self._start is None else ENTITY if self._entity_start else HEADER_FIELDS
         return MalformedPacket(f"the bytes end after {size}, inside a message", path=path, offset=size)
 
     def message(self, buffer: bytes | bytearray, size: int) -> HttpMessage:
@@ -235,7 +235,7 @@ class _Reader:
     def _until_close(self, buffer: bytes | bytearray) -> bool:
         end = self._entity_start + self._max
         if len(buffer) > end:
-            raise MalformedPacket(f"more than {self._max} bytes", path=_ENTITY, offset=end)
+            raise MalformedPacket(f"more than {self._max} bytes", path=ENTITY, offset=end)
         return False
 
     def _chunk_line(self, buffer: bytes | bytearray) -> bool:

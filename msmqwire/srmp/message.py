@@ -10,12 +10,28 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.content import Departure
 from msmqwire.srmp.departures import departures
 from msmqwire.srmp.envelope import Envelope, parse_envelope
-from msmqwire.srmp.fields import CONTENT_TYPE, Field, find_all, parse_media_type, value_of
-from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX, parse_http
-from msmqwire.srmp.http_message import HEADER_FIELDS, Chunking, HttpMessage, RequestLine, StartLine
+from msmqwire.srmp.fields import (
+    CONTENT_TYPE,
+    CRLF,
+    Field,
+    find_all,
+    parse_media_type,
+    read_block,
+    value_of,
+)
+from msmqwire.srmp.http_framer import ENTITY, ENTITY_SIZE_MAX, parse_http
+from msmqwire.srmp.http_message import (
+    HEADER_FIELDS,
+    Chunking,
+    HttpMessage,
+    RequestLine,
+    StartLine,
+    parse_start_line,
+)
 from msmqwire.srmp.multipart import (
     BODY_ID,
     EXTENSION_ID,
+    HYPHENS,
     MULTIPART_TYPE,
     PARTS,
     TEXT_XML,
@@ -127,6 +143,46 @@ def from_http(http: HttpMessage) -> SrmpMessage:
         offset = http.offset_of(exc.offset or 0)
         raise MalformedPacket(exc.why, path=exc.path, offset=offset, requirement=exc.requirement) from None
     return message
+
+
+def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> SrmpMessage:
+    """Parse what came over PGM: an HTTP header, whose contents do not matter, and its entity.
+
+    Neither request line nor fields are looked at, so none of them can be wrong; the boundary is that of the
+    first delimiter: SRMP-2.1.2-03, SRMP-2.1.2-04. They are kept if they are those of a request.
+    Raises MalformedPacket with path and offset for an entity that would be refused over HTTP too.
+    """
+    head, blank, entity = apdu.partition(CRLF + CRLF)
+    if not blank:
+        raise MalformedPacket("no empty line behind the header", path=HEADER_FIELDS, offset=len(apdu))
+    if len(entity) > entity_size_max:
+        why = f"{len(entity)} bytes, more than {entity_size_max}"
+        raise MalformedPacket(why, path=ENTITY, offset=len(apdu) - len(entity))
+    start, fields = _head_of(head + blank)
+    content: Multipart | bytes = entity
+    delimiter = entity.removeprefix(CRLF)
+    try:
+        if delimiter.startswith(HYPHENS):
+            line = delimiter[len(HYPHENS) :].partition(CRLF)[0]
+            content = parse_multipart(entity, line.decode("latin-1"))
+            _check_parts(content)
+        message = SrmpMessage(start, fields, content)
+        _check_envelope(message)
+    except MalformedPacket as exc:
+        offset = len(apdu) - len(entity) + (exc.offset or 0)
+        raise MalformedPacket(exc.why, path=exc.path, offset=offset, requirement=exc.requirement) from None
+    return message
+
+
+def _head_of(head: bytes) -> tuple[RequestLine | None, tuple[Field, ...]]:
+    """Return request line and fields of a header; none of both if it is not that of a request."""
+    line, _, _ = head.partition(CRLF)
+    try:
+        start = parse_start_line(line)
+        block, _ = read_block(head, len(line) + len(CRLF), HEADER_FIELDS)
+    except MalformedPacket:
+        return None, ()
+    return (start, block.fields()) if isinstance(start, RequestLine) else (None, ())
 
 
 def _check_envelope(message: SrmpMessage) -> None:

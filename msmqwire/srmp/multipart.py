@@ -39,7 +39,7 @@ BODY_ID: Final = "body@"  # SRMP-2.2.2-11
 EXTENSION_ID: Final = "extension@"  # SRMP-2.2.2-12
 BOUNDARY_PREFIX: Final = "MSMQ - SOAP boundary, "  # SRMP-2.2.2-13
 
-_HYPHENS: Final = b"--"
+HYPHENS: Final = b"--"
 _ENVELOPE_FIELD: Final = Field(CONTENT_TYPE, ENVELOPE_TYPE)
 _PAYLOAD_FIELD: Final = Field(CONTENT_TYPE, PAYLOAD_TYPE)
 _BOUNDARY: Final = re.compile(r"[ -~\x80-\xff]+")
@@ -113,12 +113,12 @@ class Multipart:
     def _pieces(self) -> list[bytes]:
         if not _BOUNDARY.fullmatch(self.boundary):
             raise InvalidValue(f"{self.boundary!r} can't be a boundary", path=BOUNDARY)
-        delimiter = _HYPHENS + self.boundary.encode("latin-1")
+        delimiter = HYPHENS + self.boundary.encode("latin-1")
         pieces = [CRLF] if self.leading_line_break else []
         for number, part in enumerate(self.parts):
             pieces += [delimiter, CRLF, build_block(part.fields, f"{PARTS}[{number}].{HEADER_FIELDS}")]
             pieces += [part.content, CRLF if part.line_break else b""]
-        pieces += [delimiter, _HYPHENS, CRLF if self.final_line_break else b""]
+        pieces += [delimiter, HYPHENS, CRLF if self.final_line_break else b""]
         return pieces
 
     @cached_property
@@ -131,7 +131,7 @@ class Multipart:
         """Return where the content of a part starts in the entity."""
         before = Multipart(self.boundary, self.parts[: number + 1], self.leading_line_break, False)
         part = self.parts[number]
-        behind = len(part.content) + len(CRLF) * part.line_break + len(self.boundary) + 2 * len(_HYPHENS)
+        behind = len(part.content) + len(CRLF) * part.line_break + len(self.boundary) + 2 * len(HYPHENS)
         return len(before.to_bytes()) - behind
 
 
@@ -142,21 +142,21 @@ def parse_multipart(data: bytes, boundary: str) -> Multipart:
     """
     if not _BOUNDARY.fullmatch(boundary):
         raise MalformedPacket("no boundary", path=BOUNDARY, offset=0)
-    delimiter = _HYPHENS + boundary.encode("latin-1")
+    delimiter = HYPHENS + boundary.encode("latin-1")
     leading = data.startswith(CRLF + delimiter)
     at = len(CRLF) if leading else 0
     if not data.startswith(delimiter, at):
         raise MalformedPacket("the entity does not start with a delimiter", path=PARTS, offset=0)
     at += len(delimiter)
     parts: list[Part] = []
-    while not data.startswith(_HYPHENS, at):
+    while not data.startswith(HYPHENS, at):
         if not data.startswith(CRLF, at):
             raise MalformedPacket("neither a line end nor -- behind a delimiter", path=PARTS, offset=at)
         if len(parts) == PART_COUNT_MAX:
             raise MalformedPacket(f"more than {PART_COUNT_MAX} parts", path=PARTS, offset=at)
         part, at = _parse_part(data, at + len(CRLF), delimiter, f"{PARTS}[{len(parts)}].{HEADER_FIELDS}")
         parts.append(part)
-    at += len(_HYPHENS)
+    at += len(HYPHENS)
     if data[at:] not in (CRLF, b""):
         raise MalformedPacket("bytes behind the last delimiter", path=PARTS, offset=at)
     return Multipart(boundary, tuple(parts), leading, at < len(data))

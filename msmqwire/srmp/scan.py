@@ -130,6 +130,11 @@ def _check_encoding(data: bytes) -> None:
         raise _hostile("declares another encoding than UTF-8", Hostility.ENCODING, declared.start(1))
 
 
+def start_tag(data: bytes, at: int) -> bytes:
+    """Return the start tag at an offset of a document that was scanned."""
+    return data[at : _tag_end(data, at)]
+
+
 def _is_utf_8(data: bytes) -> bool:
     try:
         return bool(data.decode("utf-8"))

@@ -97,7 +97,7 @@ class FlowDecoder(RowBuffer):
             connections.reserve(0)
             stop_code = grouped_scan.scan_segments(
                 self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self._tcp_ports,
-                self._ping_ports,
+                self._udp_ports,
             )  # fmt: skip
             if stop_code == StopCode.MORE_INPUT:
                 return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Datagram
+from msmqwire.capture.ip import Transport
 from msmqwire.columnar.compiled.grouped_scan import (
     SEGMENT_CHUNK,
     SEGMENT_FIELDS,
@@ -40,6 +41,7 @@ ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose numbers are cached; a full cache is cleared."""
 _TIME_MAX: Final = 1 << 62  # nanoseconds since 1970, in the year 2116: the scan takes no later segment
 _LOW: Final = (1 << 64) - 1
+_KINDS: Final = {"tcp": TCP, "udp": UDP}  # PGM is for the generic reader
 _NUMERIC: Final = (
     "flow", "file_index", "offset", "time_ns", "src_port", "dst_port", "missing", "seq", "ack", "flags",
 )  # fmt: skip
@@ -74,11 +76,12 @@ class Tables:
         rows[:, PORTS] = (numbers["src_port"] & 0xFFFF) << 16 | numbers["dst_port"] & 0xFFFF
         rows[:, SEQ], rows[:, ACK], rows[:, FLAGS] = numbers["seq"], numbers["ack"], numbers["flags"]
         rows[:, START], rows[:, STOP] = offsets[:-1], offsets[1:]
-        is_tcp = pc.equal(batch.column("transport"), "tcp").to_numpy(zero_copy_only=False)
+        transport = Texts(batch.column("transport"))
+        kinds = np.array([_KINDS.get(name, UNDECIDED) for name in transport.distinct], np.int64)
         simple = (
             (numbers["missing"] == 0) & (numbers["time_ns"] > -_TIME_MAX) & (numbers["time_ns"] < _TIME_MAX)
         )
-        rows[:, SEGMENT_KIND] = np.where(simple, np.where(is_tcp, TCP, UDP), UNDECIDED)
+        rows[:, SEGMENT_KIND] = np.where(simple, kinds[transport.codes], UNDECIDED)
         rows[:, SEGMENT_FRAME] = position_of(numbers["file_index"], numbers["offset"])
         rows[:, SEGMENT_NS], rows[:, SEGMENT_FLOW] = numbers["time_ns"], numbers["flow"]
         self._note_files(batch.column("file"), numbers["file_index"])
@@ -86,7 +89,7 @@ class Tables:
             self._number_chunks(rows)
         data = payloads.buffers()[2]
         payload = np.frombuffer(data or b"", np.uint8)
-        return Table(rows, offsets, payload, src, dst, is_tcp, numbers["missing"])
+        return Table(rows, offsets, payload, src, dst, transport, numbers["missing"])
 
     def _addresses_of(self, texts: Texts) -> Any:
         """Return addresses as in a header: both halves of the number, and whether it is IPv6."""
@@ -148,7 +151,7 @@ class Table:
         offsets: the offset of each payload, and the end of the last.
         payloads: all payloads, concatenated.
         src, dst: their addresses.
-        is_tcp: whether each is TCP.
+        transport: how each is carried.
         missing: bytes of payload that the capture cut off.
     """
 
@@ -157,7 +160,7 @@ class Table:
     payloads: Any
     src: Texts
     dst: Texts
-    is_tcp: Any
+    transport: Texts
     missing: Any
 
     def datagram(self, row: int) -> Datagram:
@@ -165,7 +168,7 @@ class Table:
         cells = self.rows[row].tolist()
         ports = cells[PORTS]
         return Datagram(
-            "tcp" if self.is_tcp[row] else "udp",
+            cast(Transport, self.transport.text(row)),
             self.src.text(row), ports >> 16, self.dst.text(row), ports & 0xFFFF,
             cells[SEGMENT_NS], (cells[SEGMENT_FRAME],), "",
             self.payloads[cells[START] : cells[STOP]].tobytes(),

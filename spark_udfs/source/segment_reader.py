@@ -1,4 +1,4 @@
-"""The TCP segments and UDP datagrams of a partition.
+"""The TCP segments, UDP datagrams and PGM packets of a partition.
 
 Each belongs to the frame that completes it, so the rows of all partitions together are the same however the
 captures are divided. Fragments of IP datagrams captured before a partition are known from its warm-up.
@@ -30,7 +30,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
     C_TIME,
     C_TRANSPORT,
 )
-from msmqwire.columnar.compiled.network import TCP, UDP
+from msmqwire.columnar.compiled.network import PGM, TCP, UDP
 from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
 from msmqwire.columnar.filters import meeting
 from msmqwire.errors import CaptureError
@@ -52,15 +52,19 @@ SEGMENT_SCHEMA: Final = pa.schema(
         _field("offset", pa.int64(), "The byte of the unpacked file at which that frame's record starts."),
         _field("time", pa.timestamp("ns", "UTC"), "When that frame was captured."),
         _field("time_ns", pa.int64(), "The same in nanoseconds since 1970-01-01 UTC."),
-        _field("transport", pa.string(), "tcp, udp, or damaged: the file can't be read further."),
+        _field(
+            "transport",
+            pa.string(),
+            "tcp, udp, pgm (IP protocol 113), or damaged: the file can't be read further.",
+        ),
         _field("src", pa.string(), "Address of the sender."),
         _field("src_port", pa.int32(), "Port of the sender."),
         _field("dst", pa.string(), "Address of the receiver."),
         _field("dst_port", pa.int32(), "Port of the receiver."),
         _field("flow", pa.int64(), "A number for the pair of endpoints, the same both ways; 0 for damaged."),
-        _field("seq", pa.int64(), "Sequence number; 0 for UDP."),
-        _field("ack", pa.int64(), "Acknowledgement number; 0 for UDP."),
-        _field("flags", pa.int32(), "FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0; 0 for UDP."),
+        _field("seq", pa.int64(), "Sequence number; 0 without TCP, like the next two."),
+        _field("ack", pa.int64(), "Acknowledgement number."),
+        _field("flags", pa.int32(), "FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0."),
         _field("payload", pa.binary(), "The bytes after the header, as far as captured; or the reason."),
         _field("missing", pa.int64(), "Bytes of payload after them that the capture cut off."),
         _field("size", pa.int64(), "Bytes of payload on the wire; 0 for damaged."),
@@ -73,8 +77,8 @@ DAMAGED: Final = "damaged"
 PUSHED: Final = ("file", "transport", "src", "src_port", "dst", "dst_port")
 """The columns whose conditions are checked before a row is made."""
 
-_TRANSPORTS: Final = pa.array([DAMAGED, "tcp", "udp"])
-assert (TCP, UDP) == (1, 2)
+_TRANSPORTS: Final = pa.array([DAMAGED, "tcp", "udp", "pgm"])
+assert (TCP, UDP, PGM) == (1, 2, 3)
 _PAIR_COLUMNS: Final = ("src", "src_port", "dst", "dst_port", "flow")
 _CELLS: Final = {
     "offset": C_OFFSET,

@@ -1,7 +1,7 @@
 """The table of sessions, one row for each TCP connection that carries MSMQ.
 
-A connection carries MSMQ when one of its ports is a known one, or a packet was recognised in it. Each flow
-has a tracker of its own, so a row is the same whether one task reads everything or many share the work.
+A connection carries MSMQ when one of its ports is a known one, or a packet or SRMP was recognised in it. Each
+flow has a tracker of its own, so a row is the same whether one task reads everything or many share the work.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from msmqwire.schema import Record
 
 KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
+    "SrmpMessage",
 )  # fmt: skip
 
 
@@ -162,6 +163,8 @@ class Session:
             return
         side.counts["packets"] += 1
         side.counts[item.kind] += 1
+        if not isinstance(item.packet, Record):
+            return
         match item.kind:
             case "UserMessage":
                 side.counts[_delivery(item.packet)] += 1

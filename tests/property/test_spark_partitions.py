@@ -24,6 +24,7 @@ from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.source.segment_reader import segment_batches
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support import srmp_captures as s
 
 NAMES = tuple(packet_schema(raw=True).names)
 SCHEMA = arrow_fields(spark_schema(packet_schema(raw=True)))
@@ -33,7 +34,7 @@ SEGMENT = ["file_index", "time_ns", "src", "src_port", "dst", "dst_port", "seq",
 
 
 def traffic(rng: random.Random, connections: int, messages: int) -> list[c.Frame]:
-    """Concurrent sessions with a fragmented ping among them."""
+    """Concurrent sessions with a fragmented ping, SRMP and PGM among them."""
     talks = []
     for number in range(connections):
         start = c.START_NS + rng.randrange(40) * c.STEP_NS
@@ -55,7 +56,10 @@ def traffic(rng: random.Random, connections: int, messages: int) -> list[c.Frame
         c.Frame(c.START_NS + rng.randrange(10**8), c.ethernet(packet))
         for packet in c.fragments_4(c.udp_packet(h.ping(), ident=7), 16)
     ]
-    frames = c.merged(*talks, pings)
+    web = s.http(rng.choice([80, 8080]), start_ns=c.START_NS + rng.randrange(40) * c.STEP_NS)
+    for _ in range(rng.randrange(4)):
+        web.send(s.published("4.1")).send(s.RESPONSE, by_client=False)
+    frames = c.merged(*talks, web.frames, pings, s.samples()["pgm over ip"])
     return (
         c.disorder(frames, rng, reorder=0.1, duplicate=0.05, resegment=0.1) if rng.random() < 0.5 else frames
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.descriptors import DescriptorBudget
+from msmqwire.qm.runtime.descriptors import DescriptorBudget, OpenConnections
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.logs import KINDS_MAX, OncePerSecond
 from tests.support.raw_peer import Message, Session
@@ -196,3 +196,22 @@ def test_the_kinds_that_are_counted_are_bounded() -> None:
     assert all(once.filter(record(f"kind {number}", 1.0)) for number in range(3 * KINDS_MAX))
     assert len(once._kinds) == KINDS_MAX
     assert not once.filter(record(f"kind {3 * KINDS_MAX - 1}", 1.5))
+
+
+def test_all_transports_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmqwire.qm.runtime.descriptors.limit", lambda: 32)  # 16 in all, 12 of one direction
+    counts = {"tcp": (0, 0), "http": (0, 0)}
+    shared = OpenConnections()
+    shared.add(lambda: counts["tcp"])
+    shared.add(lambda: counts["http"])
+    assert shared.quarter == 3
+    counts.update(tcp=(6, 0), http=(5, 0))
+    assert shared.allows_incoming()
+    counts["http"] = (6, 0)
+    assert not shared.allows_incoming()
+    assert shared.allows_outgoing()
+    counts["http"] = (6, 4)
+    assert not shared.allows_outgoing()
+    counts.update(tcp=(3, 4), http=(6, 3))
+    assert not shared.allows_incoming()
+    assert shared.allows_incoming(opening=1)

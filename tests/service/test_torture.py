@@ -18,7 +18,7 @@ from tools.torture_books import KINDS, Balance, Book, Entry, body_of, message_of
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-12", "DMPR-3.1.1.12-17")
 def test_after_kills_every_message_is_accounted_for(tmp_path: Path) -> None:
-    run = Torture(Options(kills=8, seed=20_261, folder=tmp_path, between=(0.2, 1.5)))
+    run = Torture(Options(kills=8, seed=20_261, folder=tmp_path, between=(0.2, 1.5), pause=(0.05, 0.4)))
     balance = run.run()
     output = io.StringIO()
     assert report(balance, output) == 0, output.getvalue()
@@ -27,8 +27,10 @@ def test_after_kills_every_message_is_accounted_for(tmp_path: Path) -> None:
         assert balance.figures[f"{kind} stored"] > 0
         assert balance.figures[f"{kind} transferred"] > 0
         assert balance.figures[f"{kind} received"] > 0
+        assert balance.figures[f"by HTTP, {kind} received"] > 0
     for kind in KINDS[1:]:
-        assert balance.figures[f"{kind} received"] >= balance.figures[f"{kind} stored"]
+        for way in ("", "by HTTP, "):
+            assert balance.figures[f"{way}{kind} received"] >= balance.figures[f"{way}{kind} stored"]
 
 
 # -- books of a few messages ----------------------------------------------------------------------------

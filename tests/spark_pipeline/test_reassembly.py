@@ -13,6 +13,7 @@ import pytest
 import msmqwire
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support import srmp_captures as s
 from tests.support.capture_files import Frame
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
@@ -21,7 +22,7 @@ SMALL = h.user_message(session=h.session_header(), properties=h.properties_heade
 
 
 def frames() -> list[Frame]:
-    """A long connection, many short ones on reused ports, and pings, with disorder and loss."""
+    """A long connection, many short ones on reused ports, SRMP, and pings, with disorder and loss."""
     long = c.TcpConversation().handshake().send(EC).send(EC, by_client=False)
     for _ in range(60):
         long.send(MESSAGE).send(ACK, by_client=False)
@@ -32,9 +33,14 @@ def frames() -> list[Frame]:
     for talk in talks:
         talk.handshake().send(EC).send(SMALL).send(b"noise").send(SMALL).close()
     pings = [Frame(c.START_NS + n, c.ethernet(c.udp_packet(h.ping(cookie=n)))) for n in range(5)]
-    merged = c.merged(long.close().frames, *(talk.frames for talk in talks))
+    web = [s.http(port, start_ns=c.START_NS + port * 10**5) for port in (80, 8080)]
+    for talk in web:
+        for name in ("4.2", "4.4-1", "4.1"):
+            talk.send(s.GET).send(s.published(name)).send(s.PAGE + s.RESPONSE, by_client=False)
+    merged = c.merged(long.close().frames, *(talk.frames for talk in talks), *(talk.frames for talk in web))
     mixed = c.disorder(merged, random.Random(4), reorder=0.05, duplicate=0.05, drop=0.01, overlap=0.02)
-    return c.merged(mixed, pings)
+    over_udp, over_ip = (s.samples()[f"pgm over {below}"] for below in ("udp", "ip"))
+    return c.merged(mixed, pings, over_udp, over_ip)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +75,11 @@ def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
     assert table.column("frame").null_count == table.num_rows
     is_ping = pa.compute.equal(table.column("kind"), "Ping")
     assert pa.compute.sum(is_ping).as_py() == 5
-    assert table.column("stream").null_count == 5
+    is_tcp = pa.compute.equal(table.column("transport"), "tcp")
+    assert table.column("stream").null_count == table.num_rows - pa.compute.sum(is_tcp).as_py()
+    kinds = list(zip(table.column("kind").to_pylist(), table.column("transport").to_pylist(), strict=True))
+    assert kinds.count(("SrmpMessage", "pgm")) == kinds.count(("SrmpMessage", "udp")) == 2
+    assert kinds.count(("SrmpMessage", "tcp")) > 6
     offsets = set(zip(*(table.column(name).to_pylist() for name in ("file", "frame_offset")), strict=True))
     for file, offset in offsets:
         head = Path(file).read_bytes()[offset : offset + 4]

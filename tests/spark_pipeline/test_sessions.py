@@ -21,6 +21,7 @@ from spark_udfs.source.session_table import SESSION_SCHEMA
 from tests.property.test_spark_reassembly import captures, shuffled_shares
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support import srmp_captures as s
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 EXPRESS = h.user_message(flags=0, properties=h.properties_header(body=b"x" * 3000))
@@ -88,6 +89,15 @@ def test_a_whole_session(tmp_path):
     assert row["client_segments"] == len(from_client)
     zero = ["malformed_packets", "skipped_bytes", "repeated_bytes", "conflicting_bytes", "lost_bytes"]
     assert {row[f"{side}_{name}"] for side in ("client", "server") for name in zero} == {0}
+
+
+def test_a_connection_with_srmp_is_a_session_and_other_web_traffic_is_none(tmp_path):
+    with_srmp = s.http().send(s.published("4.2") + s.GET).send(s.RESPONSE + s.PAGE, by_client=False).close()
+    without = s.http(client=(c.CLIENT, 6000)).send(s.GET).send(s.PAGE, by_client=False).close()
+    (row,) = table(tmp_path, c.pcapng_bytes(c.merged(with_srmp.frames, without.frames)))
+    assert (row["client_port"], row["server_port"], row["handshake"]) == (50_000, 80, "none seen")
+    assert (row["client_srmp_message_packets"], row["server_srmp_message_packets"]) == (1, 1)
+    assert (row["client_skipped_bytes"], row["server_skipped_bytes"]) == (len(s.GET), len(s.PAGE))
 
 
 def test_what_is_sent_again_lost_or_wrong(tmp_path):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK
@@ -120,14 +120,14 @@ class EngineHarness:
         """Kill the process and start another over the committed changes."""
         self._start(options)
 
-    def restarted(self, *, stop: bool = False, **options: Any) -> EngineHarness:
+    def restarted(self, *, stop: bool = False, **options: Any) -> Self:
         """Return a harness for a new process over a copy of the store, a second later.
 
         The old process was killed, or stopped in an orderly way.
         """
         if stop:
             self.stop()
-        twin = EngineHarness.__new__(EngineHarness)
+        twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
         twin.store, twin.now = self.store.copy(), self.now + 1_000
         twin._core_options = dict(self._core_options)

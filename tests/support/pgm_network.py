@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from msmqwire.pgm.effects import Deliver, Ended, Joined, Lost, Multicast, Unicast
+from msmqwire.pgm.effects import Deliver, Ended, Joined, Lost, Multicast, Transmitted, Unicast
 from msmqwire.pgm.receiver import Receiver, ReceiverSettings
 from msmqwire.pgm.source import Source, SourceSettings
 
@@ -46,7 +46,7 @@ class Network:
         self.flying: list[tuple[float, int, int, bytes]] = []
         self.sent: list[tuple[float, int, bytes]] = []
         self.sourced: list = []
-        self.count = 0
+        self.count = self.transmitted = 0
 
     def carry(self, sender: int, effects) -> None:
         for effect in effects:
@@ -61,6 +61,8 @@ class Network:
                     self.fly(-1, data)
                 case Joined() | Deliver() | Lost() | Ended():
                     self.seen[sender].events.append(effect)
+                case Transmitted():
+                    self.transmitted += 1
                 case _:
                     self.sourced.append(effect)
 

@@ -37,7 +37,10 @@ LOOP = "MSMQWIRE_LOOP"
 """The environment variable that names the event loop: ``asyncio`` or ``uvloop``."""
 ORDERS = r"private$\orders"
 LEDGER = r"private$\ledger"
-READY = re.compile(r"ready (\S+) tcp=(\S+):(\d+) ping=(?:off|\S+:(\d+)) data=(.*)\n")
+READY = re.compile(
+    r"ready (?P<name>\S+) tcp=(?P<address>\S+):(?P<port>\d+) ping=(?:off|\S+:(?P<ping>\d+))"
+    r"(?: http=\S+:(?P<http>\d+))?(?: https=\S+:(?P<https>\d+))? data=(?P<data>.*)\n"
+)
 
 
 def until(condition: Callable[[], T], what: str) -> T:
@@ -143,7 +146,7 @@ class Process:
     Attributes:
         data: its data folder.
         name, address: of the computer.
-        port, ping_port: on which it listens; ping_port is 0 with pings off.
+        port, ping_port, http_port, https_port: on which it listens; 0 for what is off.
     """
 
     def __init__(
@@ -168,9 +171,9 @@ class Process:
             self.process.kill()
             self.process.wait(PATIENCE_S)
         assert ready, (line, self.log_text())
-        self.name, self.address = ready[1], ready[2]
-        self.port, self.ping_port = int(ready[3]), int(ready[4] or 0)
-        self.reported_data = ready[5]
+        self.name, self.address, self.reported_data = ready["name"], ready["address"], ready["data"]
+        self.port, self.ping_port = int(ready["port"]), int(ready["ping"] or 0)
+        self.http_port, self.https_port = int(ready["http"] or 0), int(ready["https"] or 0)
 
     def log_text(self) -> str:
         """Its standard error so far."""

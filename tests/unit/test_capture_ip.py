@@ -77,6 +77,14 @@ def test_tcp(version):
     assert decode(c.ethernet(c.ip(segment, src, dst, protocol=6))) == [expected]
 
 
+@pytest.mark.parametrize("version", [4, 6])
+def test_pgm_has_its_own_ports_and_is_payload_as_a_whole(version):
+    src, dst = (c.CLIENT, "224.1.2.3") if version == 4 else (c.CLIENT_6, "ff02::1")
+    packet = b"\xc3\x51\x0b\xef" + bytes(range(4, 30))
+    expected = Datagram("pgm", src, 50_001, dst, 3055, 1, (1,), "f", packet, 0, 0, 0, 0)
+    assert decode(c.ethernet(c.ip(packet, src, dst, protocol=113))) == [expected]
+
+
 def test_padding_is_no_payload():
     frame = c.ethernet(c.ip(c.tcp(b"a"), c.CLIENT, c.SERVER, protocol=6))
     assert len(frame) == 60
@@ -236,6 +244,8 @@ TCP_4 = c.ipv4(c.tcp(PAYLOAD))
         (c.ethernet(c.ipv4(bytes(10))), 1, "bad-tcp"),
         (c.ethernet(c.ipv4(bytes(5), protocol=17)), 1, "bad-udp"),
         (c.ethernet(c.ipv6(b"", protocol=59)), 1, "other-protocol"),
+        (c.ethernet(c.ipv4(bytes(15), protocol=113)), 1, "bad-pgm"),
+        (c.ethernet(c.ipv4(bytes(16), protocol=113))[:49], 1, "cut"),
         (c.ethernet(c.ipv6(b"\x11\xff" + bytes(30), protocol=0)), 1, "bad-ip"),
         (c.ethernet(c.ipv6(UDP_6[40:], protocol=17, extensions=[HOP] * 17)), 1, "bad-ip"),
     ],

@@ -24,6 +24,7 @@ from tests.support import handmade as h
 from tests.support.paths import ROOT
 
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
+SRMP = ROOT / "tests/vectors/srmp"
 VECTORS = sorted(path for path in (ROOT / "tests/vectors").glob("*.hex") if ".printed" not in path.name)
 ACK = h.session_ack()
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\n\u202e\U000e0041:boom:[red]"
@@ -166,7 +167,7 @@ def test_version_and_help():
     "arguments",
     [
         [], ["nope"], ["parse", "--nope"], ["parse", "a", "b"], ["parse", "--protocol", "smtp"], ["dissect"],
-        ["lint"], ["lint", "--protocol", "srmp", SESSION],
+        ["lint"], ["lint", "--protocol", "smtp", SESSION],
         ["dissect", "--json", "--table", SESSION], ["dissect", "--port", "0", SESSION],
         ["dissect", "--port", "65536", SESSION], ["dissect", "--port", "x", SESSION],
         ["dissect", "--kind", "Nope", SESSION], ["dissect", "--from", "yesterday", SESSION],
@@ -511,6 +512,22 @@ def test_lint_a_packet(tmp_path):
     assert bad.returncode == 65
     assert b"ATTACK" in bad.stdout
     assert json.loads(bad.stderr)["path"] == "BaseHeader.PacketSize"
+
+
+def test_lint_a_message_of_srmp():
+    """An HTTP message or an envelope alone, as `parse` takes them."""
+    message = (SRMP / "4.3-1.http").read_bytes()
+    done = command("lint", SRMP / "4.3-1.http")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"SRMP-2.2.4.1-02" in done.stdout
+    assert command("lint", "--protocol", "srmp", "-", data=message).stdout == done.stdout
+    found = json.loads(command("lint", "--json", SRMP / "4.1.http").stdout)
+    assert (found["id"], found["severity"]) == ("SRMP-2.2.6-01", "SHOULD")
+    assert command("lint", "--check", SRMP / "4.2.http").returncode == 0
+    assert command("lint", "--check", SRMP / "4.3-1.http").returncode == 65
+    bad = command("lint", "-", data=b"<!DOCTYPE x><x/>")
+    assert (bad.returncode, json.loads(bad.stderr)["path"]) == (65, "Envelope")
+    assert b"ATTACK-XML-ENTITY" in bad.stdout
 
 
 def test_lint_captures_of_which_one_is_none(tmp_path):

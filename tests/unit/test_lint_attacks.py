@@ -299,10 +299,19 @@ def test_every_attack_shape_is_listed() -> None:
         "ATTACK-ELEMENT-COUNT",
         "ATTACK-HEADER-ID",
         "ATTACK-HTTP-BODY-SIZE",
+        "ATTACK-HTTP-CHUNK",
+        "ATTACK-HTTP-FLOOD",
+        "ATTACK-HTTP-LENGTH",
+        "ATTACK-HTTP-LINE",
         "ATTACK-LENGTH",
+        "ATTACK-MIME-PART",
         "ATTACK-PACKET-SIZE",
         "ATTACK-SRMP-LENGTH",
         "ATTACK-TRUNCATED",
+        "ATTACK-XML-DEPTH",
+        "ATTACK-XML-ENCODING",
+        "ATTACK-XML-ENTITY",
+        "ATTACK-XML-SIZE",
     }
     assert all(check.title for check in checks())
 

@@ -24,7 +24,7 @@ from msmqwire.pgm import (
     parse_pgm,
 )
 from msmqwire.pgm.effects import Deliver, Ended, EndReason, Joined, Lost, Multicast, Tsi, Unicast
-from msmqwire.pgm.receiver import SILENCE_MAX, SOURCES_MAX
+from msmqwire.pgm.receiver import SILENCE_MAX
 from tests.support.pgm_network import GROUP, GROUP_PORT, GSI, PORT, SOURCE, receiver
 
 TSI = Tsi(GSI, PORT)
@@ -405,17 +405,6 @@ def test_an_overtaken_spm_is_passed_over():
     run.spm(0, 7)
     run.until(0.1)
     assert run.naks() == [(0.03, [0])]
-
-
-def test_more_sources_than_there_is_room_for():
-    run = Run()
-    for number in range(SOURCES_MAX + 5):
-        run.data(0, gsi=number.to_bytes(6, "big"))
-    assert len(run.apdus) == SOURCES_MAX
-    assert run.receiver.refused == 5
-    run.data(1, b"end", OptFin(), gsi=bytes(6))
-    run.data(0, gsi=b"newest")
-    assert run.of(Deliver)[-1].tsi.gsi == b"newest"
 
 
 def test_what_finds_no_room_is_asked_for_again():

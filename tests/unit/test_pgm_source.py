@@ -23,8 +23,9 @@ from msmqwire.pgm import (
     checksum_is_right,
     parse_pgm,
 )
-from msmqwire.pgm.effects import Finished, Multicast
-from msmqwire.pgm.source import Source
+from msmqwire.pgm.constants import NCF_SHARE, TXW_MAX_RTE
+from msmqwire.pgm.effects import Finished, Multicast, Transmitted
+from msmqwire.pgm.source import WAITING_MAX, Source
 from tests.support.pgm_network import GROUP, GROUP_PORT, GSI, PORT, SOURCE, Network, source_settings
 
 FAST = 1e9  # a rate that never makes anything wait
@@ -38,6 +39,7 @@ class Run:
         self.sent: list[tuple[float, PgmPacket]] = []
         self.sizes: list[tuple[float, int]] = []
         self.finished = False
+        self.transmitted = 0
         self.now = 0.0
         self.take(self.source.tick(0.0))
 
@@ -45,6 +47,9 @@ class Run:
         for effect in effects:
             if isinstance(effect, Finished):
                 self.finished = True
+                continue
+            if isinstance(effect, Transmitted):
+                self.transmitted += 1
                 continue
             assert isinstance(effect, Multicast)
             assert checksum_is_right(effect.data)
@@ -376,3 +381,82 @@ def test_ipv6():
     six = type(settings)(gsi=GSI, port=1, group_port=2, address=source, group=ip_address("ff15::1"))
     (spm,) = Source(six, 0.0).tick(0.0)
     assert parse_pgm(spm.data).body.PathNLA.Address == source
+
+
+def test_the_owner_learns_when_an_apdu_has_gone_out():
+    run = Run(rate=70_000.0)
+    run.send(bytes(20_000), b"", b"next")
+    assert run.transmitted == 0
+    run.until(0.2)
+    assert run.transmitted == 0, "the first takes 0.29 s"
+    run.until(0.5)
+    assert run.transmitted == 3
+
+
+@pytest.mark.requirement("SRMP-2.1.3-04")
+def test_a_flood_of_naks():
+    """NCFs keep to their rate, each number asked for is confirmed and repaired, and new data go on."""
+    run = Run(rate=TXW_MAX_RTE)
+    run.send(*[bytes(1000)] * 100)
+    run.until(2.0)
+    run.send(bytes(60_000))
+    for turn in range(2000):
+        run.until(2.0 + turn / 1000)
+        run.nak(*[(turn + number) % 100 for number in range(60)])
+    run.until(8.0)
+    ncfs = run.of(PgmType.NCF)
+    sizes = sum(len(build_pgm(packet)) for at, packet in ncfs if at < 4.0)
+    assert sizes <= 2.0 * TXW_MAX_RTE * NCF_SHARE + 600
+    confirmed = [packet.body.RequestedSequenceNumber for _, packet in ncfs]
+    for _, packet in ncfs:
+        confirmed += option(packet, OptNakList).SequenceNumbers
+    assert set(confirmed) == set(range(100))
+    assert {packet.body.DataPacketSequenceNumber for _, packet in run.of(PgmType.RDATA)} == set(range(100))
+    data = run.of(PgmType.ODATA, since=2.0)
+    assert sum(len(packet.data) for _, packet in data) == 60_000
+    assert data[-1][0] < 2.0 + 2.5 * 60_000 / TXW_MAX_RTE
+    total = sum(size for at, size in run.sizes if 2.0 <= at < 4.0)
+    assert total <= 2.0 * TXW_MAX_RTE + 0.04 * TXW_MAX_RTE + 1500
+
+
+def test_too_much_that_waits_is_refused():
+    run = Run(rate=1000.0)
+    accepted = 0
+    while run.source.has_room(60_000):
+        run.send(bytes(60_000))
+        accepted += 1
+    assert 60 <= accepted <= WAITING_MAX // 60_000 + 1
+    with pytest.raises(InvalidValue):
+        run.source.send(bytes(60_000), 0.0)
+    run.until(300.0)
+    assert run.source.has_room(60_000)
+    count = 0
+    while run.source.has_room(0) and count < 200_000:
+        run.send(b"")
+        count += 1
+    assert count < WAITING_MAX // 50
+
+
+def test_the_window_does_not_grow_without_limit(monkeypatch):
+    monkeypatch.setattr("msmqwire.pgm.source.WINDOW_MAX", 100_000)
+    run = Run()
+    for _ in range(300):
+        run.send(bytes(1000))
+        run.nak(0, 250)
+    window = run.source._window
+    assert (window.size, window.trail, window.lead) == (100_000, 200, 299)
+    run.until(1.0)
+    repaired = {packet.body.DataPacketSequenceNumber for _, packet in run.of(PgmType.RDATA)}
+    assert repaired == {0, 250}
+
+
+def test_naks_do_not_hold_the_window_back_forever():
+    """Somebody asks for the trailing packet all the time: it leaves the window all the same."""
+    run = Run()
+    run.send(b"first")
+    for second in range(0, 700):
+        run.until(second - 1e-6)
+        run.send(b"x")
+        run.nak(0, 1)
+        run.until(float(second))
+    assert run.source._window.trail > 50

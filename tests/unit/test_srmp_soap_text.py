@@ -28,6 +28,11 @@ def test_published(name: str) -> None:
         ("<se:Body/>", "<se:Body/>"),
         ("<se:Body ><x/><!-- </se:Body> -->\u00e9</se:Body\n>", None),
         (f"{COMMENT}<se:Body> </se:Body>", "<se:Body> </se:Body>"),
+        ("<se:Body a='/>'/>", None),
+        ("<se:Body a='/>'></se:Body>", None),
+        ("<se:Body><se:Body/></se:Body>", None),
+        ("<se:Body><se:Header>?></se:Header></se:Body>", None),
+        ("<?pi <se:Body/>?><se:Body>?></se:Body>", "<se:Body>?></se:Body>"),
     ],
 )
 def test_body(body: str, found: str | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, Role, SessionState
+from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
 from tools.state_diagrams import TARGET, main
 
 
@@ -40,7 +41,7 @@ def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
         part = text.partition(f"## Session, {role.value}\n")[2].partition("\n## ")[0]
         assert f"| {state.value} | {event.value} | {following.value} |" in part
         assert f"    {state.name} --> {following.name}: " in part
-    for transitions in MESSAGES.values():
+    for transitions in (*MESSAGES.values(), *SRMP_MESSAGES.values()):
         for (message_state, message_event), following_state in transitions.items():
             assert f"| {message_state.value} | {message_event.value} | {following_state.value} |" in text
             assert f"    {message_state.name} --> {following_state.name}: " in text
@@ -50,12 +51,12 @@ def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
 
 def test_no_other_transition_is_on_the_page() -> None:
     allowed = {f"| {state.value} | {event.value} | {to.value} |" for (_, state, event), to in SESSION.items()}
-    for transitions in MESSAGES.values():
+    for transitions in (*MESSAGES.values(), *SRMP_MESSAGES.values()):
         allowed |= {
             f"| {state.value} | {event.value} | {to.value} |" for (state, event), to in transitions.items()
         }
     allowed |= {f"| {state.value} | {event} | {to.value} |" for (state, event), to in PING.items()}
     rows = [line for line in TARGET.read_text().splitlines() if line.startswith("| ") and "---" not in line]
     heads = [row for row in rows if row == "| state | event | next state |"]
-    assert len(heads) == 5
+    assert len(heads) == 7
     assert set(rows) - set(heads) <= allowed

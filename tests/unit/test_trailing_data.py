@@ -109,7 +109,9 @@ def test_a_message_keeps_the_bytes_with_its_packet_only(data: bytes) -> None:
     message = serialization.deserialize(data)
     tail = msmqwire.parse(data).TrailingData
     assert msmqwire.parse(serialization.to_packet(message)).TrailingData == tail
-    assert msmqwire.parse(serialization.to_stored(message)).TrailingData == tail
+    # A packet with SRMP headers is stored anew: what comes from the store with them is never sent.
+    stored = b"" if message.soap_envelope else tail
+    assert msmqwire.parse(serialization.to_stored(message)).TrailingData == stored
     without = message.copy(packet=None)
     packet = msmqwire.parse(serialization.to_packet(without))
     assert packet.TrailingData == b""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from msmqwire.columnar.arrow import plans
 from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts, sparse
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
+from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BY_NAME, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
@@ -36,6 +38,7 @@ from msmqwire.columnar.compiled.state import (
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
 from msmqwire.packets import parse
+from msmqwire.srmp.message import SrmpMessage
 
 BATCH_BYTES_MAX: Final = 32 << 20
 """Bytes of texts and bodies in a batch, about: with large bodies a batch has fewer rows than requested."""
@@ -44,8 +47,22 @@ ADDRESSES_MAX: Final = 1 << 16
 NO_TIME: Final = -(1 << 63)
 """Stands for a time that a column can't represent."""
 
-Extra = tuple[str | None, str | None, int | None]
-"""Why a packet is malformed or bytes were skipped, the path of the field, and its offset."""
+
+class Extra(NamedTuple):
+    """What a row has that compiled code does not find in its bytes.
+
+    Attributes:
+        error: why a packet is malformed or bytes were skipped.
+        path: the path of the field.
+        offset: its offset.
+        message: an HTTP message of SRMP.
+    """
+
+    error: str | None = None
+    path: str | None = None
+    offset: int | None = None
+    message: SrmpMessage | None = None
+
 
 _INT64S: Final = {
     "time": fixed_cells.TIME,
@@ -63,7 +80,7 @@ _CODES: Final = {
 }
 _SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
 _EXTRAS: Final = ("error", "error_path", "error_offset")
-_TRANSPORTS: Final = ("tcp", "udp")
+_TRANSPORTS: Final = ("tcp", "udp", "pgm")
 
 
 class Addresses:
@@ -146,6 +163,9 @@ class BatchMaker:
         self.files: list[str] = []
         self._n = 0
         self._extras: dict[int, Extra] = {}
+        self._body_limit = body_limit
+        self._messages: dict[int, dict[str, Any]] = {}  # cells of SRMP by row
+        self._message_bytes = 0
 
     @cached_property
     def _schema(self) -> Any:
@@ -179,7 +199,8 @@ class BatchMaker:
             count = min(left, self._capacity - self._n)
             self._write(_part(block, slice(done, done + count)), extras)
             done, left = done + count, left - count
-            if self._n == self._capacity or self._variable_width.used > BATCH_BYTES_MAX:
+            used = self._variable_width.used + self._message_bytes
+            if self._n == self._capacity or used > BATCH_BYTES_MAX:
                 yield from self.finish()
 
     def _write(self, block: RowBlock, extras: Sequence[Extra]) -> None:
@@ -189,10 +210,24 @@ class BatchMaker:
             self._addresses.write_codes(name, rows, self._int32s[_CODES[name], to : to + n])
         if extras:
             for i in np.flatnonzero(rows[:, R_EXTRA] >= 0):
-                self._extras[to + int(i)] = extras[rows[i, R_EXTRA]]
+                extra = extras[rows[i, R_EXTRA]]
+                if extra.message is None:
+                    self._extras[to + int(i)] = extra
+                else:
+                    self._add_message(to + int(i), extra.message)
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
         self._n += n
+
+    def _add_message(self, row: int, message: SrmpMessage) -> None:
+        """Make the cells of a message now: it takes more memory than these."""
+        cells = {
+            column.name: value_of_packet(column, message, self._body_limit)
+            for column in self._columns
+            if column.group != "where"
+        }
+        self._messages[row] = cells
+        self._message_bytes += sum(len(cell) for cell in cells.values() if isinstance(cell, str | bytes))
 
     def _texts(self, name: str) -> Sequence[str]:
         match name:
@@ -213,7 +248,7 @@ class BatchMaker:
             case "kind":
                 return KINDS, rows[:, R_KIND]
             case "transport":
-                return _TRANSPORTS, (rows[:, R_STREAM] < 0).astype(np.int32)
+                return _TRANSPORTS, np.maximum(0, -rows[:, R_STREAM]).astype(np.int32)
             case "src" | "dst":
                 codes = np.empty(len(rows), np.int32)
                 self._addresses.write_codes(name, rows, codes)
@@ -228,15 +263,25 @@ class BatchMaker:
         if not n:
             return
         if self._columns:
-            arrays = [self._array(column, n) for column in self._columns]
+            arrays = [self._with_messages(self._array(column, n), column) for column in self._columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))
-        self._extras = {}
+        self._extras, self._messages, self._message_bytes = {}, {}, 0
         if self._test.columns:
             batch = self._test.rest(batch).select([column.name for column in self._output])
         if batch.num_rows:
             yield batch
+
+    def _with_messages(self, array: Any, column: Column) -> Any:
+        """Return a column with the cells of the messages of SRMP, which are null in an array."""
+        cells = {row: of_row.get(column.name) for row, of_row in self._messages.items()}
+        rows = sorted(row for row, cell in cells.items() if cell is not None)
+        if not rows:
+            return array
+        mask = np.zeros(len(array), np.bool_)
+        mask[rows] = True
+        return pc.replace_with_mask(array, mask, pa.array([cells[row] for row in rows], column.type))
 
     def _array(self, column: Column, n: int) -> Any:
         name, form = column.name, self._forms[column.name]

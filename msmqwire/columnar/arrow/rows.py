@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from msmqwire.columnar.columns import Column, arrow_schema
 from msmqwire.dissection import Item
-from msmqwire.schema import Record
+from msmqwire.dissection.item import Packet
+from msmqwire.srmp.attributes import attribute
+from msmqwire.srmp.message import SrmpMessage
 
 INT64_MAX: Final = (1 << 63) - 1
 """The last time that a column can represent, in the year 2262. A later one is null."""
@@ -41,8 +43,11 @@ def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
     return value_of_packet(column, item.packet, body_limit)
 
 
-def value_of_packet(column: Column, packet: Record | None, body_limit: int | None = None) -> Any:
+def value_of_packet(column: Column, packet: Packet | None, body_limit: int | None = None) -> Any:
     """Return the value of a column that shows a field; None if the packet does not have it."""
+    if isinstance(packet, SrmpMessage):
+        value = attribute(column.name, packet)
+        return value[:body_limit] if column.name == "body" and value is not None else value
     for path in column.paths:
         value = _follow(packet, path)
         if value is not None:

@@ -152,7 +152,7 @@ class ConnectionTable:
         if abs(datagram.time_ns) >= _TIME_MAX and not self._beyond_time:
             self.release_all()
             self._beyond_time, self._state[FREE_NUMBERS] = True, 0
-        if datagram.transport == "udp":
+        if datagram.transport != "tcp":
             yield from tracker.feed(datagram)
             return
         reassembler = tracker.reassembler

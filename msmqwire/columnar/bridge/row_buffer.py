@@ -15,10 +15,14 @@ from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADER_FIELDS
-from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, session_packet
+from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, SRMP, session_packet
+from msmqwire.columnar.compiled.scan import PGM, PINGS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Item, Tracker
+from msmqwire.dissection.pgm_items import PGM_PORTS
+from msmqwire.schema import Record
+from msmqwire.srmp.message import SrmpMessage
 
 CHUNK: Final = 1 << 20
 """Bytes of the input in memory."""
@@ -26,6 +30,7 @@ ARENA: Final = 8 << 20
 """Bytes of memory for packets that came in several segments, or from the generic reader."""
 ROWS: Final = 1 << 13
 """Rows that are buffered before their columns are made."""
+_NO_STREAM: Final = {"udp": -1, "pgm": -2}
 
 
 class RowBuffer:
@@ -51,8 +56,11 @@ class RowBuffer:
         self._extras: list[Extra] = []
         self._rollback = np.zeros(FLOW_FIELDS + entry.STATE, np.int64)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
-        self._tcp_ports = _ports(tracker.tcp_ports)
-        self._ping_ports = _ports(tracker.ping_ports)
+        self._tcp_ports = np.zeros(1 << 16, np.bool_)
+        self._tcp_ports[_in_range(tracker.tcp_ports)] = True
+        self._udp_ports = np.zeros(1 << 16, np.uint8)
+        self._udp_ports[_in_range(tracker.ping_ports)] = PINGS
+        self._udp_ports[_in_range(PGM_PORTS)] = PGM
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays for the scan, as they are until one of them is enlarged."""
@@ -79,21 +87,20 @@ class RowBuffer:
         state, row = self._state, int(self._state[entry.ROWS])
         kind, start, size = KINDS.index(item.kind), int(state[entry.ARENA]), len(item.raw)
         self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
-        if item.packet is not None:
+        if isinstance(item.packet, Record):
             identify = ping if kind == PING_KIND else session_packet
             result = identify(self.memory, start, start + size, self.field_offsets, row, True)
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
         extra = -1
-        if kind in (BAD, SKIPPED):
+        if kind in (BAD, SKIPPED, SRMP):
             extra = len(self._extras)
-            error = item.error
-            self._extras.append((error.why, error.path, error.offset) if error else (item.reason, None, None))
+            self._extras.append(_extra(item))
         cells = self.rows[row]
         cells[entry.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
         cells[entry.R_FRAME] = item.frames[-1] if item.frames else -1
-        cells[entry.R_STREAM] = -1 if item.stream is None else item.stream
+        cells[entry.R_STREAM] = _NO_STREAM[item.transport] if item.stream is None else item.stream
         cells[entry.R_SRC_HIGH : entry.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
         cells[entry.R_KIND], cells[entry.R_SIZE] = kind, item.size
         cells[entry.R_START], cells[entry.R_LENGTH] = start, size
@@ -152,7 +159,12 @@ class RowBuffer:
         self.field_offsets = np.zeros((len(self.rows), SLOTS), np.int32)
 
 
-def _ports(numbers: Collection[int]) -> Any:
-    is_member = np.zeros(1 << 16, np.bool_)
-    is_member[[number for number in numbers if 0 <= number < 1 << 16]] = True
-    return is_member
+def _extra(item: Item) -> Extra:
+    if isinstance(item.packet, SrmpMessage):
+        return Extra(message=item.packet)
+    error = item.error
+    return Extra(item.reason) if error is None else Extra(error.why, error.path, error.offset)
+
+
+def _in_range(ports: Collection[int]) -> list[int]:
+    return [number for number in ports if 0 <= number < 1 << 16]

@@ -30,8 +30,10 @@ _STAMPED: Final = (
     "headers",
     "lint",
     "names",
+    "pgm",
     "ping",
     "schema",
+    "srmp",
 )
 """The parts from which compiled functions take code or constants, directly or through what those import;
 besides them the modules of the package itself."""

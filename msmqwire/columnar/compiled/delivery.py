@@ -6,7 +6,9 @@ packets.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import (
@@ -72,8 +74,11 @@ from msmqwire.columnar.compiled.stop_codes import (
     PENDING_FULL,
     ROWS_FULL,
 )
+from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
+
+_METHOD: Final = np.frombuffer(METHOD, np.uint8).copy()
 
 
 @inlined
@@ -216,9 +221,25 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
 
 
 @jit
-def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int) -> int:
-    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may contain a packet."""
+def may_be_followed(memory: Any, start: int, stop: int, ports: int) -> bool:
+    """Whether a segment of an unrecognised connection may be the first that is followed as HTTP."""
+    is_http = ports >> 16 == HTTP_PORT or ports & 0xFFFF == HTTP_PORT
+    for p in range(start, stop if is_http else start + 1):
+        if memory[p] == _METHOD[0]:
+            i = 1
+            while i < _METHOD.size and p + i < stop and memory[p + i] == _METHOD[i]:
+                i += 1
+            if i == _METHOD.size or p + i == stop:
+                return True
+    return False
+
+
+@jit
+def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, ports: int) -> int:
+    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may be or begin a packet."""
     if stop - start < PREFIX_SIZE and memory[start] == VERSION:
+        return GENERIC_RECORD
+    if may_be_followed(memory, start, stop, ports):
         return GENERIC_RECORD
     p = start + 7
     while p < stop:  # of any four bytes in a row, one is in a signature that covers them
@@ -238,5 +259,5 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int) -> 
 def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
     if flow[MODE] == UNRECOGNISED:
-        return count_ignored(arrays.state, flow, arrays.memory, start, stop)
+        return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
     return deliver_packets(arrays, flow, start, stop)

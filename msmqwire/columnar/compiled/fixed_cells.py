@@ -89,7 +89,7 @@ def write_capture_cells(rows: Any, int64s: Any, int32s: Any, to: int) -> None:
         int32s[SRC_PORT, cell] = row[R_PORTS] >> 16
         int32s[DST_PORT, cell] = row[R_PORTS] & 0xFFFF
         int32s[FILE, cell] = row[R_FILE]
-        int32s[TRANSPORT, cell] = row[R_STREAM] < 0
+        int32s[TRANSPORT, cell] = -row[R_STREAM] if row[R_STREAM] < 0 else 0
         int32s[KIND, cell] = row[R_KIND]
 
 

@@ -114,7 +114,7 @@ def end_run(state: Any, run: Any, rows: Any, flow_arrays: FlowArrays) -> bool:
 
 @jit
 def scan_segments(
-    arrays: ScanArrays, flow_arrays: FlowArrays, run: Any, segments: Any, tcp_ports: Any, ping_ports: Any
+    arrays: ScanArrays, flow_arrays: FlowArrays, run: Any, segments: Any, tcp_ports: Any, udp_ports: Any
 ) -> int:
     """Scan segment by segment up to that of number END; return the stop code.
 
@@ -148,7 +148,7 @@ def scan_segments(
                 state[IDLE_AT] = time_ns + IDLE_NS_MAX // 8
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif segment[SEGMENT_KIND] == UDP:
-            stop_code = take_ping(arrays, ping_ports)
+            stop_code = take_ping(arrays, udp_ports)
         else:
             stop_code = GENERIC_RECORD
         if stop_code >= 0:

@@ -9,10 +9,11 @@ from msmqwire.columnar.compiled.jit import b16, b32, b64, inlined, u32
 
 TCP: Final = 1
 UDP: Final = 2
-OTHER: Final = 3
-NOT_IP: Final = 4
+PGM: Final = 3
+OTHER: Final = 4
+NOT_IP: Final = 5
 UNDECIDED: Final = -1
-"""For the generic reader: fragments, extension headers, and what is cut off or contradictory."""
+"""For the generic reader: fragments, extension headers, PGM, and what is cut off or contradictory."""
 
 SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6, SEQ, ACK, FLAGS, START, STOP = range(11)
 HEADER_FIELDS: Final = 11
@@ -109,7 +110,7 @@ def parse_frame(memory: Any, start: int, stop: int, length: int, linktype: int, 
         header[SRC_LOW] = b32(memory, offset + 12)
         header[DST_LOW] = b32(memory, offset + 16)
         header[IS_IPV6] = 0
-        if protocol == 51:
+        if protocol == 51 or protocol == 113:
             return UNDECIDED
     elif version == 6:
         if linktype == _IPV4 or offset + 40 > stop:

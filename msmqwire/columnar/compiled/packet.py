@@ -39,9 +39,11 @@ KINDS: Final = (
     "Ping",
     "Malformed",
     "Skipped",
+    "SrmpMessage",
+    "PgmPacket",
 )
 """The kinds of rows, by number."""
-USER, ORDER, FINAL, ACK, ESTABLISH, PARAMETERS, PING_KIND, BAD, SKIPPED = range(9)
+USER, ORDER, FINAL, ACK, ESTABLISH, PARAMETERS, PING_KIND, BAD, SKIPPED, SRMP, PGM_PACKET = range(11)
 LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "ConnectionParameters", "Ping")
 """For each kind of packet, the key of its fields in `generated.FIELD_SLOTS`."""
 

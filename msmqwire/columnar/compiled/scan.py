@@ -40,19 +40,23 @@ from msmqwire.columnar.compiled.stop_codes import (
 )
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
+PINGS, PGM = 1, 2
+"""What the UDP datagrams of a port are."""
 _PING_SIGNATURE_AT: Final = FIELD_SLOTS["Ping"]["Signature"][1]
 _HEADERS: Final = 3 * LINE  # about as much as the headers of a frame and the start of the packet in it take
 
 
 @jit
-def take_ping(arrays: ScanArrays, ping_ports: Any) -> int:
+def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     """Take the UDP datagram of the current header, if it is a ping; return CONTINUE or a stop code."""
     state, memory, header, rows = arrays.state, arrays.memory, arrays.header, arrays.rows
     start, stop = header[START], header[STOP]
+    from_port, to_port = udp_ports[header[PORTS] >> 16], udp_ports[header[PORTS] & 0xFFFF]
     signed = stop - start == PING_SIZE and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
+    if from_port == PGM or to_port == PGM:
+        return GENERIC_RECORD
     if not signed:
-        to_ping_port = ping_ports[header[PORTS] >> 16] or ping_ports[header[PORTS] & 0xFFFF]
-        return GENERIC_RECORD if to_ping_port else CONTINUE
+        return GENERIC_RECORD if from_port or to_port else CONTINUE
     r = state[ROWS]
     if r == rows.shape[0]:
         return ROWS_FULL
@@ -64,9 +68,7 @@ def take_ping(arrays: ScanArrays, ping_ports: Any) -> int:
 
 
 @jit
-def scan(
-    arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports: Any, ping_ports: Any
-) -> int:
+def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports: Any, udp_ports: Any) -> int:
     """Scan record by record; return the stop code.
 
     Args:
@@ -74,7 +76,7 @@ def scan(
         flow_arrays: the flows.
         interfaces: see `msmqwire.columnar.compiled.state`.
         tcp_ports: for each port whether its TCP connections are MSMQ.
-        ping_ports: for each port whether its UDP datagrams are pings.
+        udp_ports: for each port what its UDP datagrams are, PINGS or PGM; 0 if that is unknown.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
@@ -91,7 +93,7 @@ def scan(
         if protocol == TCP:
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif protocol == UDP:
-            stop_code = take_ping(arrays, ping_ports)
+            stop_code = take_ping(arrays, udp_ports)
         elif protocol == NOT_IP:
             state[NOT_IP_COUNT] += 1
             stop_code = CONTINUE

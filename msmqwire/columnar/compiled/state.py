@@ -39,8 +39,8 @@ SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 2
     R_START, R_LENGTH, R_EXTRA, R_FILE,
 ) = range(15)  # fmt: skip
 ROW: Final = 15
-"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP, R_EXTRA -1 for a well-formed
-packet."""
+"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP and -2 for PGM, R_EXTRA
+-1 for a packet whose fields are in its bytes."""
 
 I_LINK, I_LIMIT, I_MULTIPLIER, I_DIVISOR, I_OFFSET = range(5)
 I_FIELDS: Final = 5

@@ -13,6 +13,8 @@ from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.sent import Acknowledgement, Sent
 from msmqwire.qm.client.synchronous import SyncQueue
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.multicast import parse_pgm_options
+from msmqwire.qm.runtime.tls import client_context
 
 _PORT_MAX: Final = 0xFFFF
 
@@ -27,6 +29,10 @@ def connect(
     hosts: Mapping[str, tuple[str, int | None]] | None = None,
     listen: tuple[str, int] | None = None,
     drain: float = 30.0,
+    tls_ca: str | os.PathLike[str] | None = None,
+    tls_verify: bool = True,
+    pgm: str | None = None,
+    pgm_interface: str | None = None,
 ) -> Connection:
     r"""Return a connection to a queue of any queue manager that accepts [MS-MQQB] sessions over TCP.
 
@@ -48,6 +54,12 @@ def connect(
         listen: address and port at which the other side can reach this one, for acknowledgements. Without it
             they come back over the session that the message was sent on.
         drain: seconds that leaving waits at most.
+        tls_ca: for HTTPS, a file of PEM with the authorities of other computers' certificates; by default
+            those of the system.
+        tls_verify: whether their certificates are verified.
+        pgm: what carries multicast messages, ``raw``, ``udp[:MULTICAST[:UNICAST]]`` or ``off``; by default
+            IP where the process may, else UDP.
+        pgm_interface: the address of the interface for multicast messages; by default the system chooses.
 
     Raises:
         InvalidName: the format name is invalid.
@@ -66,7 +78,9 @@ def connect(
         _check_address(listen, "listen", least=0)
     if isinstance(drain, bool) or not isinstance(drain, int | float) or not drain >= 0:
         raise InvalidValue(f"{drain!r:.100} is no number of seconds", path="drain")
-    return Connection(format_name, state, AddressOverrides(port, hosts=addresses), listen, drain)
+    context = None if tls_ca is None and tls_verify else client_context(tls_ca, verify=tls_verify)
+    overrides, multicast = AddressOverrides(port, hosts=addresses), parse_pgm_options(pgm, pgm_interface)
+    return Connection(format_name, state, overrides, listen, drain, context, multicast)
 
 
 def _check_port(port: object, path: str, least: int = 1) -> None:

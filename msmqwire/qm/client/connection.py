@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from types import TracebackType
 from typing import Final
 
@@ -12,6 +13,7 @@ from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import SyncConnection, SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.multicast import PgmOptions
 
 _POLL_S: Final = 0.005
 _GRACE_S: Final = 1.0
@@ -33,9 +35,11 @@ class Connection:
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
         drain: float,
+        context: ssl.SSLContext | None = None,
+        pgm: PgmOptions | None = None,
     ) -> None:
         self._format_name, self._drain = format_name, drain
-        self._manager_arguments = state, overrides, listen
+        self._manager_arguments = state, overrides, listen, context, pgm
         self._manager: ClientManager | None = None
         self._sync: SyncConnection | None = None
         self._entered = False
@@ -92,7 +96,7 @@ class Connection:
     async def _drain_transfers(self, manager: ClientManager) -> None:
         loop = asyncio.get_running_loop()
         start = loop.time()
-        while manager.transfers():
+        while manager.has_waiting:
             if manager.driver.broken.done():
                 raise manager.driver.broken.result()
             waited = loop.time() - start

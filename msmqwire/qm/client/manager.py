@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -12,7 +13,14 @@ from weakref import WeakValueDictionary
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
-from msmqwire.names import DirectName, FormatName, MultipleElementName, PrivateName, parse_format_name
+from msmqwire.names import (
+    DirectName,
+    FormatName,
+    MulticastName,
+    MultipleElementName,
+    PrivateName,
+    parse_format_name,
+)
 from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
@@ -26,15 +34,19 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
+from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.queues import reason
+from msmqwire.qm.runtime.server import multicast_of
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
@@ -48,6 +60,7 @@ _FAILURES_MAX: Final = 10_000
 _ACKNOWLEDGEMENTS: Final = "private$\\acknowledgements"
 _SETTINGS: Final = Settings(
     session_retry_connect_ms=1_000,
+    retransmission_timeout_ms=1_000,
     recoverable_ack_delay_ms=0,
     ack_delay_ms=20,
     order_ack_timeout_ms=0,
@@ -113,11 +126,14 @@ class ClientManager:
         state: str | os.PathLike[str] | None,
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
+        context: ssl.SSLContext | None = None,
+        pgm: PgmOptions | None = None,
     ) -> None:
-        """Raises the subclasses of StoreError."""
+        """`context` is of TLS to others, `pgm` of multicast. Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
-        self._overrides, self._listen = overrides, listen
+        self._overrides, self._listen, self._context = overrides, listen, context
+        self._pgm = pgm or PgmOptions()
         # Only those that the program still references: nobody else can ask for their outcome.
         self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
@@ -125,6 +141,8 @@ class ClientManager:
         self._closed = False
         self._driver: EngineDriver
         self._network: TcpNetwork | None = None
+        self._http: HttpNetwork | None = None
+        self._multicast: MulticastOnDemand | None = None
 
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
@@ -133,6 +151,10 @@ class ClientManager:
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
+        self._http = driver.http = HttpNetwork(
+            driver, core.srmp, network, overrides=self._overrides, context=self._context
+        )
+        self._multicast = driver.multicast = multicast_of(driver, self._pgm)
         core.outcome.when_sent = self._outcome
         driver.broken.add_done_callback(self._broken)
         driver.start()
@@ -170,11 +192,15 @@ class ClientManager:
 
     async def _end(self, driver: EngineDriver, network: TcpNetwork) -> None:
         try:
+            if self._multicast is not None:
+                await self._multicast.close()
             await driver.finish(_STOP_S)
         except TimeoutError:  # the disk refuses commits; earlier ones are durable
             raise Unreachable("the file does not take what has changed last") from None
         finally:
             driver.abandon()
+            if self._http is not None:
+                await self._http.close()
             await network.close()
 
     # -- sending --------------------------------------------------------------------------------------------
@@ -183,10 +209,9 @@ class ClientManager:
         """A queue to send to. Raises InvalidName and QueueError."""
         name = parse_format_name(format_name)
         for element in name.elements if isinstance(name, MultipleElementName) else (name,):
-            if is_http(element) or element.is_read_only:
+            if element.is_read_only:
                 code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
-                why = "HTTP is another protocol than this one" if is_http(element) else "it can be read only"
-                raise QueueError(f"{element}: {why}", code)
+                raise QueueError(f"{element}: it can be read only", code)
         status, descriptor = self.driver.core.queues.open(name, QueueAccessType.SEND_ACCESS)
         if descriptor is None:
             raise QueueError(reason(status, format_name), status)
@@ -198,6 +223,12 @@ class ClientManager:
         """Send a message; it is durable after `EngineDriver.durable`. Raises InvalidValue and QueueError."""
         core = self.driver.core
         requested, elsewhere = message.acknowledgements_requested, message.administration is not None
+        if _any(is_http, descriptor.format_name) and transaction is not None:
+            why = "its receipts come by HTTP: send it through a queue manager that listens"
+            raise InvalidValue(why, path="transactional")
+        if requested and not is_http(message.administration) and _any(_is_of_srmp, descriptor.format_name):
+            # It would be sent by a request of the other side, which can't reach this one.
+            raise InvalidValue("receipts by HTTP need an admin_queue DIRECT=HTTP://...", path="acknowledge")
         if requested and not elsewhere:
             message.administration = self._acknowledgements()
         status = self.driver.call(core.send, descriptor, message, transaction)
@@ -242,15 +273,30 @@ class ClientManager:
         if not self._closed:  # stopping has dropped what was not committed
             self.driver.call(self.driver.core.transactions.abort, transaction.identifier)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether messages are not transferred yet."""
+        return bool(self.transfers() or self._http_transfers())
+
     def waiting(self) -> Iterator[Waiting]:
         """Yield the messages that are not transferred yet."""
+        for by_http in self._http_transfers():
+            for position in by_http.messages:
+                yield Waiting(self.stored and position.recoverable, sent=False)
         for transfer in self.transfers():
             for entry in transfer.table.values():
                 stored = self.stored and entry.position.recoverable
                 yield Waiting(stored, entry.transmitted and not entry.recoverable)
 
+    def _http_transfers(self) -> list[HttpTransfer]:
+        """Return the transfers by HTTP that have messages."""
+        return [transfer for transfer in self._driver.core.srmp.transfers.values() if transfer.messages]
+
     def transfers(self) -> list[Transfer]:
-        """Return the transfers with messages of the program, without those of session acknowledgements."""
+        """Return the transfers by sessions that have messages of the program.
+
+        Those of session acknowledgements are not among them.
+        """
         transfers = self._driver.core.binary.transfers.values()
         return [
             transfer for transfer in transfers if transfer.table and transfer.queue.acknowledged_peer is None
@@ -267,6 +313,10 @@ class ClientManager:
                 last = history[-1]
                 return f" ({last.status.value} at {', '.join(last.addresses) or transfer.host})"
             return f" (no answer from {peer or transfer.host})"
+        for by_http in self._http_transfers():
+            history = by_http.queue.connection_history
+            failed = history and history[-1].status not in _NO_FAILURE
+            return f" ({history[-1].status.value if failed else 'no answer'} at {by_http.url})"
         return ""
 
     def _outcome(self, identifier: ObjectId, delivered: bool, final: int | None) -> None:
@@ -281,8 +331,9 @@ class ClientManager:
 
     def _waits(self, identifier: ObjectId) -> bool:
         """Whether a copy of a message is not transferred yet."""
-        entries = (entry for transfer in self.transfers() for entry in transfer.table.values())
-        return any(entry.position.message.identifier == identifier for entry in entries)
+        positions = [entry.position for transfer in self.transfers() for entry in transfer.table.values()]
+        positions += [position for transfer in self._http_transfers() for position in transfer.messages]
+        return any(position.message.identifier == identifier for position in positions)
 
     # -- acknowledgements --------------------------------------------------------------------------------
 
@@ -324,6 +375,15 @@ class ClientManager:
         sent = self._sent.get(ObjectId.from_bytes(message.correlation_identifier))
         if sent is not None:
             sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
+
+
+def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:
+    """Return whether a test is true of a name, or of one of its elements."""
+    return any(map(test, name.elements)) if isinstance(name, MultipleElementName) else test(name)
+
+
+def _is_of_srmp(name: FormatName) -> bool:
+    return is_http(name) or isinstance(name, MulticastName)
 
 
 def connection_closed() -> InvalidValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.names import FormatName
@@ -30,7 +30,9 @@ from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 
 SequenceKey = tuple[UUID, str, str]
 """A transactional sequence that ends here: its sender, the name that it uses for the queue, and the origin
-that the sequence is bound to; empty if it is bound to none. Of a stream, the GUID in its identifier."""
+that the sequence is bound to; empty if it is bound to none. Of a stream, the GUID in its identifier, and
+`STREAM` before the name: the binary protocol can use the same names."""
+STREAM: Final = "STREAM="
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -258,7 +260,12 @@ class IncomingTransactionalTransferInfo:
     def key(self) -> SequenceKey:
         """What identifies the sequence."""
         owner = self.sender_identifier if self.stream_owner is None else self.stream_owner
-        return owner, self.format_name.canonical, self.origin if self.bound else ""
+        return sequence_key(owner, self.format_name, self.origin if self.bound else "", stream=self.is_stream)
+
+
+def sequence_key(owner: UUID, name: FormatName, bound_to: str, *, stream: bool) -> SequenceKey:
+    """Return what identifies a sequence."""
+    return owner, f"{STREAM}{name.canonical}" if stream else name.canonical, bound_to
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceKey
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceKey, sequence_key
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, SENDER_BYTES, Kind, MemoryPool
@@ -74,17 +74,16 @@ class IncomingSequences:
         """
         assert message.destination is not None, "a received message has a destination"
         bound = self._context.settings.bind_senders
-        name = message.destination.canonical
-        sender = message.source_machine_identifier
+        sender, stream = message.source_machine_identifier, stream_owner is not None
         owner = sender if stream_owner is None else stream_owner
-        key = owner, name, message.origin if bound else ""
+        key = sequence_key(owner, message.destination, message.origin if bound else "", stream=stream)
         info = self.infos.pop(key, None)
         if info is None:
             info = IncomingTransactionalTransferInfo(
                 None, message.destination, sender, origin=message.origin, bound=bound,
                 stream_owner=stream_owner,
             )  # fmt: skip
-            unbound = self.infos.get((key[0], name, ""))
+            unbound = self.infos.get((*key[:2], ""))
             if unbound is not None:  # version 1 stored it without an origin: every one continues it
                 info.sequence_identifier = unbound.sequence_identifier
                 info.sequence_number = unbound.sequence_number

@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
+from msmqwire.errors import InvalidName
 from msmqwire.names import (
     ConnectorName,
     DirectName,
     FormatName,
     MachineName,
+    MulticastName,
     PathName,
     PrivateName,
     PublicName,
+    parse_format_name,
 )
 from msmqwire.names.addresses import HTTP_PORTS, is_loopback
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
@@ -44,6 +47,8 @@ class Lookup:
         self._private: dict[int, Queue] = {}
         self._outgoing: dict[FormatName, OutgoingQueue] = {}
         self._addressed: dict[FormatName, Queue] = {}  # a cache of `addressed`
+        self._groups: dict[tuple[str, int], dict[int, Queue]] = {}  # by multicast address, then by number
+        self._group_of: dict[int, tuple[str, int]] = {}
         self._places: Counter[object] = Counter()  # to which applications of this computer send
 
     def add(self, queue: Queue) -> None:
@@ -59,6 +64,28 @@ class Lookup:
             self._by_identifier[queue.identifier] = queue
             if queue.private_queue_number:
                 self._private[queue.private_queue_number] = queue
+            self.bind(queue)
+
+    def bind(self, queue: Queue) -> None:
+        """Note the multicast address of a queue, after a change of it too: DMPR-3.1.1.2-15.
+
+        A transactional queue has none: no multicast message is in a transaction.
+        """
+        self._unbind(queue)
+        group = None if queue.transactional else group_of(queue.multicast_address)
+        if group is not None:
+            self._group_of[queue.number] = group
+            self._groups.setdefault(group, {})[queue.number] = queue
+
+    def multicast_queues(self, address: str, port: int) -> list[Queue]:
+        """Return the queues that get the messages of a multicast group, in the order they were created."""
+        queues = self._groups.get((address, port), {})
+        return [queues[number] for number in sorted(queues)]
+
+    @property
+    def multicast_groups(self) -> frozenset[tuple[str, int]]:
+        """The groups, as pairs of address and port, that any queue listens to."""
+        return frozenset(self._groups)
 
     def remove(self, queue: Queue) -> None:
         """Remove a queue that has left the collection."""
@@ -75,6 +102,14 @@ class Lookup:
             self._by_path.pop(_key(queue.pathname), None)
             self._by_identifier.pop(queue.identifier, None)
             self._private.pop(queue.private_queue_number, None)
+            self._unbind(queue)
+
+    def _unbind(self, queue: Queue) -> None:
+        group = self._group_of.pop(queue.number, None)
+        if group is not None:
+            del self._groups[group][queue.number]
+            if not self._groups[group]:
+                del self._groups[group]
 
     def unused_private_number(self) -> int:
         """Return an unused PrivateQueueNumber: DMPR-3.1.7.1.3-09. The lowest belong to system queues."""
@@ -97,6 +132,10 @@ class Lookup:
                 return name.guid in self._by_identifier
         return False
 
+    def is_own_host(self, name: DirectName) -> bool:
+        """Whether a name of HTTP is of this computer, whatever its port."""
+        return self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
+
     def _is_own_url(self, name: DirectName) -> bool:
         """Whether a name of HTTP is of this queue manager.
 
@@ -104,8 +143,7 @@ class Lookup:
         queue manager may listen at another port. A queue manager that listens at none can't be meant by
         ``localhost``.
         """
-        known = self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
-        return known and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
+        return self.is_own_host(name) and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
 
     def path(self, pathname: str) -> Queue | None:
         """Return the queue with a path name; case does not matter."""
@@ -165,6 +203,17 @@ class Lookup:
             "DEADLETTER": manager.system_deadletter_queue,
             "DEADXACT": manager.system_transactional_deadletter_queue,
         }.get((suffix or "").upper())
+
+
+def group_of(multicast_address: str | None) -> tuple[str, int] | None:
+    """Return address and port of a MulticastAddress; None for what is no multicast address."""
+    if multicast_address is None:
+        return None
+    try:
+        name = parse_format_name(f"MULTICAST={multicast_address}")
+    except InvalidName:
+        return None
+    return (name.address, name.port) if isinstance(name, MulticastName) else None
 
 
 def place_of(name: FormatName) -> object:

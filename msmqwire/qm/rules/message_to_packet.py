@@ -22,6 +22,7 @@ from msmqwire.headers import (
 from msmqwire.headers.base import PACKET_SIZE_MAX, SIGNATURE, VERSION
 from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.headers.security import PROVIDER_INFO, SECURITY_DATA
+from msmqwire.headers.soap import BODY_SECTION_ID, HEADER_SECTION_ID
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.enumerations import AuthenticationLevel, DeliveryGuarantee
 from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
@@ -49,6 +50,7 @@ _PACKET, _BASE, _USER = USER_MESSAGE.record, BASE_HEADER.record, USER_HEADER.rec
 _TRANSACTION, _SEQUENCE = TRANSACTION_HEADER.record, TX_SEQUENCE_ID.record
 _SECURITY, _DATA, _PROVIDER = SECURITY_HEADER.record, SECURITY_DATA.record, PROVIDER_INFO.record
 _PROPERTIES, _DEBUG = MESSAGE_PROPERTIES_HEADER.record, DEBUG_HEADER.record
+_SOAP, _ENVELOPE, _COMPOUND = SOAP_HEADER.record, SRMP_ENVELOPE_HEADER.record, COMPOUND_MESSAGE_HEADER.record
 
 
 def _flags(header: Header) -> type[FlagsValue]:
@@ -75,6 +77,9 @@ _TRANSACTION_SIZE: Final = least_size(TRANSACTION_HEADER)
 _SECURITY_SIZE: Final = least_size(SECURITY_HEADER)
 _DEBUG_SIZE: Final = least_size(DEBUG_HEADER)
 _PROVIDER_SIZE: Final = least_size(PROVIDER_INFO)
+_SECTION_SIZE: Final = least_size(SOAP_HEADER) // 2
+_ENVELOPE_SIZE: Final = least_size(SRMP_ENVELOPE_HEADER)
+_COMPOUND_SIZE: Final = least_size(COMPOUND_MESSAGE_HEADER)
 _PADDING: Final = tuple(bytes(count) for count in range(4))
 
 
@@ -134,11 +139,11 @@ def construct(message: Message, *, stored: bool = False) -> Record:
         record.DebugHeader = _new(_DEBUG)
         base_flags = _DH  # MQMQ-2.2.19.1-12
     if message.soap_header or message.soap_body:
-        record.SoapHeader = SOAP_HEADER.record()
+        record.SoapHeader = _new(_SOAP)
         user_flags |= _HH
     if stored and (message.soap_envelope or message.soap_compound_message):
-        record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.record()
-        record.CompoundMessageHeader = COMPOUND_MESSAGE_HEADER.record()
+        record.SRMPEnvelopeHeader = _new(_ENVELOPE)
+        record.CompoundMessageHeader = _new(_COMPOUND)
         user_flags |= _AH
     if message.destinations:
         record.MultiQueueFormatHeader = MULTI_QUEUE_FORMAT_HEADER.record()
@@ -200,11 +205,12 @@ def serialize(message: Message, record: Record) -> None:
     if record.DebugHeader is not None:
         _write_debug(message.tracing_queue_identifier, record.DebugHeader)
     if record.SoapHeader is not None:
-        record.SoapHeader = _soap(message)
+        _write_soap(message, record.SoapHeader)
     if record.MultiQueueFormatHeader is not None:
         record.MultiQueueFormatHeader, _ = _multi_queue(message)
     if record.SRMPEnvelopeHeader is not None:
-        size += _write_http(message, record)
+        size += _write_envelope(message, record.SRMPEnvelopeHeader)
+        size += _write_compound(message, record.CompoundMessageHeader)
     if size > PACKET_SIZE_MAX:
         raise InvalidValue(f"{size} is more than {PACKET_SIZE_MAX}", path="BaseHeader.PacketSize")
     base.PacketSize = size  # DMPR-3.1.7.1.32-02
@@ -300,11 +306,18 @@ def _write_debug(queue: UUID, header: Record) -> None:
     header.Reserved, header.QueueIdentifier = 0, queue if has_queue else None
 
 
-def _soap(message: Message) -> Record:
-    record: Record = SOAP_HEADER.make(
-        {"Header": _utf16(message.soap_header), "Body": _utf16(message.soap_body)}
-    )
-    return record
+def _write_soap(message: Message, header: Record) -> None:
+    header.HeaderSectionID, header.BodySectionID = HEADER_SECTION_ID, BODY_SECTION_ID
+    header.Reserved = header.Reserved1 = 0
+    header.Header, header.HeaderDataLength = _text(message.soap_header)
+    header.HeaderPadding = _PADDING[-2 * header.HeaderDataLength % 4]
+    header.Body, header.BodyDataLength = _text(message.soap_body)
+    header.Padding = _PADDING[-2 * header.BodyDataLength % 4]
+
+
+def _section_size(text: str) -> int:
+    """Return the size of a section of a SoapHeader."""
+    return _SECTION_SIZE + (2 * _text(text)[1] + 3 & ~3)
 
 
 def _multi_queue(message: Message) -> tuple[Record, int]:
@@ -316,17 +329,22 @@ def _multi_queue(message: Message) -> tuple[Record, int]:
     )
 
 
-def _write_http(message: Message, record: Record) -> int:
+def _write_envelope(message: Message, header: Record) -> int:
+    """Write a SRMPEnvelopeHeader; return its size."""
+    header.HeaderId = header.Reserved = 0
+    header.Data, header.DataLength = _text(message.soap_envelope)
+    header.Padding = _PADDING[-2 * header.DataLength % 4]
+    return _ENVELOPE_SIZE + (2 * header.DataLength + 3 & ~3)
+
+
+def _write_compound(message: Message, header: Record) -> int:
+    """Write a CompoundMessageHeader; return its size."""
     compound = message.soap_compound_message
-    record.SRMPEnvelopeHeader = SRMP_ENVELOPE_HEADER.make({"Data": _utf16(message.soap_envelope)})
-    record.CompoundMessageHeader = COMPOUND_MESSAGE_HEADER.make(
-        {
-            "Data": compound,
-            "MsgBodySize": len(message.body),
-            "MsgBodyOffset": max(0, compound.find(message.body)),
-        }
-    )
-    return len(record.SRMPEnvelopeHeader.to_bytes()) + len(record.CompoundMessageHeader.to_bytes())
+    header.HeaderId = header.Reserved = 0
+    header.Data, header.HTTPBodySize = compound, len(compound)
+    header.MsgBodySize, header.MsgBodyOffset = len(message.body), max(0, compound.find(message.body))
+    header.Padding = _PADDING[-len(compound) % 4]
+    return _COMPOUND_SIZE + (len(compound) + 3 & ~3)
 
 
 def _label(text: str) -> tuple[str | bytes | None, int]:
@@ -334,6 +352,14 @@ def _label(text: str) -> tuple[str | bytes | None, int]:
     if not text:
         return None, 0
     if text.isascii():
+        return text, len(text) + 1
+    data = _utf16(text)
+    return text_exact(data), len(data) // 2
+
+
+def _text(text: str) -> tuple[str | bytes, int]:
+    """Return a text as its field, and its characters with the null."""
+    if text.isascii() and "\0" not in text:
         return text, len(text) + 1
     data = _utf16(text)
     return text_exact(data), len(data) // 2
@@ -365,7 +391,7 @@ def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -
     if _traced(message):
         size += _DEBUG_SIZE + (_GUID_SIZE if message.tracing_queue_identifier != NULL_GUID else 0)
     if message.soap_header or message.soap_body:
-        size += len(_soap(message).to_bytes())
+        size += _section_size(message.soap_header) + _section_size(message.soap_body)
     if message.destinations:
         size += _multi_queue(message)[1]
     return size

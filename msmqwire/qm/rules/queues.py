@@ -19,6 +19,7 @@ from msmqwire.names import (
 )
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.effects import MulticastGroups
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -75,6 +76,7 @@ class Queues:
         self.when_asked_locally: Callable[[OutgoingQueue], None] | None = None
         self._handles = 0
         self._numbers = 0
+        self._groups: frozenset[tuple[str, int]] = frozenset()  # as announced last
 
     # -- creating and deleting ----------------------------------------------------------------------
 
@@ -158,6 +160,14 @@ class Queues:
         queue.number = self._numbers
         self.restore(queue)
         stored_rows.put_queue(self._context.changes, queue)
+        self.announce_groups()
+
+    def announce_groups(self) -> None:
+        """Tell the owner which multicast groups queues listen to, if that has changed."""
+        groups = self.lookup.multicast_groups
+        if groups != self._groups:
+            self._groups = groups
+            self._context.effects.append(MulticastGroups(groups))
 
     def restore(self, queue: Queue) -> None:
         """Add a queue read from the store to the collection."""
@@ -181,11 +191,15 @@ class Queues:
 
         For a public queue it is that of the directory, if it can be read.
         """
-        if queue.queue_type is QueueType.PUBLIC:
-            published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
-            if isinstance(published, Queue):
-                return published.security
-        return queue.security
+        known = self.known_security_of(queue)
+        return queue.security if known is None else known
+
+    def known_security_of(self, queue: Queue) -> bytes | None:
+        """Return the security descriptor that applies to a queue; None if the directory can't be read."""
+        if queue.queue_type is not QueueType.PUBLIC:
+            return queue.security
+        published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
+        return published.security if isinstance(published, Queue) else None
 
     def add_journal(self, queue: Queue) -> None:
         """Create the journal of a new queue: DMPR-3.1.7.1.3-03."""
@@ -202,6 +216,9 @@ class Queues:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
             stored_rows.put_queue(self._context.changes, queue.journal)
         stored_rows.put_queue(self._context.changes, queue)
+        if queue.owner_queue is None and not isinstance(queue, OutgoingQueue):
+            self.lookup.bind(queue)
+            self.announce_groups()
 
     def delete(self, queue: Queue, *, skip_directory: bool = False) -> DirectoryOperationResult:
         """Delete Queue: [MS-MQDMPR] 3.1.7.1.4."""
@@ -220,6 +237,7 @@ class Queues:
             if isinstance(part, OutgoingQueue):
                 self._release_memory(part)
             stored_rows.delete_queue(self._context.changes, part)
+        self.announce_groups()
         if queue.owner_queue is not None:
             name = parse_path_name(queue.pathname).subqueue or ""
             queue.owner_queue.subqueues.pop(name.lower(), None)

@@ -144,6 +144,8 @@ def put_queue(changes: Changes, queue: Queue) -> None:
         if field.name in _NOT_STORED:
             continue
         content[field.name] = _json_value(getattr(queue, field.name))
+    if isinstance(queue, OutgoingQueue) and queue.destination is not None:
+        content["destination"] = queue.destination.text  # a web server may care about the case of its paths
     content["journal_of"] = content["subqueue_of"] = None
     if queue.owner_queue is not None:
         relation = "journal_of" if queue.owner_queue.journal is queue else "subqueue_of"

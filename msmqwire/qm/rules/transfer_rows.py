@@ -10,7 +10,7 @@ from uuid import UUID
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
+from msmqwire.qm.model.elements import STREAM, IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
 
@@ -98,7 +98,7 @@ def read_incoming(key: bytes, row: bytes, queues: Mapping[int, Queue]) -> Incomi
     acknowledged, sender, send_receipts_to = of_stream or ("0", str(owner), "")
     return IncomingTransactionalTransferInfo(
         queues.get(queue),
-        parse_format_name(name, spx=True),
+        parse_format_name(name.removeprefix(STREAM), spx=True),
         UUID(sender),
         TxSequenceId(time_stamp, ordinal),
         number,

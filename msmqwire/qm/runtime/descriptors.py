@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -53,3 +54,34 @@ class DescriptorBudget:
     def allows(self, one_way: int, other_way: int) -> bool:
         """Return whether one more connection may be opened in a direction that has so many."""
         return one_way < self.one_way and one_way + other_way < self.total
+
+
+class OpenConnections:
+    """The connections of all transports of one process, which share a budget of descriptors."""
+
+    def __init__(self) -> None:
+        self._budget = DescriptorBudget(limit())
+        self._counts: list[Callable[[], tuple[int, int]]] = []
+
+    def add(self, count: Callable[[], tuple[int, int]]) -> None:
+        """Add a transport: `count` returns how many incoming and outgoing connections it has."""
+        self._counts.append(count)
+
+    @property
+    def quarter(self) -> int:
+        """A quarter of the connections that one direction may have, for a transport that keeps some open."""
+        return max(1, self._budget.one_way // 4)
+
+    def allows_incoming(self, *, opening: int = 0) -> bool:
+        """Return whether one more may be accepted; `opening` of those counted as outgoing ones are not."""
+        incoming, outgoing = self._total()
+        return self._budget.allows(incoming, outgoing - opening)
+
+    def allows_outgoing(self) -> bool:
+        """Return whether one more may be opened."""
+        incoming, outgoing = self._total()
+        return self._budget.allows(outgoing, incoming)
+
+    def _total(self) -> tuple[int, int]:
+        counts = [count() for count in self._counts]
+        return sum(incoming for incoming, _ in counts), sum(outgoing for _, outgoing in counts)

@@ -19,6 +19,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
@@ -173,6 +174,7 @@ def open_core(
     keep: KeptSettings | None = None,
     addresses: tuple[str, ...] = (),
     known_hosts: Collection[str] = (),
+    srmp: SrmpConfiguration | None = None,
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
@@ -191,6 +193,7 @@ def open_core(
             keep=keep,
             addresses=(*_LOCAL, *addresses),
             known_hosts=known_hosts,
+            srmp=srmp,
             identifier=identifier,
             quota=quota,
         )

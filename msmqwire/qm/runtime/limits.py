@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -23,6 +25,17 @@ class Limits:
         resolutions: host names resolved at once; half of them are kept for names that local applications
             send to.
         resolve_s: seconds after which a name counts as one without address.
+        http_connections: connections opened by peers for HTTP and HTTPS together.
+        http_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        http_requests: whole requests that wait for their answer at once.
+        http_request_bytes: bytes of a request behind its header fields, with the lines of its chunks.
+        http_held_bytes: bytes of incomplete and of waiting requests, of all connections together.
+        http_read_s: seconds from the first byte of a request, or of a TLS handshake, to the last one.
+        http_idle_s: seconds that a connection may have no request.
+        http_out_connections: connections to other computers for HTTP and HTTPS together.
+        http_out_per_host: the same, to one host and port.
+        http_send_s: seconds from sending a request to its answer.
+        http_response_bytes: bytes of an answer, those of interim answers included.
     """
 
     connections: int = 1000
@@ -36,6 +49,17 @@ class Limits:
     pings_per_network: int = 100
     resolutions: int = 16
     resolve_s: float = 10.0
+    http_connections: int = 1000
+    http_connections_per_peer: int = 250
+    http_requests: int = 256
+    http_request_bytes: int = ENTITY_SIZE_MAX
+    http_held_bytes: int = 256 << 20
+    http_read_s: float = 30.0
+    http_idle_s: float = 60.0
+    http_out_connections: int = 100
+    http_out_per_host: int = 8
+    http_send_s: float = 60.0
+    http_response_bytes: int = 256 << 10
 
 
 LIMITS: Final = Limits()
@@ -55,3 +79,15 @@ class Traffic:
     datagrams_received: int = 0
     pings_answered: int = 0
     partial_closed: int = 0
+
+
+@dataclass(slots=True)
+class HttpTraffic:
+    """Counters of HTTP."""
+
+    accepted: int = 0
+    refused: int = 0
+    requests: int = 0
+    turned_away: int = 0
+    sent: int = 0
+    send_failed: int = 0

@@ -44,6 +44,7 @@ class Listeners:
 
     def __init__(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
         self._factory = factory
+        self._bound: list[socket.socket] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
         self._ending: list[asyncio.Task[None]] = []
@@ -54,6 +55,12 @@ class Listeners:
 
     async def listen(self, address: str, port: int) -> int:
         """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
+        port = await self.bind(address, port)
+        self.accept()
+        return port
+
+    async def bind(self, address: str, port: int) -> int:
+        """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
         infos = await _addresses(address, port)
         sockets: list[socket.socket] = []
         try:
@@ -64,11 +71,19 @@ class Listeners:
             for sock in sockets:
                 sock.close()
             raise
-        self._tasks = [_begin(self._accept(sock)) for sock in sockets]
+        self._bound = sockets
         return int(sockets[0].getsockname()[1])
+
+    def accept(self) -> None:
+        """Begin to accept connections."""
+        bound, self._bound = self._bound, []
+        self._tasks = [_begin(self._accept(sock)) for sock in bound]
 
     def close(self) -> None:
         """Accept no more connections."""
+        for sock in self._bound:
+            sock.close()
+        self._bound = []
         self._ending += (*self._tasks, *self._opening)
         for task in self._ending:
             task.cancel()

@@ -18,7 +18,8 @@ from msmqwire.qm.model.enumerations import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
-from msmqwire.qm.model.message import LABEL_MAX, Message, ObjectId
+from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId
+from msmqwire.qm.protocols.srmp.queue_names import is_http, write_http
 
 _SINGLE_BITS: Final = {
     flag: str(flag.name).removeprefix("ACK_").lower()
@@ -52,7 +53,7 @@ def message_json(message: Message) -> dict[str, Any]:
     """Return a message as one JSON object.
 
     Bytes are base64, times ISO 8601 in UTC, durations seconds, names of queues format names; missing values
-    are null.
+    are null, as is the source of an SRMP message that does not name it.
     """
     correlation = message.correlation_identifier
     return {
@@ -69,7 +70,7 @@ def message_json(message: Message) -> dict[str, Any]:
         "arrived": _time(message.arrival_time),
         "time_to_reach_queue": _seconds(message.time_to_reach_queue),
         "time_to_be_received": _seconds(message.time_to_be_received),
-        "source": str(message.source_machine_identifier),
+        "source": _source(message),
         "sender": sender_text(message),
         "acknowledge": _acknowledgement_names(message.acknowledgements_requested),
         "admin_queue": _name(message.administration),
@@ -116,8 +117,15 @@ def _seconds(value: int) -> int | None:
     return None if value == INFINITE else value
 
 
+def _source(message: Message) -> str | None:
+    source = message.source_machine_identifier
+    return None if message.soap_envelope and source == NULL_GUID else str(source)
+
+
 def _name(name: FormatName | None) -> str | None:
-    return None if name is None else str(name)
+    if name is None or not is_http(name):
+        return None if name is None else str(name)
+    return f"DIRECT={write_http(name, 'name')}"
 
 
 # -- in -------------------------------------------------------------------------------------------------

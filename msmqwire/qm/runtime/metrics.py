@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.metrics_http import PageServer
 from msmqwire.qm.runtime.queues import kind, short_name
 from msmqwire.qm.runtime.transport import TcpNetwork
@@ -29,6 +30,15 @@ _COUNTS = (
     ("partial_closed", "TCP connections ended as incomplete packets took too much memory."),
 )
 
+_HTTP_COUNTS = (
+    ("accepted", "Connections of HTTP accepted."),
+    ("refused", "Connections of HTTP refused because there were too many."),
+    ("requests", "Requests of HTTP passed to the engine."),
+    ("turned_away", "Requests of HTTP refused before that."),
+    ("sent", "Requests of HTTP sent."),
+    ("send_failed", "Requests of HTTP without an answer."),
+)
+
 
 class Metrics:
     """Answers ``GET /metrics`` with values collected at that moment.
@@ -39,10 +49,12 @@ class Metrics:
         port: the port that it listens on; 0 before `start`.
     """
 
-    def __init__(self, driver: EngineDriver, network: TcpNetwork, control: ControlServer) -> None:
+    def __init__(
+        self, driver: EngineDriver, network: TcpNetwork, http: HttpNetwork, control: ControlServer
+    ) -> None:
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-        self._driver, self._network, self._control = driver, network, control
+        self._driver, self._network, self._http, self._control = driver, network, http, control
         registry = CollectorRegistry()
         registry.register(self)
         self._server = PageServer("/metrics", CONTENT_TYPE_LATEST, lambda: generate_latest(registry))
@@ -66,6 +78,8 @@ class Metrics:
         yield from self._driver_metrics(GaugeMetricFamily, CounterMetricFamily)
         for name, meaning in _COUNTS:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
+        for name, meaning in _HTTP_COUNTS:
+            yield CounterMetricFamily(f"msmqwire_http_{name}", meaning, getattr(self._http.traffic, name))
 
     def _queue_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
         labels = ("queue", "kind")

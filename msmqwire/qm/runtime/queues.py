@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidName, InvalidValue, QueueError
-from msmqwire.names import DirectName, parse_format_name, parse_path_name
+from msmqwire.errors import InvalidValue, QueueError
+from msmqwire.names import DirectName, parse_path_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
@@ -20,12 +19,12 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
-_MULTICAST: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}:\d{1,5}", re.A)
 _REASONS: Final = {
     HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
     HResult.MQ_ERROR_ILLEGAL_FORMATNAME: "the name means no queue",
@@ -215,13 +214,11 @@ def _priority(value: object, path: str) -> int:
 def _multicast(value: object, path: str) -> str | None:
     if value is None:
         return None
-    if isinstance(value, str) and _MULTICAST.fullmatch(value):
-        try:
-            parse_format_name(f"MULTICAST={value}")
-        except InvalidName as exc:
-            raise InvalidValue(str(exc), path=path) from None
-        return value
-    raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
+    group = group_of(value) if isinstance(value, str) else None
+    if group is None:
+        raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
+    address, port = group
+    return f"{address}:{port}"
 
 
 _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
@@ -250,7 +247,12 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, object]:
 
 
 def _set(queue: Queue, settings: Mapping[str, object]) -> None:
-    """Set attributes; the base priority of a private queue stays as it is: MQMQ-2.3.1.6-03."""
+    """Set attributes; the base priority of a private queue stays as it is: MQMQ-2.3.1.6-03.
+
+    Raises InvalidValue for a multicast address of a transactional queue: no message could get there.
+    """
+    if settings.get("multicast_address") is not None and queue.transactional:
+        raise InvalidValue("a transactional queue gets no multicast messages", path="multicast")
     private = parse_path_name(queue.pathname).private
     for attribute, value in settings.items():
         if attribute != "base_priority" or not private:

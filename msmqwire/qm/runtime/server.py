@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,15 +15,18 @@ from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
-from msmqwire.qm.runtime import queues
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.runtime import queues, tls
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -51,12 +57,19 @@ class ServerOptions:
         ping: address and UDP port for ping requests; None to answer none.
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
+        http, https: address and TCP port for messages by HTTP, by HTTPS; None for none.
+        tls_cert, tls_key: files with the certificate of HTTPS and its key.
+        tls_ca: file with the authorities of other computers' certificates; None for those of the system.
+        tls_verify: whether the certificates of other computers are verified.
+        srmp: redirections and signatures of SRMP.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
         keep: settings that the folder is to keep for later starts as well; they go before `settings`.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
+        pgm: how multicast messages are sent and received; nothing is opened before a queue has a multicast
+            address or something is sent to one.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
     """
 
@@ -66,12 +79,20 @@ class ServerOptions:
     ping: Endpoint | None = (LOOPBACK, PING_PORT)
     queues: tuple[str, ...] = ()
     metrics: Endpoint | None = None
+    http: Endpoint | None = None
+    https: Endpoint | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    tls_verify: bool = True
+    srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
     quota: int | None = None
     min_free: int = MIN_FREE
     settings: Settings = SETTINGS
     keep: KeptSettings = field(default_factory=KeptSettings)
     limits: Limits = field(default_factory=Limits)
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
+    pgm: PgmOptions = field(default_factory=PgmOptions)
     control_tcp: bool = os.name == "nt"
 
 
@@ -80,19 +101,24 @@ class Server:
 
     Attributes:
         name: computer name.
-        listen, ping: its addresses, with the ports that the system has chosen.
+        listen, ping, http, https: its addresses, with the ports that the system has chosen.
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
+        http_network: those of HTTP; None before the start.
+        multicast: its multicast groups; None before the start.
     """
 
     def __init__(self, options: ServerOptions) -> None:
         self.options = options
         self.name = ""
         self.listen, self.ping = options.listen, options.ping
+        self.http, self.https = options.http, options.https
         self._folder = DataFolder(options.data)
         self._store: SqliteStore | None = None
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
+        self.http_network: HttpNetwork | None = None
+        self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._stopped = False
@@ -116,6 +142,8 @@ class Server:
         queue_requests = [_queue_request(queue) for queue in options.queues]
         if options.name is not None:
             check_name(options.name)
+        own_context = self._tls_context()
+        client_context = tls.client_context(options.tls_ca, verify=options.tls_verify)
         self._store = store = self._folder.open_store(create=True)
         stored = stored_name(store)
         self.name = check_name(options.name or stored or default_name())
@@ -129,11 +157,19 @@ class Server:
             keep=options.keep,
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             known_hosts=options.overrides.known_hosts,
+            srmp=options.srmp,
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        self.http_network = driver.http = HttpNetwork(
+            driver, core.srmp, self.network, overrides=options.overrides, context=client_context
+        )
+        self.multicast = driver.multicast = multicast_of(driver, options.pgm)
         driver.room = DiskRoom(store, options.min_free)
+        # What the start sends says already where its receipts are to go.
+        await self._bind_http(self.http_network, own_context)
+        core.srmp.urls.listens(http=_port(self.http), https=_port(self.https))
         driver.start()
         for request in queue_requests:
             driver.call(queues.create, core, request)
@@ -141,15 +177,34 @@ class Server:
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)
+        self.http_network.accept()
         self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(driver, self.network, self._control)
+            self._metrics = Metrics(driver, self.network, self.http_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
             "ready",
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
         )
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        """Return the context of HTTPS, or None without it. Raises InvalidValue."""
+        options = self.options
+        if options.https is None:
+            return None
+        if options.tls_cert is None or options.tls_key is None:
+            missing = "tls_cert" if options.tls_cert is None else "tls_key"
+            raise InvalidValue("HTTPS needs a certificate and its key", path=missing)
+        return tls.server_context(options.tls_cert, options.tls_key)
+
+    async def _bind_http(self, network: HttpNetwork, context: ssl.SSLContext | None) -> None:
+        """Listen for requests of HTTP and HTTPS. Raises OSError."""
+        http, https = self.options.http, self.options.https
+        if http is not None:
+            self.http = http[0], await network.bind(*http)
+        if https is not None:
+            self.https = https[0], await network.bind(*https, context)
 
     async def stop(self) -> None:
         """Accept nothing new, store and acknowledge what has been received, and shut down.
@@ -163,17 +218,25 @@ class Server:
         log.info("stops")
         if self.network is not None:
             self.network.stop_listening()
+        if self.http_network is not None:
+            self.http_network.stop_listening()
         if self._control is not None:
             await self._control.stop()
+        if self.multicast is not None:
+            await self.multicast.close()  # while what it reports can still be stored
         if self.driver is not None:
             if not self.driver.broken.done():
                 await self._finish(self.driver)
             elif self.network is not None and isinstance(self.driver.broken.result(), EngineFailed):
                 self.network.abort()  # what it would say may be wrong
+                if self.http_network is not None:
+                    self.http_network.abort()
         await self._end()
         log.info("stopped")
 
     async def _finish(self, driver: EngineDriver) -> None:
+        if self.http_network is not None and not driver.refused:
+            await self.http_network.finish()
         try:
             await driver.finish(STOP_S)
         except (TimeoutError, StoreError):
@@ -185,10 +248,30 @@ class Server:
             await self._metrics.stop()
         if self._control is not None:
             await self._control.stop()
+        if self.http_network is not None:
+            await self.http_network.close()
+        if self.multicast is not None:
+            await self.multicast.close()
         if self.network is not None:
             await self.network.close()
         if self._store is not None:
             self._store.close()
+
+
+def _port(endpoint: Endpoint | None) -> int | None:
+    return None if endpoint is None else endpoint[1]
+
+
+def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastOnDemand:
+    """Return the multicast of a queue manager, joined to its engine of SRMP."""
+    engine = driver.core.srmp
+    return MulticastOnDemand(
+        options,
+        received=partial(driver.notify, engine.multicast_received),
+        sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
+        failed=partial(driver.notify, engine.failed),
+        refused=lambda request: driver.notify(engine.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    )
 
 
 _ANY: Final = ("0.0.0.0", "::", "")

@@ -12,10 +12,9 @@ from typing import Final
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from msmqwire.qm.runtime import descriptors
 from msmqwire.qm.runtime.addresses import AddressOverrides, local_address
 from msmqwire.qm.runtime.connection import Connection
-from msmqwire.qm.runtime.descriptors import DescriptorBudget
+from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, Traffic
 from msmqwire.qm.runtime.listening import Listeners
@@ -35,6 +34,8 @@ class TcpNetwork:
         traffic: counters.
         connections: open connections by number.
         partial_packets: what they hold of incomplete packets.
+        open_connections: those of other transports of this process too.
+        resolver: resolves host names.
     """
 
     def __init__(
@@ -50,10 +51,11 @@ class TcpNetwork:
         self._tasks: set[asyncio.Task[None]] = set()
         self._established: set[Connection] = set()
         self._connecting = 0
-        self._descriptors = DescriptorBudget(descriptors.limit())
+        self.open_connections = OpenConnections()
+        self.open_connections.add(self._count)
         self._listeners = Listeners(lambda: Connection(self, None))
         self._listen_address = ""
-        self._resolver = Resolver(self.limits)
+        self.resolver = Resolver(self.limits)
         self._ping_gate = PingGate(self.limits)
         self._pings = PingSockets(self.datagram)
 
@@ -105,13 +107,11 @@ class TcpNetwork:
         """Register an incoming connection; return False if there are too many."""
         limits, address = self.limits, connection.address
         network = origin_of(address)
-        incoming = self._accepted_from.total()
-        # This one is among the established ones already.
-        outgoing = len(self._established) - 1 - incoming + self._connecting
         if (
-            incoming >= limits.connections
+            self._accepted_from.total() >= limits.connections
             or self._accepted_from[network] >= limits.connections_per_peer
-            or not self._descriptors.allows(incoming, outgoing)
+            # This one is among the established ones already, so it counts as outgoing yet.
+            or not self.open_connections.allows_incoming(opening=1)
         ):
             self.traffic.refused += 1
             log.warning("a connection is refused: there are too many", extra={"peer": address})
@@ -190,7 +190,7 @@ class TcpNetwork:
         try:
             address = str(ip_address(name))
         except ValueError:
-            self._resolver.resolve(name, resolved, local=local)
+            self.resolver.resolve(name, resolved, local=local)
         else:
             asyncio.get_running_loop().call_soon(resolved, [address])
 
@@ -225,10 +225,13 @@ class TcpNetwork:
 
     def _check_descriptors(self) -> None:
         """Raise OSError if no descriptor may be used for one more outgoing connection."""
-        incoming = self._accepted_from.total()
-        outgoing = len(self._established) - incoming + self._connecting
-        if not self._descriptors.allows(outgoing, incoming):
+        if not self.open_connections.allows_outgoing():
             raise OSError("too few file descriptors")
+
+    def _count(self) -> tuple[int, int]:
+        """Return the numbers of incoming and of outgoing connections."""
+        incoming = self._accepted_from.total()
+        return incoming, len(self._established) - incoming + self._connecting
 
     def connected(self, connection: Connection) -> None:
         """Inform the engine that an outgoing connection is established."""

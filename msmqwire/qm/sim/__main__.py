@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from typing import Final
 
-from msmqwire.qm.sim.plan import FAULTS, make_plan
+from msmqwire.qm.sim.plan import FAULTS, Plan, make_plan
 from msmqwire.qm.sim.shrink import shrink
 from msmqwire.qm.sim.violation import Violation
 from msmqwire.qm.sim.world import Outcome, World
@@ -20,7 +20,9 @@ BLOCK: Final = 50
 """Seeds that a process runs before it reports."""
 
 
-def run_block(first: int, last: int, nodes: int | None) -> tuple[Counter[str], list[tuple[int, Violation]]]:
+def run_block(
+    first: int, last: int, nodes: int | None, http: float | None = None
+) -> tuple[Counter[str], list[tuple[int, Violation]]]:
     """Run the seeds from `first` up to, not including, `last`.
 
     Returns:
@@ -29,7 +31,7 @@ def run_block(first: int, last: int, nodes: int | None) -> tuple[Counter[str], l
     counts: Counter[str] = Counter()
     failed = []
     for seed in range(first, last):
-        outcome = World(make_plan(seed, nodes=nodes)).run()
+        outcome = World(make_plan(seed, nodes=nodes, http=http)).run()
         counts += outcome.counts
         counts["seeds"] += 1
         if outcome.violation is not None:
@@ -51,13 +53,15 @@ def print_story(outcome: Outcome) -> None:
     print(outcome.story.diagram(plan.nodes))
 
 
-def _run_range(first: int, last: int, jobs: int, nodes: int | None) -> list[tuple[int, Violation]]:
+def _run_range(
+    first: int, last: int, jobs: int, nodes: int | None, http: float | None
+) -> list[tuple[int, Violation]]:
     """Run a range of seeds in several processes and print figures; return the seeds that fail."""
     counts: Counter[str] = Counter()
     failed: list[tuple[int, Violation]] = []
     start = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(run_block, *block, nodes) for block in _blocks(first, last)]
+        futures = [pool.submit(run_block, *block, nodes, http) for block in _blocks(first, last)]
         for future in as_completed(futures):
             block_counts, block_failed = future.result()
             counts += block_counts
@@ -66,7 +70,16 @@ def _run_range(first: int, last: int, jobs: int, nodes: int | None) -> list[tupl
                 print(f"\r{counts['seeds']} of {last - first} seeds", end="", file=sys.stderr, flush=True)
     seconds = time.monotonic() - start
     print(f"{counts['seeds']} seeds, {counts['seeds'] / seconds:.1f} a second, {len(failed)} fail")
-    listed = ("messages", "packets", "commits", "connections", "acknowledgements", "virtual seconds", *FAULTS)
+    listed = (
+        "messages",
+        "packets",
+        "requests",
+        "commits",
+        "connections",
+        "acknowledgements",
+        "virtual seconds",
+        *FAULTS,
+    )
     for name in (*listed, *sorted(set(counts) - {*listed, "seeds"})):
         print(f"  {name:<22}{counts[name]:>12,}")
     return sorted(failed, key=lambda failure: failure[0])
@@ -80,6 +93,18 @@ def _range(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
+def _share(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 1")
+    return share
+
+
+def _plan(seed: int, options: argparse.Namespace) -> Plan:
+    return make_plan(seed, nodes=options.nodes, http=options.http)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status, 1 when an invariant does not hold."""
     parser = argparse.ArgumentParser(prog="python -m msmqwire.qm.sim", description=__doc__)
@@ -88,6 +113,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--nodes", type=int, choices=(2, 3, 4), help="queue managers; drawn when left out")
+    parser.add_argument(
+        "--http", type=_share, metavar="SHARE", help="how many links are of SRMP, 0 to 1; drawn when left out"
+    )
     parser.add_argument("--seed", type=int, help="run only this one")
     parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
     parser.add_argument("--story", action="store_true", help="print what happens in it")
@@ -98,18 +126,18 @@ def main(arguments: list[str] | None = None) -> int:
                 capture = stack.enter_context(open(options.capture, "wb")) if options.capture else None
             except OSError as exc:
                 parser.error(f"{options.capture}: {exc.strerror or exc}")
-            outcome = World(make_plan(options.seed, nodes=options.nodes), story=True, capture=capture).run()
+            outcome = World(_plan(options.seed, options), story=True, capture=capture).run()
         if options.story:
             print_story(outcome)
         failed = [(options.seed, outcome.violation)] if outcome.violation is not None else []
     else:
         first, last = options.seeds
-        failed = _run_range(first, last, options.jobs, options.nodes)
+        failed = _run_range(first, last, options.jobs, options.nodes, options.http)
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (options.seed is not None and options.story):
         print("\nthe first of them, made as short as it can be:")
-        print_story(shrink(World(make_plan(failed[0][0], nodes=options.nodes)).run()))
+        print_story(shrink(World(_plan(failed[0][0], options)).run()))
     return 1 if failed else 0
 
 

@@ -38,11 +38,13 @@ class Capture:
         self._connections = 0
         file.write(_FILE_HEADER.pack(_NANOSECONDS, 2, 4, 0, 0, _SNAPLEN, _LINKTYPE_ETHERNET))
 
-    def connection(self, now: int, client: str, server: str) -> CapturedConnection:
+    def connection(
+        self, now: int, client: str, server: str, server_port: int = _SERVER_PORT
+    ) -> CapturedConnection:
         """Write the handshake of a new connection between two addresses."""
         self._connections += 1
         port = _FIRST_CLIENT_PORT + self._connections % _CLIENT_PORTS
-        return CapturedConnection(self, now, client, server, port)
+        return CapturedConnection(self, now, client, server, (port, server_port))
 
     def datagram(self, now: int, source: str, target: str, port: int, data: bytes) -> None:
         """Write a UDP datagram, to the ping port or from it."""
@@ -68,10 +70,10 @@ class Capture:
 class CapturedConnection:
     """A TCP connection in a capture."""
 
-    def __init__(self, capture: Capture, now: int, client: str, server: str, port: int) -> None:
+    def __init__(self, capture: Capture, now: int, client: str, server: str, ports: tuple[int, int]) -> None:
         self._capture = capture
         self._addresses = IPv4Address(client).packed, IPv4Address(server).packed
-        self._ports = port, _SERVER_PORT
+        self._ports = ports
         self._next_sequence = [0, 0]  # by side: 0 is the client's
         self._closed = False
         self._segment(now, 0, b"", _SYN)

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionState
+from msmqwire.qm.model.message import NO_SEQUENCE
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, Ledger
+from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, Ledger, message_number
 from msmqwire.qm.sim.node import Node
-from msmqwire.qm.sim.plan import SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL
+from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
 
 
-def pending_work(nodes: Iterable[Node], *, drained: bool) -> str | None:
+def pending_work(nodes: Mapping[str, Node], ledger: Ledger, *, drained: bool) -> str | None:
     """Describe something that is not at rest; return None if everything is.
 
     Args:
-        nodes: all of the run.
+        nodes: all of the run, by name.
+        ledger: of the run.
         drained: whether all queues were read, so that no final acknowledgement may be missing.
     """
     cores: list[tuple[Node, Core]] = []
-    for node in nodes:
+    for node in nodes.values():
         core = node.core
         if core is None or node.busy:
             return f"{node} is down or writes"
@@ -35,8 +40,13 @@ def pending_work(nodes: Iterable[Node], *, drained: bool) -> str | None:
                 first = next(iter(transfer.table.values()))
                 description = f"{transfer.queue.destination} {first.state.value}"
                 return f"{node} has {len(transfer.table)} messages to {description}"
+        for outgoing in _outgoing_by_srmp(core):
+            if (waits := _waits_for(outgoing, nodes, ledger, drained=drained)) is not None:
+                return f"{node} has {waits}"
         for queue in core.queue_manager.queues.values():
-            if isinstance(queue, OutgoingQueue) and not queue.acknowledged_peer:
+            if not isinstance(queue, OutgoingQueue) or core.srmp.serves(queue):
+                continue
+            if not queue.acknowledged_peer:
                 for position in queue.positions:
                     if not _awaits_final_ack(core, queue, position.number):
                         return f"{node} keeps {position} to {queue.destination} without sending it"
@@ -45,7 +55,45 @@ def pending_work(nodes: Iterable[Node], *, drained: bool) -> str | None:
             for transfer in core.binary.transfers.values():
                 if transfer.awaiting_final_ack:
                     return f"{node} awaits final acknowledgements from {transfer.queue.destination}"
+            if (timer := _running_timer(core)) is not None:
+                return f"the {timer.value} of {node} runs"
     return None
+
+
+def _outgoing_by_srmp(core: Core) -> list[OutgoingMessage]:
+    return [outgoing for transfer in core.srmp.transfers.values() for outgoing in transfer.messages.values()]
+
+
+def _waits_for(
+    outgoing: OutgoingMessage, nodes: Mapping[str, Node], ledger: Ledger, *, drained: bool
+) -> str | None:
+    """Describe what a message to be sent by SRMP waits for, unless nothing more is to come of it for now."""
+    number = message_number(outgoing.position.message)
+    tracked = ledger.messages[number] if number is not None else None
+    if tracked is not None:
+        awaits_receipt = outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT
+        if not drained and (awaits_receipt or tracked.queue == SMALL_TRANSACTIONAL):
+            return None  # nobody has read it, or there is no room for it
+        if awaits_receipt and tracked.final_receipt not in (0, nodes[tracked.destination].epoch):
+            return None  # its receipt was lost in a crash
+    return f"{tracked or 'a message'} to {outgoing.transfer.url}: {outgoing.state.value}"
+
+
+def _running_timer(core: Core) -> Timer | None:
+    """Return a timer of SRMP that runs though there is nothing for it to do."""
+    timers = core.context.timers
+    for number, transfer in core.srmp.transfers.items():
+        for timer in (Timer.RETRANSMISSION, Timer.STREAM_RECEIPT_WAIT):
+            if timers.active(timer, number) and not transfer.messages:
+                return timer
+    keys = core.incoming_sequences.infos
+    coalescing = Timer.STREAM_RECEIPT_COALESCING
+    return coalescing if any(timers.active(coalescing, key) for key in keys) else None
+
+
+def awaits_lost_receipts(node: Node) -> bool:
+    """Return whether a node at rest holds messages, those whose final stream receipts a crash has lost."""
+    return node.core is not None and bool(_outgoing_by_srmp(node.core))
 
 
 def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
@@ -85,6 +133,8 @@ def _check_node(node: Node) -> None:
         raise Violation(
             Invariant.BOUNDED, f"{node} has stored how {len(transfers)} transfers stand, which have ended"
         )
+    if any(transfer.stream_id != NO_SEQUENCE for transfer in core.srmp.transfers.values()):
+        raise Violation(Invariant.BOUNDED, f"{node} has a stream that has ended")
     if len(core.dispatch):
         raise Violation(Invariant.BOUNDED, f"{node} has messages to dispatch which are gone")
 
@@ -105,14 +155,15 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
         in_queue = contents.has_in_user_queue(tracked.destination, tracked)
         if not (tracked.received or tracked.failed or in_queue):
             raise Violation(Invariant.HELD, f"{tracked} has come, and is not there")
-    elif not (tracked.deadlettered or tracked.refusal or given_up or _may_be_refused(tracked)):
+    elif not (tracked.deadlettered or tracked.refusal or given_up or tracked.may_be_dropped):
         lost = Invariant.TRANSACTIONS_LOST if tracked.is_transactional else Invariant.RECOVERABLE
         raise Violation(lost, f"{tracked} has not come")
     is_remote = tracked.destination != tracked.sender
     if is_remote and tracked.is_transactional:
         arrived = bool(tracked.received)
     else:
-        arrived = bool(tracked.arrivals) and not (is_remote and _may_be_refused(tracked))
+        arrived = bool(tracked.arrivals) and not (is_remote and tracked.may_be_dropped)
+    arrived = arrived and not tracked.expired_in_doubt
     if not lenient and tracked.options.get("journal") and arrived and not tracked.journaled:
         raise Violation(Invariant.JOURNALED_ONCE, f"{tracked} is not in the journal")
     failed = tracked.is_transactional and (tracked.refusal or tracked.failed or given_up)
@@ -122,13 +173,3 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
     acknowledged = any(message_class & ABOUT_RECEIVING for message_class, _ in tracked.acknowledgements)
     if tracked.received and requested and not (lenient or acknowledged):
         raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} was received, which was not told")
-
-
-def _may_be_refused(tracked: Tracked) -> bool:
-    """Whether its destination may have refused it silently: it must report only transactional ones."""
-    if tracked.is_transactional:
-        return False
-    if tracked.options.get("form") == STRAY:
-        return True
-    transactional_queue = tracked.queue in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
-    return transactional_queue or tracked.queue == SMALL or tracked.reach_s is not None

@@ -10,6 +10,8 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionState
+from msmqwire.qm.protocols.srmp.states import MessageState as StreamState
+from msmqwire.qm.protocols.srmp.transfer import Transfer as SrmpTransfer
 from msmqwire.qm.sim.violation import Invariant, Violation
 from msmqwire.qm.store.memory import MemoryStore
 
@@ -56,12 +58,36 @@ def check_step(node: str, core: Core) -> None:
             raise Violation(
                 Invariant.BOUNDED, f"{node} awaits the order acknowledgement of a message that is gone"
             )
+    for streaming in core.srmp.transfers.values():
+        _check_srmp(node, core, streaming)
     for queue in core.queue_manager.queues.values():
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:
             raise Violation(
                 Invariant.BOUNDED,
                 f"{queue.pathname} has {queue.total_bytes} bytes, its quota is {queue.quota} kB",
             )
+
+
+def _check_srmp(node: str, core: Core, transfer: SrmpTransfer) -> None:
+    """Check the order of the messages of a stream, and that a timer runs for what nobody will answer."""
+    last = 0
+    for outgoing in transfer.unacknowledged:
+        if not last <= outgoing.previous_number < outgoing.tx_sequence_number:
+            raise Violation(
+                Invariant.STATES,
+                f"{node} has the number {outgoing.tx_sequence_number} after {outgoing.previous_number}, "
+                f"behind {last}, in the stream to {transfer.url}",
+            )
+        last = outgoing.tx_sequence_number
+    queue, timers = transfer.queue, core.context.timers
+    if transfer.is_held or not core.queue_manager.connection_active:
+        return
+    if transfer.blocked and transfer.messages and not timers.active(Timer.RETRANSMISSION, queue.number):
+        raise Violation(Invariant.HANGS, f"{node} will never send to {transfer.url} again")
+    waits = any(outgoing.state is StreamState.WAIT_FOR_STREAM_RECEIPT for outgoing in transfer.unacknowledged)
+    idle = transfer.under_way is None and not transfer.blocked
+    if waits and idle and not timers.active(Timer.STREAM_RECEIPT_WAIT, queue.number):
+        raise Violation(Invariant.HANGS, f"{node} awaits a stream receipt for ever from {transfer.url}")
 
 
 def _check_session(node: str, session: Session) -> None:

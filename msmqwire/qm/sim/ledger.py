@@ -162,7 +162,7 @@ class Ledger:
         message = position.message
         number = message_number(message)
         if number is None:
-            self._system_message(node.name, node.identifier, queue, position)
+            self._system_message(node, queue, position)
             return
         tracked = self.messages[number]
         if tracked.state is not SendState.COMMITTED:
@@ -187,7 +187,7 @@ class Ledger:
             self._environment.log(node.name, f"{tracked} is received")
             tracked.received += 1
             self.on_crash(node.name, lambda: setattr(tracked, "received", tracked.received - 1))
-            if tracked.deadlettered and tracked.is_transactional:
+            if tracked.deadlettered and tracked.is_transactional and not tracked.expired_in_doubt:
                 raise Violation(
                     Invariant.NOT_BOTH, f"{tracked} is received, and in the dead-letter queue of its sender"
                 )
@@ -236,8 +236,11 @@ class Ledger:
     def _check_order(self, tracked: Tracked, number: int) -> None:
         # By the numbers of positions: a waiting reader may take a message before its arrival is recorded.
         if tracked.arrivals:
+            # A stream that begins anew repeats what was accepted: only the history tells.
+            if tracked.by_srmp and self._plan.short_history:
+                return
             raise Violation(Invariant.ONCE, f"{tracked} has come again")
-        if tracked.deadlettered:
+        if tracked.deadlettered and not tracked.expired_in_doubt:
             raise Violation(
                 Invariant.NOT_BOTH, f"{tracked} has come, and is in the dead-letter queue of its sender"
             )
@@ -250,12 +253,14 @@ class Ledger:
 
     # -- acknowledgements -------------------------------------------------------------------------------
 
-    def _system_message(self, node: str, identifier: UUID, queue: Queue, position: MessagePosition) -> None:
+    def _system_message(self, view: NodeView, queue: Queue, position: MessagePosition) -> None:
         """Record an acknowledgement that a node has made, or that has arrived."""
-        message = position.message
-        is_own = message.source_machine_identifier == identifier
+        message, node = position.message, view.name
+        is_own = message.source_machine_identifier == view.identifier
         if message.label == ACK_LABEL:
-            if message.message_class & _NEGATIVE and is_own:
+            if is_own and message.soap_envelope:
+                self._final_receipt(view, message)
+            elif is_own and message.message_class & _NEGATIVE:
                 self._refused(node, message)
             return
         # A message lost by a crash leaves its identifier to the next one, which is meant while it is sent.
@@ -279,6 +284,16 @@ class Ledger:
             self.on_crash(node, partial(setattr, tracked, "refusal", tracked.refusal))
             tracked.refusal = message.message_class
             self._environment.log(node, f"{tracked} is refused, class {message.message_class:#x}")
+
+    def _final_receipt(self, node: NodeView, message: Message) -> None:
+        """Record a final stream receipt that a node has made. It is express: a crash may lose it."""
+        tracked = self.by_identifier.get(message.correlation_identifier)
+        if tracked is None:
+            return  # a stream receipt
+        if tracked.final_receipt and not self._plan.short_history:
+            raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} has a second final stream receipt")
+        self.on_crash(node.name, partial(setattr, tracked, "final_receipt", tracked.final_receipt))
+        tracked.final_receipt = node.epoch
 
     def _acknowledgement_sent(self, node: str, tracked: Tracked, message_class: int) -> None:
         requested = {
@@ -328,28 +343,47 @@ class Ledger:
         tracked = self.messages.get(number) if number is not None else None
         if tracked is None:
             return None
+        self.sent_by(node, tracked)
+        if message.transactional and node == tracked.sender:
+            identifier = message.transactional_message_sequence_identifier
+            assert identifier is not None, "every transactional message has one"
+            self.numbered(tracked, (*identifier, message.transaction_sequence_number))
+        return tracked
+
+    def sent_by(self, node: str, tracked: Tracked) -> None:
+        """Record that a node sends a message to another one."""
         if tracked.state is not SendState.COMMITTED:
             raise Violation(Invariant.SENT_ONLY, f"{tracked}, which is {tracked.state}, is sent by {node}")
         if not tracked.is_express and node not in tracked.stored_by:
             raise Violation(Invariant.DURABLE, f"{tracked} is sent by {node} before it is in its store")
         tracked.transmitted_by.add(node)
-        if message.transactional and node == tracked.sender:
-            self._check_sequence(tracked, message)
-        return tracked
 
-    def _check_sequence(self, tracked: Tracked, message: Message) -> None:
-        identifier = message.transactional_message_sequence_identifier
-        assert identifier is not None, "every transactional message has one"
-        sequence = (*identifier, message.transaction_sequence_number)
-        if tracked.sequence is not None and tracked.sequence != sequence:
+    def numbered(self, tracked: Tracked, sequence: tuple[int, int, int]) -> None:
+        """Check the TimeStamp and Ordinal of the sequence, and the number, with which a message is sent."""
+        if tracked.sequence not in (None, sequence) and not self._begins_anew(tracked, sequence):
             raise Violation(Invariant.NUMBERED, f"{tracked} is sent as {sequence} after {tracked.sequence}")
         tracked.sequence = sequence
         if self._numbers.setdefault((tracked.sender, *sequence), tracked) is not tracked:
             raise Violation(
                 Invariant.NUMBERED, f"{tracked} is sent as {sequence}, which is another one's number"
             )
-        key = (tracked.sender, identifier.time_stamp, identifier.ordinal)
-        self._sequences[key] = tracked.format_name
+        self._sequences[tracked.sender, *sequence[:2]] = tracked.format_name
+
+    def _begins_anew(self, tracked: Tracked, now: tuple[int, int, int]) -> bool:
+        """Whether a message may be in a new stream of SRMP: the first one of the former was given up.
+
+        A receiver that has not accepted the first message of a stream would not accept the others.
+        """
+        before = tracked.sequence
+        if before is None or not tracked.by_srmp:
+            return False
+        first = self._numbers[tracked.sender, before[0], before[1], 1]
+        return now[:2] > before[:2] and first.is_given_up
+
+    def of_sequence(self, sender: str, sequence: tuple[int, int], last: int) -> list[Tracked]:
+        """Return the messages of a sequence of a sender up to a number, as far as they have been sent."""
+        numbers = (self._numbers.get((sender, *sequence, number)) for number in range(1, last + 1))
+        return [tracked for tracked in numbers if tracked is not None]
 
     def format_name(self, sender: str, sequence: tuple[int, int]) -> str | None:
         """Return the format name that the messages of a sequence of a sender are for."""

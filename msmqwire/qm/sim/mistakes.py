@@ -6,10 +6,10 @@ under test has no trace of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import OutgoingQueue
@@ -32,23 +32,10 @@ from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
+from msmqwire.qm.sim.mistake import Mistake, false, nothing, true
 from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
-
-
-class Mistake(NamedTuple):
-    """What is replaced, by what, and which invariants detect it.
-
-    Attributes:
-        owner, attribute: the class or module, and its function that is replaced.
-        replace: returns the replacement of the original function.
-        detected_by: invariants, any of which may be the first that does not hold.
-    """
-
-    owner: Any
-    attribute: str
-    replace: Callable[[Any], Any]
-    detected_by: frozenset[Invariant]
 
 
 @contextmanager
@@ -61,18 +48,6 @@ def injected(name: str) -> Iterator[Mistake]:
         yield mistake
     finally:
         setattr(mistake.owner, mistake.attribute, original)
-
-
-def _nothing(_original: Any) -> Any:
-    return lambda *_args, **_kwargs: None
-
-
-def _true(_original: Any) -> Any:
-    return lambda *_args, **_kwargs: True
-
-
-def _false(_original: Any) -> Any:
-    return lambda *_args, **_kwargs: False
 
 
 # -- the node ------------------------------------------------------------------------------------------------
@@ -300,8 +275,8 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Node, "_finish_step", _effects_at_once, frozenset({Invariant.DURABLE, Invariant.SENT_ONLY})
         ),
         "what was in flight is not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
-        "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", _nothing, _HANGS),
-        "duplicates are not looked for": Mistake(History, "known", _false, frozenset({Invariant.NOT_TWICE})),
+        "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", nothing, _HANGS),
+        "duplicates are not looked for": Mistake(History, "known", false, frozenset({Invariant.NOT_TWICE})),
         "what was received is not stored": Mistake(
             History, "_store", _history_in_memory, frozenset({Invariant.NOT_TWICE, Invariant.DURABLE})
         ),
@@ -313,7 +288,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Receiving, "_take", _advanced_before_enqueue, _LOST | _HANGS | {Invariant.DURABLE}
         ),
         "IncomingTxSequenceNumber is not stored": Mistake(
-            transfer_rows, "put_incoming", _nothing, frozenset({Invariant.DURABLE, Invariant.ONCE})
+            transfer_rows, "put_incoming", nothing, frozenset({Invariant.DURABLE, Invariant.ONCE})
         ),
         "AwaitingFinalACKTable is left out": Mistake(
             OutgoingSequences,
@@ -329,7 +304,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             transfer_rows, "read_outgoing", _restored_without_order, _ORDER
         ),
         "the sequence of a queue is not stored": Mistake(
-            transfer_rows, "put_sequence", _nothing, _ORDER | _LOST | _HANGS
+            transfer_rows, "put_sequence", nothing, _ORDER | _LOST | _HANGS
         ),
         "transactional messages are deleted by session acknowledgements": Mistake(
             SessionAcknowledgements, "_saved", _deleted_on_session_ack, _LOST | {Invariant.JOURNALED_ONCE}
@@ -348,10 +323,10 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "expired while in doubt": Mistake(
             Sending,
             "_is_in_doubt",
-            _false,
+            false,
             frozenset({Invariant.NOT_BOTH, Invariant.HELD, Invariant.ACKNOWLEDGED, Invariant.JOURNALED_ONCE}),
         ),
-        "what has no limit expires": Mistake(sending, "_out_of_time", _true, _LOST | {Invariant.NOT_BOTH}),
+        "what has no limit expires": Mistake(sending, "_out_of_time", true, _LOST | {Invariant.NOT_BOTH}),
         "journaled twice": Mistake(
             DeliveryOutcome, "delivered", _journaled_twice, frozenset({Invariant.JOURNALED_ONCE})
         ),
@@ -379,8 +354,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
                 {Invariant.RECEIVED_ONCE, Invariant.JOURNALED_ONCE, Invariant.ACKNOWLEDGED, Invariant.BOUNDED}
             ),
         ),
-        "sessions that end are kept": Mistake(
-            SessionTable, "release", _nothing, _HANGS | {Invariant.BOUNDED}
-        ),
+        "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
+        **SRMP_MISTAKES,
     }
 )

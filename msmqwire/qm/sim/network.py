@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final
 
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.host import Host
+from msmqwire.qm.sim.http_network import HttpNetwork
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.packet_observer import PacketObserver
+from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 
 _REPLY_PORT: Final = 40_000
@@ -22,26 +25,6 @@ _CONNECTED: Final = "connected"
 _GONE: Final = "gone"
 Payload = bytes | str
 """Bytes, or one of the events of a connection."""
-
-
-class Host(Protocol):
-    """What the network needs of a node.
-
-    Attributes:
-        core: None while it is down.
-        epoch: how often it was started.
-        refuses_until, unresolved_until: faults that last for a time.
-    """
-
-    name: str
-    address: str
-    core: Core | None
-    epoch: int
-    refuses_until: int
-    unresolved_until: int
-
-    def call(self, action: Callable[[Core], Any]) -> Any:
-        """Call into the core, if the node is up."""
 
 
 class Endpoint:
@@ -193,7 +176,11 @@ class Network:
         environment: of the run.
         hosts: the nodes, by name; looked up whenever one is needed.
         ledger, contents: for the observers of the connections.
+        srmp_observer: of the exchanges of HTTP.
         capture: records the traffic; None for no capture.
+
+    Attributes:
+        http: the exchanges of HTTP.
     """
 
     def __init__(
@@ -202,6 +189,7 @@ class Network:
         hosts: Mapping[str, Host],
         ledger: Ledger,
         contents: StoreContents,
+        srmp_observer: SrmpObserver,
         capture: Capture | None = None,
     ) -> None:
         self.environment, self.capture = environment, capture
@@ -210,6 +198,7 @@ class Network:
         self._by_end: dict[tuple[str, int, int], Connection] = {}
         self._connecting: dict[tuple[str, int, int], Endpoint] = {}
         self._partitions: dict[frozenset[str], int] = {}
+        self.http = HttpNetwork(environment, hosts, self.blocked_until, srmp_observer, capture)
 
     def observer(self, source: Endpoint, target: Endpoint) -> PacketObserver:
         """Return a new observer of one direction of a connection."""
@@ -339,6 +328,10 @@ class Network:
         candidates = [
             connection for connection in self._connections if any(end.host is host for end in connection.ends)
         ]
+        exchanges = self.http.under_way(host)
+        if exchanges and pick % 2 == 0:
+            self.http.cut(exchanges[pick % len(exchanges)])
+            return
         if not candidates:
             return
         connection = candidates[pick % len(candidates)]
@@ -355,3 +348,4 @@ class Network:
             if end.host is host and end.epoch == host.epoch:
                 late = rng.choice((0, 0, 50, 5_000, 45_000))
                 connection.cut((late, late))
+        self.http.crashed(host)

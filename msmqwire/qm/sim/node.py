@@ -15,6 +15,8 @@ from msmqwire.qm.model.effects import (
     Disconnect,
     Effect,
     ErrorReport,
+    HttpRequest,
+    HttpResponse,
     ReadCompleted,
     Resolve,
     Send,
@@ -24,6 +26,7 @@ from msmqwire.qm.model.effects import (
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.http_network import HTTP_PORT
 from msmqwire.qm.sim.ledger import Ledger, QueueObserver, Undo
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
@@ -81,8 +84,8 @@ class Node:
         epoch: how often it was started.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until: faults that last for a time.
         disk_slow_ms: how long a commit takes while the disk is slow.
-        decided_utc: the latest time that the core was given in the steps of the commit under way: the clock
-            may be set before the commit is durable.
+        decided_utc: the latest time that the core was given in the steps of the commit under way, and in the
+            step whose effects are carried out: the clock may be set before the commit is durable.
     """
 
     def __init__(
@@ -219,10 +222,11 @@ class Node:
         self._contents.committed(self, changes)
 
     def _committed(self) -> None:
-        steps, self._committing, self.decided_utc = self._committing, [], 0
+        steps, self._committing = self._committing, []
         invariants.check_commit(self.name, self.store)
         epoch = self.epoch
         for step in steps:
+            self.decided_utc = step.utc
             for effect in step.effects:
                 if self._fuse is not None:
                     self._fuse -= 1
@@ -231,6 +235,7 @@ class Node:
                 if self.epoch != epoch or self.core is None:
                     return
                 self._perform(effect)
+        self.decided_utc = 0
         self._commit()
 
     def _perform(self, effect: Effect) -> None:
@@ -245,12 +250,17 @@ class Node:
                 self.network.resolve(self, effect.request, effect.host)
             case SendDatagram():
                 self.network.datagram(self, effect.address, effect.port, effect.data)
+            case HttpRequest():
+                self.network.http.request(self, effect.request, effect.url, effect.message)
+            case HttpResponse():
+                self.network.http.respond(self, effect.request, effect.status)
             case ReadCompleted():
                 completed = self._in_this_life(lambda: self._applications.completed(self, effect))
                 self._environment.after(0, completed)
             case TransactionReply():
                 self._applications.replied(self, effect)
             case ErrorReport(text):
+                self._environment.log(self.name, f"reports {text}")
                 self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
 
     # -- going down and coming back ---------------------------------------------------------------------
@@ -272,6 +282,7 @@ class Node:
         self.epoch += 1
         core.at(0, self.utc)
         core.context.subscribers.append(QueueObserver(self._ledger, self))
+        core.srmp.urls.listens(http=HTTP_PORT, https=None)
         core.start()
         self._contents.restarted(self)
         self._finish_step(core)

@@ -23,14 +23,18 @@ BUSY_MS: Final = 60_000
 NON_TRANSACTIONAL: Final = "plain"
 TRANSACTIONAL: Final = "tx"
 SMALL: Final = "small"
-"""The queues of every node, one of each kind; the quota of the small ones is a kilobyte."""
+"""The queues of every node, one of each kind; the quota of the small ones is `Plan.small_quota`."""
 SMALL_TRANSACTIONAL: Final = "smalltx"
 QUEUES: Final = (NON_TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
 STRAY: Final = "STRAY"
 """The form of format names of a queue manager that does not exist: see `stray_hop`."""
+HTTP: Final = "HTTP"
+"""The form of the names of queues that are reached by SRMP."""
 NOBODY: Final = UUID(int=0xDEAD)
 """Its identifier."""
 _SHORT_HISTORY: Final = 100
+_HTTP_SHARES: Final = (0.0, 0.0, 0.0, 0.3, 0.9)
+"""How many of the links of a run are of SRMP."""
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
@@ -70,6 +74,9 @@ class Plan:
         split_probability: how likely bytes arrive in several chunks.
         loss_probability: how likely a datagram is lost.
         items: by time.
+        http_loss: how likely a request of HTTP or its response is lost.
+        http_repeat: how likely a request arrives again.
+        http_timeout_ms: how long a response is awaited.
     """
 
     seed: int
@@ -80,11 +87,24 @@ class Plan:
     split_probability: float
     loss_probability: float
     items: tuple[Item, ...]
+    http_loss: float = 0.0
+    http_repeat: float = 0.0
+    http_timeout_ms: int = 60_000
 
     @property
     def short_history(self) -> bool:
         """Whether MessageIDHistoryTable is so short that duplicates get through."""
         return self.settings.remove_duplicate_size < _SHORT_HISTORY
+
+    @property
+    def uses_http(self) -> bool:
+        """Whether any message goes by SRMP."""
+        return any(HTTP in (item.args.get("form"), item.args.get("admin")) for item in self.items)
+
+    @property
+    def small_quota(self) -> int:
+        """The quota of the small queues in kilobytes; a message of SRMP alone takes more than one."""
+        return 4 if self.uses_http else 1
 
     def with_items(self, items: Iterable[Item]) -> Plan:
         """Return the same run with other items."""
@@ -106,12 +126,13 @@ def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
     return router or nodes[-1]
 
 
-def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
+def make_plan(seed: int, *, nodes: int | None = None, http: float | None = None) -> Plan:
     """Make the plan of a seed.
 
     Args:
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
+        http: how many of the links are of SRMP, 0 to 1; None draws it.
     """
     rng = Random(f"plan {seed}")
     count = nodes or rng.choice((2, 2, 3, 3, 4))
@@ -120,18 +141,25 @@ def make_plan(seed: int, *, nodes: int | None = None) -> Plan:
     busiest = _stream(rng, names, router)
     items = _operations(rng, names, router, busiest)
     items += _strays(Random(f"strays {seed}"), names, router)
+    chance = Random(f"http {seed}")
+    links = _http_links(chance, names, http)
+    items = [_over_http(item, links) for item in items]
     if rng.random() < 0.9:
         times = [item.at for item in items]
         items += _faults(rng, (*names, busiest[0], busiest[1]), router, times)
+    settings = _settings(rng, count)
     return Plan(
         seed,
         names,
-        _settings(rng, count),
+        replace(settings, retransmission_timeout_ms=chance.choice((1_000, 5_000, 20_000))),
         tuple(rng.choice((0, 0, 0, 1, -1, 5, -40)) for _ in names),
         router,
         rng.choice((0.0, 0.1, 0.5)),
         rng.choice((0.0, 0.2)),
         tuple(sorted(items, key=lambda item: item.at)),
+        chance.choice((0.0, 0.05, 0.3)),
+        chance.choice((0.0, 0.0, 0.2)),
+        chance.choice((10_000, 60_000)),
     )
 
 
@@ -273,6 +301,26 @@ def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Ite
         args = {name: arg for name, arg in item.args.items() if name != "also"}
         items.append(replace(item, args={**args, "count": 1}))
     return items
+
+
+def _http_links(rng: Random, names: tuple[str, ...], share: float | None) -> set[tuple[str, str]]:
+    """Draw between which nodes, from the first to the second, messages go by SRMP."""
+    share = rng.choice(_HTTP_SHARES) if share is None else share
+    return {(sender, to) for sender in names for to in names if rng.random() < share}
+
+
+def _over_http(item: Item, links: set[tuple[str, str]]) -> Item:
+    """Return an item with the messages on these links, and acknowledgements on the way back, by SRMP."""
+    args = dict(item.args)
+    if item.kind not in ("send", "transaction") or args["form"] == STRAY:
+        return item
+    for named in (args, args.get("also", {})):
+        if (item.node, named.get("to")) in links:
+            named["form"] = HTTP
+    forms = args["form"], args.get("also", {}).get("form")
+    if HTTP in forms or (args["to"], item.node) in links:
+        args["admin"] = HTTP
+    return replace(item, args=args)
 
 
 def _receive(rng: Random, names: tuple[str, ...]) -> Item:

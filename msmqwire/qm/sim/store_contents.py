@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.model.elements import STREAM
 from msmqwire.qm.rules import serialization, stored_rows, transfer_rows
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
@@ -103,27 +104,39 @@ class StoreContents:
             for position in queue.positions
         }
         self._ledger.restored[node.name] = restored
+        utc = node.core.context.utc
         for number, stored in self._stored[node.name].items():
-            if number not in restored and not (stored.kind is QueueKind.USER and stored.tracked.failed):
-                raise Violation(
-                    Invariant.HELD, f"{stored.tracked} is not there after a restart of {node.name}"
-                )
+            if number in restored:
+                continue
+            tracked = stored.tracked
+            is_over = tracked.failed
+            if stored.kind is QueueKind.OUTGOING:  # SRMP looks at once for what has expired
+                is_over = tracked.by_srmp and tracked.has_expired(utc)
+            if not is_over:
+                raise Violation(Invariant.HELD, f"{tracked} is not there after a restart of {node.name}")
 
     def check_order_ack(
-        self, acknowledger: UUID, sender: UUID, sequence: tuple[int, int], number: int
+        self,
+        acknowledger: UUID,
+        sender: UUID,
+        sequence: tuple[int, int],
+        number: int,
+        *,
+        stream: bool = False,
     ) -> None:
-        """Check that a position in a sequence is durable at the node whose OrderAck goes out."""
+        """Check that a position in a sequence is durable at the node whose OrderAck or receipt goes out."""
         nodes = {node.identifier: node for node in self._nodes.values()}
         sender_name = nodes[sender].name
         format_name = self._ledger.format_name(sender_name, sequence)
         if format_name is None:
             return
         node = nodes[acknowledger]
-        key = _incoming_key(sender_name, format_name)
+        key = _incoming_key(sender_name, format_name, stream=stream)
         row = node.store.row(Table.INCOMING, key)
         if row is not None:
             info = transfer_rows.read_incoming(key, row, {})
-            if (info.sequence_identifier, info.sequence_number) >= (sequence, number):
+            durable = info.acknowledged if info.is_stream else info.sequence_number
+            if (info.sequence_identifier, durable) >= (sequence, number):
                 return
         raise Violation(
             Invariant.DURABLE,
@@ -144,6 +157,8 @@ class StoreContents:
             if row is None:
                 continue
             info = transfer_rows.read_incoming(key, row, {})
+            if info.is_stream:  # one may begin without the messages of the one before
+                continue
             last = (*info.sequence_identifier, info.sequence_number)
             for tracked in self._ledger.messages.values():
                 if tracked.destination != node or _incoming_key(tracked.sender, tracked.format_name) != key:
@@ -162,11 +177,11 @@ class StoreContents:
             if now is not None:
                 self._check_copy(node, now)
             if now is None or now.kind is QueueKind.JOURNAL:
-                self._check_leaving(node, tracked)
+                self._check_leaving(node, tracked, now)
         elif before.kind in (QueueKind.JOURNAL, QueueKind.DEADLETTER):
             raise Violation(Invariant.HELD, f"{tracked} is gone from the {before.kind} queue of {node.name}")
 
-    def _check_leaving(self, node: NodeView, tracked: Tracked) -> None:
+    def _check_leaving(self, node: NodeView, tracked: Tracked, now: StoredMessage | None) -> None:
         """Check a message that leaves the outgoing queue of a node: others must have it."""
         if tracked.is_transactional:
             # Its sender holds it until its destination has it: [MS-MQQB] 3.1.5.6.
@@ -176,11 +191,16 @@ class StoreContents:
             )
         else:
             is_held = any(name != node.name for name in tracked.stored_by - {tracked.sender})
-        in_doubt = tracked.is_transactional and node.name in tracked.transmitted_by
+        in_doubt = tracked.is_transactional and node.name in tracked.transmitted_by and not tracked.by_srmp
+        gone = now is None and not tracked.options.get("deadletter")
+        if tracked.by_srmp and gone and tracked.has_expired(node.decided_utc):
+            tracked.expired_at = node.name  # perhaps: it may have been acknowledged in time
         if is_held or tracked.state is SendState.ABORTED:
             return
         if tracked.has_expired(node.decided_utc) and not in_doubt:
             tracked.expired_at = node.name
+        elif tracked.by_srmp and tracked.may_be_dropped:
+            return
         elif not (tracked.refusal or self._plan.short_history):
             raise Violation(Invariant.HELD, f"{node.name} has given up {tracked}, which nobody has")
 
@@ -196,7 +216,11 @@ class StoreContents:
         tracked.journaled += 1
         # One that stays where it was sent is journaled as soon as it is in its queue.
         is_remote = tracked.destination != tracked.sender
-        early = tracked.is_transactional and not tracked.received and is_remote
+        # A stream receipt is enough for SRMP, unless the message is to be dead-lettered if not received.
+        has_come = tracked.received or (
+            tracked.by_srmp and tracked.arrivals and not tracked.options.get("deadletter")
+        )
+        early = tracked.is_transactional and not has_come and is_remote
         if tracked.journaled > 1 or not tracked.options.get("journal") or early:
             raise Violation(Invariant.JOURNALED_ONCE, f"{tracked} is journaled, {tracked.journaled} times")
 
@@ -207,7 +231,9 @@ class StoreContents:
                 Invariant.JOURNALED_ONCE, f"{tracked} is dead-lettered, {tracked.deadlettered} times"
             )
         expired = tracked.has_expired(node.decided_utc)
-        if tracked.is_transactional:
+        if tracked.by_srmp and expired:  # [MC-MQSRM] 3.1.7.2.1: even if it may have arrived
+            tracked.expired_at = node.name
+        elif tracked.is_transactional:
             if tracked.arrivals and not tracked.failed:
                 raise Violation(
                     Invariant.NOT_BOTH, f"{tracked} is dead-lettered, and in its queue or received"
@@ -218,10 +244,10 @@ class StoreContents:
                 raise Violation(
                     Invariant.NOT_BOTH, f"{tracked} is dead-lettered while its destination may have it"
                 )
-        elif not expired:
+        elif not (expired or tracked.refusal):
             raise Violation(Invariant.HELD, f"{tracked} is dead-lettered for no reason")
 
 
-def _incoming_key(sender: str, format_name: str) -> bytes:
+def _incoming_key(sender: str, format_name: str, *, stream: bool = False) -> bytes:
     """Return the key of `Table.INCOMING` for the messages of a sender to a queue."""
-    return identifier_of(sender).bytes + format_name.encode()
+    return identifier_of(sender).bytes + (STREAM if stream else "").encode() + format_name.encode()

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from msmqwire.qm.model.message import ObjectId
+from msmqwire.qm.model.message import TIME_TO_REACH_QUEUE, ObjectId
+from msmqwire.qm.sim.plan import HTTP, SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL
 
 
 class Delivery(StrEnum):
@@ -50,10 +51,12 @@ class Tracked:
             undid.
         received: how often it was received for good.
         failed: the class of message for which it was removed from its destination queue; 0 if it was not.
-        refusal: the class for which its destination refused it; 0 if it did not.
+        refusal: the class, or the status of HTTP, for which its destination refused it; 0 if it did not.
         expired_at: the node that gave it up because its time was over; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
         acknowledgements: class and origin of the administration acknowledgements about it.
+        final_receipt: the epoch of its destination in which that made the final stream receipt about it; 0
+            for none.
     """
 
     number: int
@@ -80,6 +83,7 @@ class Tracked:
     journaled: int = 0
     deadlettered: int = 0
     acknowledgements: list[tuple[int, str]] = field(default_factory=list)
+    final_receipt: int = 0
 
     def __str__(self) -> str:
         return f"#{self.number} ({self.delivery}, {self.sender} to {self.destination}\\{self.queue})"
@@ -95,13 +99,23 @@ class Tracked:
         return self.delivery is Delivery.EXPRESS
 
     @property
+    def by_srmp(self) -> bool:
+        """Whether it goes by SRMP."""
+        return self.options.get("form") == HTTP and self.sender != self.destination
+
+    @property
     def label(self) -> str:
         """Its Label, which acknowledgements about it have too."""
         return f"m{self.number}"
 
     @property
     def reach_s(self) -> int | None:
-        """Seconds in which it may be sent, by both of its times; None for the default, longer than a run."""
+        """Seconds in which it may be sent; None for the default of the binary protocol, longer than a run.
+
+        By SRMP it is TimeToReachQueue alone that counts at the sender.
+        """
+        if self.by_srmp:
+            return int(self.options.get("reach_s", TIME_TO_REACH_QUEUE))
         limits = [self.options[name] for name in ("reach_s", "receive_s") if name in self.options]
         return min(limits, default=None)
 
@@ -109,6 +123,31 @@ class Tracked:
     def acknowledgements_requested(self) -> int:
         """AcknowledgementsRequested."""
         return int(self.options.get("acks", 0))
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether its sender does not send it any more although it may not have arrived."""
+        return bool(self.expired_at or self.refusal)
+
+    @property
+    def expired_in_doubt(self) -> bool:
+        """Whether it may be both in its queue and dead-lettered: [MC-MQSRM] 3.1.7.2.1 has it expire."""
+        return self.by_srmp and bool(self.expired_at)
+
+    @property
+    def may_be_dropped(self) -> bool:
+        """Whether its destination may have refused it silently: it must report only transactional ones.
+
+        One that came by SRMP is dropped without a word if its queue is full or its time over.
+        """
+        if self.is_transactional:
+            return False
+        if self.options.get("form") == STRAY:
+            return True
+        if self.by_srmp:
+            return self.queue == SMALL or "reach_s" in self.options
+        transactional_queue = self.queue in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
+        return transactional_queue or self.queue == SMALL or self.reach_s is not None
 
     def has_expired(self, utc: int) -> bool:
         """Whether the time in which it may be sent is over by a clock."""

@@ -28,7 +28,15 @@ from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, message_number
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
-from msmqwire.qm.sim.plan import NOBODY, QUEUES, SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL, Item
+from msmqwire.qm.sim.plan import (
+    NOBODY,
+    QUEUES,
+    SMALL,
+    SMALL_TRANSACTIONAL,
+    STRAY,
+    TRANSACTIONAL,
+    Item,
+)
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Delivery, SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
@@ -40,6 +48,8 @@ _DECIDE_MS: Final = 400
 """A coordinator decides within this time."""
 _WAIT_MS: Final = 4_000
 """How long a read waits for a message."""
+_SECURITY: Final = access.default_security(access.ANONYMOUS)
+"""That of all queues."""
 
 
 class ApplicationTransaction:
@@ -102,9 +112,9 @@ class Workload:
             core.queues.set_defaults(template)
             template.pathname = f"{node.name}\\private$\\{name}"
             template.transactional = name in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
-            template.security = access.default_security(access.ANONYMOUS)
+            template.security = _SECURITY
             if name in (SMALL, SMALL_TRANSACTIONAL):
-                template.quota = 1
+                template.quota = self._environment.plan.small_quota
             status, queue = core.queues.create(template)
             assert queue is not None, f"nothing prevents it: {status:#x}"
             self._private_numbers[node.name, name] = queue.private_queue_number
@@ -156,6 +166,8 @@ class Workload:
             case "PRIVATE":
                 number = self._private_numbers[node.name, queue]
                 return parse_format_name(f"PRIVATE={node.identifier}\\{number:x}")
+            case "HTTP":
+                return parse_format_name(f"DIRECT=HTTP://{node.name}/msmq/private$/{queue}")
             case "TCP":
                 return parse_format_name(f"DIRECT=TCP:{node.address}\\private$\\{queue}")
         return parse_format_name(f"DIRECT=OS:{node.name}\\private$\\{queue}")
@@ -184,7 +196,7 @@ class Workload:
             time_to_be_received=args.get("receive_s", INFINITE),
         )
         if args.get("acks"):
-            form = "OS" if tracked.number % 2 else "PRIVATE"
+            form = args.get("admin", "OS" if tracked.number % 2 else "PRIVATE")
             message.administration = self._format_name({"to": node.name, "queue": ADMIN, "form": form})
         self._ledger.add(tracked)
         core_transaction = None

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
+from msmqwire.qm.model.message import TIME_TO_REACH_QUEUE
 from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
@@ -14,6 +15,7 @@ from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, Plan
+from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
 from msmqwire.qm.sim.violation import Invariant, Violation
@@ -52,9 +54,11 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.ledger = Ledger(self.environment)
         self.contents = StoreContents(self.environment, self.ledger, self.nodes)
+        observer = SrmpObserver(self.environment, self.ledger, self.contents, self.nodes)
         self.network = Network(
-            self.environment, self.nodes, self.ledger, self.contents, Capture(capture) if capture else None
-        )
+            self.environment, self.nodes, self.ledger, self.contents, observer,
+            Capture(capture) if capture else None,
+        )  # fmt: skip
         self.workload = Workload(self.environment, self.nodes, self.ledger, self.contents, self.network)
         for name in plan.nodes:
             self.nodes[name] = Node(
@@ -96,6 +100,7 @@ class World:
         self._settle("settling")
         self.workload.drain()
         self._settle("settling after the last reads")
+        self._wait_for_expiry()
         end_state.check(environment, self.nodes, self.ledger, self.contents)
         environment.counts["virtual seconds"] += environment.now // 1000
         environment.counts["messages"] += len(self.ledger.messages)
@@ -111,10 +116,25 @@ class World:
         at_rest_since = environment.now
         while environment.now < limit:
             environment.run_until(min(environment.now + REST_MS, limit))
-            pending = end_state.pending_work(self.nodes.values(), drained=self.workload.drained)
+            pending = end_state.pending_work(self.nodes, self.ledger, drained=self.workload.drained)
             if pending is not None:
                 at_rest_since = environment.now
+                if self.workload.drained:
+                    self.workload.drain()  # what is still to come may need the room
             elif environment.now - at_rest_since >= 2 * REST_MS:
                 return
         if pending is not None:
             raise Violation(Invariant.HANGS, f"{pending} after {SETTLE_MS // 1000} s of {phase}")
+
+    def _wait_for_expiry(self) -> None:
+        """Let the time of messages end whose final stream receipts a crash has lost: nobody repeats those.
+
+        Their senders are switched off meanwhile.
+        """
+        waiting = [node for node in self.nodes.values() if end_state.awaits_lost_receipts(node)]
+        for node in waiting:
+            node.clock += TIME_TO_REACH_QUEUE + 1
+            node.crash(1)
+        if waiting:
+            self.environment.counts["final receipts lost"] += 1
+            self._settle("settling after days")

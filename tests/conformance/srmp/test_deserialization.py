@@ -309,11 +309,12 @@ def test_stream() -> None:
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.1-28", "SRMP-2.2.5.3.4-04")
-def test_receipts_of_a_stream_go_to_the_queue_of_its_start() -> None:
+def test_receipts_of_a_stream_go_to_the_queue_of_its_start_unless_others_are_asked_for() -> None:
     start = "<start><sendReceiptsTo>https://a/msmq/order</sendReceiptsTo></start>"
-    read = message(services(f"<durable/>{delivery_request()}"), stream(1, start), msmq())
-    assert read.administration is not None
-    assert read.administration.text == "DIRECT=https://a/msmq/order"
+    for inner, name in (("", "https://a/msmq/order"), (delivery_request(), "http://a/msmq/arrived")):
+        read = message(services(f"<durable/>{inner}"), stream(1, start), msmq())
+        assert read.administration is not None
+        assert read.administration.text == f"DIRECT={name}"
 
 
 def test_messages_of_streams_are_stored() -> None:

@@ -184,7 +184,6 @@ def test_commitment_receipts_that_are_not_due() -> None:
         assert commitment(asking(A.ACK_POS_RECEIVE), reason) is None
         assert commitment(asking(A.ACK_NEG_RECEIVE), reason) is not None
         assert commitment(asking(A.NONE, final_ack_required=True), reason) is None
-        assert commitment(asking(A.ACK_NEG_RECEIVE, final_ack_required=False), reason) is None
     received = C.MQMSG_CLASS_ACK_RECEIVE
     assert commitment(asking(A.ACK_POS_RECEIVE), received) is not None
     assert commitment(asking(A.ACK_POS_RECEIVE, administration=None), received) is None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names import FormatName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
@@ -16,12 +18,13 @@ from msmqwire.qm.protocols.srmp.queue_names import (
     read_list,
     read_response,
 )
-from msmqwire.qm.protocols.srmp.times import message_time_of, span_of, time_of
+from msmqwire.qm.protocols.srmp.times import message_time_of
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, parse_envelope
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.soap_text import soap_text
+from msmqwire.srmp.times import span_of, time_of
 
 WITHOUT_MSMQ: Final = ObjectId(NULL_GUID, 1)
 """The identifier of a message without Msmq, for which duplicates are not looked for: SRMP-3.1.5.1.1-13."""
@@ -34,8 +37,8 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
     `destination` is given for a message that an administrator redirects, whose ``to`` may be any URL.
 
-    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for whoever
-    has verified `Envelope.Signature` to set it.
+    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for
+    `signatures.authenticate`, which verifies that, to set it.
 
     Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
     response, which carries no message.
@@ -60,18 +63,26 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
     return message
 
 
+def reach_limit(envelope: Envelope) -> datetime:
+    """Return until when a message has to be in its queue: SRMP-3.1.5.1.4-01."""
+    limit: datetime = envelope.properties.expiresAt if envelope.Msmq is None else envelope.Msmq.TTrq
+    return limit
+
+
 def stream_of(message: Message) -> StreamIdentifier | None:
     """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
 
-    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope.
+    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope. A message of
+    the binary protocol may have brought anything as envelope.
     """
     sequence = message.transactional_message_sequence_identifier
     if sequence is None:
         return None
     if message.soap_envelope:
-        stream = parse_envelope(message.soap_envelope.encode("utf-8")).stream
-        if stream is not None:
-            return StreamIdentifier(*stream.streamId)
+        with suppress(MalformedPacket):
+            stream = parse_envelope(message.soap_envelope.encode("utf-8", "surrogatepass")).stream
+            if stream is not None:
+                return StreamIdentifier(*stream.streamId)
     return StreamIdentifier(message.source_machine_identifier, sequence.time_stamp << 32 | sequence.ordinal)
 
 
@@ -90,7 +101,7 @@ def _label(text: str) -> str:
 
 def _read_times(envelope: Envelope, message: Message) -> None:
     properties, msmq = envelope.properties, envelope.Msmq
-    reach_queue = properties.expiresAt if msmq is None else msmq.TTrq  # SRMP-3.1.5.1.4-01
+    reach_queue = reach_limit(envelope)
     if properties.sentAt is not None:
         message.sent_time = message_time_of(properties.sentAt, f"{_HEADER}.properties.sentAt")
     else:
@@ -129,7 +140,9 @@ def _read_stream(stream: Content, message: Message) -> None:
     message.transaction_previous_sequence_number = stream.previous or 0
     # Those of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-    if stream.start is not None:
+    if stream.start is not None and message.administration is None:
+        # By the letter it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
+        # stream would go to the order queue of its sender, which takes no others than those of the stream.
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 

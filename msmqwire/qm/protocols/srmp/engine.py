@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import MalformedPacket
-from msmqwire.names import FormatName
+from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
@@ -12,17 +11,16 @@ from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.protocols.srmp import restoring
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import Receiving
-from msmqwire.qm.protocols.srmp.redirections import Redirections
-from msmqwire.qm.protocols.srmp.sending import HELD, Sending
+from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.recovery import Stored
-from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.http_message import HttpMessage
 
 DEADLETTERED = frozenset(
@@ -41,7 +39,7 @@ class SrmpEngine(TransferProtocol):
 
     Args:
         services: of the core.
-        redirections: of the administrator.
+        configuration: of the administrator.
 
     Attributes:
         context: shared with the rules of [MS-MQDMPR].
@@ -49,11 +47,11 @@ class SrmpEngine(TransferProtocol):
         urls: where this queue manager is reached.
     """
 
-    def __init__(self, services: CoreServices, redirections: Redirections | None = None) -> None:
+    def __init__(self, services: CoreServices, configuration: SrmpConfiguration | None = None) -> None:
         self.context, self._messages = services.context, services.messages
-        redirections = redirections or Redirections()
-        self.urls = LocalUrls(services.context.queue_manager, services.queues.lookup)
-        self.sending = Sending(services, redirections, self.urls)
+        configuration = configuration or SrmpConfiguration()
+        self.urls = LocalUrls(services.context, services.queues.lookup)
+        self.sending = Sending(services, configuration, self.urls)
         self.transfers = self.sending.transfers
         self.receipts = ReceiptSending(services)
         self.incoming = IncomingStreams(services.context, services.incoming_sequences, self.receipts.stream)
@@ -63,7 +61,7 @@ class SrmpEngine(TransferProtocol):
         )  # fmt: skip
         self.receiving = Receiving(
             services,
-            redirections,
+            configuration,
             incoming=self.incoming,
             outgoing=self.sending.streams,
             places=self.places,
@@ -74,6 +72,7 @@ class SrmpEngine(TransferProtocol):
 
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: [MC-MQSRM] 3.1.4.1. The queues have been restored."""
+        self.urls.restore(stored)
         restoring.restore_transfers(stored, self.context.queue_manager, self.sending)
         self.incoming.restore()
         for transfer in list(self.transfers.values()):
@@ -90,23 +89,23 @@ class SrmpEngine(TransferProtocol):
 
     # -- from the transport -------------------------------------------------------------------------
 
-    def requested(self, request: int, http: HttpMessage, address: str) -> None:
+    def requested(
+        self, request: int, http: HttpMessage, address: str, local_address: str | None = None
+    ) -> None:
         """A request has come by HTTP or HTTPS from an address.
 
-        It is answered by an `HttpResponse` with its number.
+        It is answered by an `HttpResponse` with its number. The address at which it has come is one of this
+        computer from now on, which ``to`` may name.
         """
+        if local_address is not None:
+            self.urls.is_at(local_address)
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, origin_of(address))
         self.context.effects.insert(place, HttpResponse(request, status))
 
-    def multicast_received(self, data: bytes, address: str) -> None:
-        """A request has come by PGM from an address; nobody gets an answer."""
-        try:
-            http = parse_http(data)
-        except MalformedPacket as exc:
-            self.context.trouble("malformed", f"a multicast message of {address}: {exc!s:.400}")
-        else:
-            self.receiving.take(http, origin_of(address))
+    def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
+        """A request has come by PGM from an address to a group and port; nobody gets an answer."""
+        self.receiving.take_multicast(data, origin_of(address), MulticastName(group, port))
 
     def answered(self, request: int, status: int, address: str = "") -> None:
         """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""
@@ -164,7 +163,7 @@ class SrmpEngine(TransferProtocol):
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""
         transfer = self.transfers.get(queue.number)
-        if transfer is not None and queue.state not in HELD:
+        if transfer is not None and not transfer.is_held:
             self.sending.resume(transfer)
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
+from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, sequence_key
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
@@ -46,11 +46,26 @@ class IncomingStreams:
 
     def follows(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> bool:
         """Return whether a message begins a stream or is next in it: SRMP-3.1.5.1.6.3-01 to -03."""
-        identifier = message.transactional_message_sequence_identifier
-        if identifier != info.sequence_identifier:
+        if not _is_present(info, message):
             return stream.start is not None and stream.current == 1
         last, current = info.sequence_number, stream.current
         return current == last + 1 or (stream.previous is not None and current > last >= stream.previous)
+
+    def is_former(self, info: IncomingTransactionalTransferInfo, message: Message) -> bool:
+        """Return whether a message is of an earlier stream than the present one: SRMP-3.1.1.2-06.
+
+        A late copy of its first message would stop the present one, which nobody begins again.
+        """
+        sequence = message.transactional_message_sequence_identifier
+        return sequence is not None and sequence < info.sequence_identifier
+
+    def begins(self, info: IncomingTransactionalTransferInfo, stream: Content) -> None:
+        """Take over where the receipts of a stream go before its first message is in its queue.
+
+        A waiting reader takes it at once, and its final stream receipt is due.
+        """
+        if stream.start is not None and stream.current == 1:
+            info.send_receipts_to = stream.start.sendReceiptsTo
 
     def refused(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """A message is not next: count it, and acknowledge again what its sender sends again.
@@ -58,15 +73,13 @@ class IncomingStreams:
         SRMP-3.1.6.3-08: else a sender whose receipt was lost would send it for ever.
         """
         self._sequences.refused(info)
-        same = message.transactional_message_sequence_identifier == info.sequence_identifier
-        if same and stream.current <= info.sequence_number and not self._is_due(info):
+        if _is_present(info, message) and stream.current <= info.sequence_number and not self._is_due(info):
             self._start(info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """Advance to a message, and acknowledge it in a while: SRMP-3.1.5.1.6.3-05 to -12."""
-        if message.transactional_message_sequence_identifier != info.sequence_identifier:
-            info.send_receipts_to, info.acknowledged = stream.start.sendReceiptsTo, 0
-            info.unacknowledged_since = None
+        if not _is_present(info, message):
+            info.acknowledged, info.unacknowledged_since = 0, None
         info.sender_identifier = message.source_machine_identifier
         self._sequences.accepted(info, message)
         now = self._context.now
@@ -94,7 +107,8 @@ class IncomingStreams:
         if stream is None or message.destination is None:
             return ""
         bound_to = message.origin if self._context.settings.bind_senders else ""
-        info = self._sequences.infos.get((stream.queue_manager, message.destination.canonical, bound_to))
+        key = sequence_key(stream.queue_manager, message.destination, bound_to, stream=True)
+        info = self._sequences.infos.get(key)
         return "" if info is None else info.send_receipts_to
 
     def _is_due(self, info: IncomingTransactionalTransferInfo) -> bool:
@@ -115,3 +129,9 @@ class IncomingStreams:
             info.acknowledged = info.sequence_number
             transfer_rows.put_incoming(self._context, info)
         self._send_receipt(info)
+
+
+def _is_present(info: IncomingTransactionalTransferInfo, message: Message) -> bool:
+    """Return whether a message is of the stream of which messages have been accepted last."""
+    sequence = message.transactional_message_sequence_identifier
+    return info.sequence_number > 0 and sequence == info.sequence_identifier

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from msmqwire.names.addresses import HTTP_PORTS
-from msmqwire.qm.model.elements import QueueManager
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.rules.lookup import Lookup
+from msmqwire.qm.rules.recovery import Stored
 
+_PORTS: Final = b"HttpPorts"
 _ORDER_QUEUE: Final = "MSMQ/PRIVATE$/order_queue$"
 
 
 class LocalUrls:
     """Knows where the queue manager listens, which its owner says once it does.
 
+    Until then, after a restart, it is where it listened before: what waits to be sent goes at once.
+
     Args:
-        queue_manager: the local one.
+        context: of the queue manager.
         lookup: learns which ports are those of this queue manager.
     """
 
-    def __init__(self, queue_manager: QueueManager, lookup: Lookup) -> None:
-        self._queue_manager, self._lookup = queue_manager, lookup
+    def __init__(self, context: Context, lookup: Lookup) -> None:
+        self._context, self._lookup = context, lookup
         self._ports: dict[str, int] = {}
+
+    def restore(self, stored: Stored) -> None:
+        """Take over the ports of the last run."""
+        row = stored.row(Table.META, _PORTS)
+        self._set(json.loads(row) if row else {})
 
     def listens(self, *, http: int | None, https: int | None) -> None:
         """Set the ports at which requests are received; None for none."""
         ports = {"http": http, "https": https}
-        self._ports = {scheme: port for scheme, port in ports.items() if port is not None}
-        self._lookup.http_ports = set(self._ports.values())
+        known = {scheme: port for scheme, port in ports.items() if port is not None}
+        if known != self._ports:
+            self._set(known)
+            self._context.changes.put(Table.META, _PORTS, json.dumps(known).encode())
+
+    def _set(self, ports: dict[str, int]) -> None:
+        self._ports, self._lookup.http_ports = ports, set(ports.values())
+
+    def is_at(self, address: str) -> None:
+        """Note an address of this computer."""
+        self._lookup.addresses.add(address)
 
     def order_queue(self, destination: str) -> str:
         """Return ReceiptsURL for messages to a destination, [MC-MQSRM] 3.1.7.2.4; empty for a multicast one.
@@ -41,4 +61,4 @@ class LocalUrls:
         usual = HTTP_PORTS.get(scheme.upper())
         port = self._ports.get(scheme, usual)
         suffix = "" if port == usual else f":{port}"
-        return f"{scheme}://{self._queue_manager.computer_name}{suffix}/{_ORDER_QUEUE}"
+        return f"{scheme}://{self._context.queue_manager.computer_name}{suffix}/{_ORDER_QUEUE}"

@@ -15,10 +15,11 @@ from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
-from msmqwire.srmp.elements import StreamIdentifier
+from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.kinds import POSITIVE
 
-_NUMBER_MAX: Final = 0xFFFFFFFF
+_NUMBER_MAX: Final = 0xFFFFFFFE
+"""The number after it, which the next message would have, still fits into 32 bits."""
 
 
 class OutgoingStreams:
@@ -41,6 +42,8 @@ class OutgoingStreams:
         self._context, self._identity = context, identity
         self._outcome, self._send_waiting = outcome, send_waiting
         self._by_id: dict[TxSequenceId, Transfer] = {}
+        self._former: dict[TxSequenceId, Transfer] = {}  # whose messages were renumbered
+        self._renumbered: dict[tuple[int, int], OutgoingMessage] = {}  # by queue and MessageIdOrdinal
 
     def restore(self, transfer: Transfer, numbered: list[OutgoingMessage]) -> None:
         """Take over a restored transfer and its messages that have numbers: SRMP-3.1.3.2-01.
@@ -101,6 +104,9 @@ class OutgoingStreams:
             return
         used_up = not self.can_number(transfer)
         self._end(transfer)
+        for stream in transfer.former:
+            del self._former[stream]
+        transfer.former.clear()
         if used_up:
             self._send_waiting(transfer)
 
@@ -112,9 +118,9 @@ class OutgoingStreams:
     # -- the Stream Receipt Wait Timer ------------------------------------------------------------------
 
     def await_receipt(self, transfer: Transfer) -> None:
-        """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20."""
+        """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20, SRMP-3.1.7.4-01."""
         context, key = self._context, transfer.queue.number
-        if context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
+        if transfer.is_held or context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
             return
         interval = self._interval(transfer)
         transfer.resend_at = context.utc + interval
@@ -185,23 +191,35 @@ class OutgoingStreams:
             self._outcome.delivered(outgoing.position)
 
     def _leave(self, outgoing: OutgoingMessage) -> None:
+        self._forget_renumbered(outgoing)
         outgoing.transfer.remove(outgoing)
         transfer_rows.delete_outgoing(self._context, outgoing)
 
-    def final(self, stream: StreamIdentifier, number: int, decision: str, reason: int) -> None:
-        """Process a final stream receipt for one message: [MC-MQSRM] 3.1.5.1.9."""
-        transfer = self.find(stream)
-        if transfer is None:
-            return
-        outgoing = transfer.awaiting_final.pop((_ordinal(stream), number), None)
-        early = outgoing is None  # before the stream receipt
+    def _forget_renumbered(self, outgoing: OutgoingMessage) -> None:
+        if outgoing.renumbered:
+            self._renumbered.pop(_key(outgoing), None)
+
+    def final(
+        self,
+        stream: StreamIdentifier,
+        number: int,
+        identifier: MessageIdentifier,
+        decision: str,
+        reason: int,
+    ) -> None:
+        """Process a final stream receipt for one message: [MC-MQSRM] 3.1.5.1.9.
+
+        `identifier` is that of the message: a receiver that has accepted it in a former stream does not know
+        its present number.
+        """
+        numbered = self._numbered(stream, number)
+        outgoing = numbered or self._renumbered_as(stream, identifier)
         if outgoing is None:
-            outgoing = self._drop(transfer, _ordinal(stream), number)
-            if outgoing is None:
-                return
+            return
+        transfer, message = outgoing.transfer, outgoing.position.message
+        early = self._remove(outgoing, arrived=numbered is not None)  # before the stream receipt
         outgoing.step(MessageEvent.FINAL_RECEIPT)
         self._leave(outgoing)
-        message = outgoing.position.message
         if decision == POSITIVE:
             self._outcome.delivered(outgoing.position)
         else:
@@ -210,35 +228,63 @@ class OutgoingStreams:
             self._outcome.dead_letter(outgoing.position, message)
         self._end_if_done(transfer)
         self.report(transfer)
+        self._send_waiting(transfer)
 
-    def _drop(self, transfer: Transfer, stream: TxSequenceId, number: int) -> OutgoingMessage | None:
-        for outgoing in transfer.unacknowledged:
-            if (outgoing.tx_sequence_id, outgoing.tx_sequence_number) == (stream, number):
-                transfer.unacknowledged.remove(outgoing)
-                return outgoing
-        return None
+    def _numbered(self, stream: StreamIdentifier, number: int) -> OutgoingMessage | None:
+        """Return the message with a number in a stream."""
+        transfer = self.find(stream)
+        if transfer is None:
+            return None
+        key = _ordinal(stream), number
+        waiting = (
+            outgoing
+            for outgoing in transfer.unacknowledged
+            if (outgoing.tx_sequence_id, outgoing.tx_sequence_number) == key
+        )
+        return transfer.awaiting_final.get(key) or next(waiting, None)
+
+    def _renumbered_as(
+        self, stream: StreamIdentifier, identifier: MessageIdentifier
+    ) -> OutgoingMessage | None:
+        """Return the message with an identifier if it had another number in a former stream."""
+        own = self._context.queue_manager.identifier
+        transfer = self._former.get(_ordinal(stream))
+        if transfer is None or stream.queue_manager != own or identifier.lineage != own:
+            return None
+        return self._renumbered.get((transfer.queue.number, identifier.uniquifier))
+
+    def _remove(self, outgoing: OutgoingMessage, *, arrived: bool) -> bool:
+        """Remove a message that is not sent any more; return whether its stream receipt was awaited.
+
+        Unless it has arrived with its present number, those behind it now follow the one before it. If the
+        receiver may not have accepted the first message of a stream, nobody tells it any more where the
+        stream begins: the others begin a new one, SRMP-3.1.7.2.3-10. What it has accepted nevertheless it
+        recognises by its identifier.
+        """
+        transfer = outgoing.transfer
+        key = outgoing.tx_sequence_id, outgoing.tx_sequence_number
+        self._forget_renumbered(outgoing)
+        if transfer.awaiting_final.pop(key, None) is not None or outgoing not in transfer.unacknowledged:
+            return False
+        index = transfer.unacknowledged.index(outgoing)
+        del transfer.unacknowledged[index]
+        if arrived:
+            return True
+        if not outgoing.previous_number:
+            self._renumber(transfer)
+        elif index < len(transfer.unacknowledged):
+            transfer.unacknowledged[index].previous_number = outgoing.previous_number
+        return True
 
     # -- messages that are given up ---------------------------------------------------------------------
 
     def given_up(self, outgoing: OutgoingMessage) -> None:
-        """A message is not sent any more: those behind it now follow the one before it.
-
-        If the receiver may not have accepted the first message of a stream, nobody tells it any more where
-        the stream begins: the others begin a new one, SRMP-3.1.7.2.3-10. What it has accepted nevertheless
-        it recognises by its identifier.
-        """
+        """A message is not sent any more."""
         transfer = outgoing.transfer
         if not outgoing.tx_sequence_number:
             return
         transfer_rows.delete_outgoing(self._context, outgoing)
-        transfer.awaiting_final.pop((outgoing.tx_sequence_id, outgoing.tx_sequence_number), None)
-        if outgoing in transfer.unacknowledged:
-            index = transfer.unacknowledged.index(outgoing)
-            del transfer.unacknowledged[index]
-            if not outgoing.previous_number:
-                self._renumber(transfer)
-            elif index < len(transfer.unacknowledged):
-                transfer.unacknowledged[index].previous_number = outgoing.previous_number
+        self._remove(outgoing, arrived=False)
         self._end_if_done(transfer)
         self.report(transfer)
 
@@ -247,10 +293,14 @@ class OutgoingStreams:
         left = list(transfer.unacknowledged)
         transfer.unacknowledged.clear()
         if left:
+            self._former[transfer.stream_id] = transfer
+            transfer.former.add(transfer.stream_id)
             self._end(transfer)
             self.stop_waiting(transfer)
         for outgoing in left:
             self.number(outgoing)
+            self._renumbered[_key(outgoing)] = outgoing
+            outgoing.renumbered = True
             if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
                 outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
             if outgoing.state is MessageState.WAIT_FOR_RESPONSE:
@@ -279,3 +329,8 @@ def _sequence_info(outgoing: OutgoingMessage) -> SequenceInfo:
 
 def _ordinal(stream: StreamIdentifier) -> TxSequenceId:
     return TxSequenceId(stream.time_stamp, stream.ordinal)
+
+
+def _key(outgoing: OutgoingMessage) -> tuple[int, int]:
+    """Return what identifies a message here: copies for several destinations share an identifier."""
+    return outgoing.transfer.queue.number, outgoing.position.message.identifier.uniquifier

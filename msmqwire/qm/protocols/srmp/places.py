@@ -48,10 +48,10 @@ class Places:
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message of an origin."""
+        if isinstance(name, MulticastName):
+            return not origin  # nobody else decides which groups are flooded
         if not origin or not is_http(name) or self._lookup.is_local_name(name):
             return True
-        if isinstance(name, MulticastName):
-            return False  # nobody else decides which groups are flooded
         if self._lookup.outgoing(name) is not None:
             return True
         return self._has_memory(name, origin) and self._may_try(origin)

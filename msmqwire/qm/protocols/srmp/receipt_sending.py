@@ -23,38 +23,36 @@ _NOT_RECEIVED = AcknowledgementsRequested.ACK_NEG_RECEIVE
 
 
 class ReceiptSending:
-    """Sends receipts as regular messages, within the limits on what strangers can have sent elsewhere."""
+    """Sends receipts as regular messages, within the limits on what strangers can have sent elsewhere.
+
+    Those that are sent once only, for a message that is stored, are stored here as well until they are there:
+    its sender, who may have nothing else to go by, would wait for them in vain after a restart.
+    """
 
     def __init__(self, services: CoreServices) -> None:
         self._context, self._identity = services.context, services.identity
         self._system_messages = services.system_messages
 
     def due(self, message: Message, message_class: int) -> None:
-        """A message whose administration queue is reached by HTTP has arrived, or has left its queue.
-
-        A message that came by the binary protocol could not ask for a commitment receipt in so many words.
-        """
-        if not message.soap_envelope:
-            message = message.copy(final_ack_required=True, packet=message.packet)
+        """A message whose administration queue is reached by HTTP has arrived, or has left its queue."""
         utc, reason = self._context.utc, MessageClass(message_class)
         if reason is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
-            self._send(message.origin, lambda number: receipts.delivery_receipt(message, number, utc))
+            self._send(message, lambda number: receipts.delivery_receipt(message, number, utc))
         else:
-            self._send(
-                message.origin, lambda number: receipts.commitment_receipt(message, reason, number, utc, utc)
-            )
+            self._send(message, lambda number: receipts.commitment_receipt(message, reason, number, utc, utc))
 
     def stream(self, info: IncomingTransactionalTransferInfo) -> None:
         """Acknowledge all messages of a stream up to the last one acknowledged: 3.1.6.3."""
         last = Message(
-            destination=info.format_name, transaction_sequence_number=info.acknowledged, priority=0
-        )
+            destination=info.format_name, transaction_sequence_number=info.acknowledged, priority=0,
+            origin=info.origin,
+        )  # fmt: skip
         assert info.stream_owner is not None, "it is a stream"
         stream = StreamIdentifier(
             info.stream_owner, info.sequence_identifier.time_stamp << 32 | info.sequence_identifier.ordinal
         )
         self._send(
-            info.origin,
+            last,
             lambda number: receipts.stream_receipt(
                 stream, last, read_http(info.send_receipts_to, "sendReceiptsTo"), number, self._context.utc
             ),
@@ -66,18 +64,20 @@ class ReceiptSending:
         if stream is None or not send_receipts_to or reason not in DECISIONS:
             return
         self._send(
-            message.origin,
+            message,
             lambda number: receipts.final_stream_receipt(
                 stream, message, read_http(send_receipts_to, "sendReceiptsTo"), MessageClass(reason), number,
                 utc, utc,
             ),
         )  # fmt: skip
 
-    def _send(self, origin: str, make: Callable[[ObjectId], Receipt | None]) -> None:
+    def _send(self, about: Message, make: Callable[[ObjectId], Receipt | None]) -> None:
+        origin = about.origin
         try:
             receipt = make(self._identity.next())
             if receipt is None or receipt.message.destination is None:
                 return
+            receipt.message.delivery_guarantee = about.delivery_guarantee  # the envelope does not say so
             receipt.message.soap_envelope = build_envelope(receipt.envelope).decode("utf-8")
         except (InvalidValue, MalformedPacket) as exc:
             self._context.trouble("receipt", f"a receipt for a message of {origin} can't be built: {exc}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MessageClass
-from msmqwire.names import FormatName
+from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.protocols.srmp.serializing import serialize
@@ -52,8 +52,8 @@ def commitment_receipt(
     `reason` is iReason of the event, `decided_at` when it was. Raises InvalidValue.
     """
     decision = DECISIONS.get(reason)
-    wanted = _RECEIVED if decision == POSITIVE else _NOT_RECEIVED
-    requested = original.final_ack_required and original.acknowledgements_requested & wanted
+    # final_ack_required says nothing more, and a stored message that is not transactional does not have it.
+    requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
     if decision is None or original.administration is None or not requested:
         return None
     message = _answer(original, original.administration, reason, identifier, sent_time)
@@ -114,7 +114,8 @@ def _answer(
         sent_time=sent_time,
         source_machine_identifier=identifier.lineage,
         destination=destination,
-        response=original.destination,
+        # What is put into a queue can't have a multicast address for responses.
+        response=None if isinstance(original.destination, MulticastName) else original.destination,
         hash_algorithm=0,
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
-from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
+from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
@@ -18,26 +20,31 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.interface import CoreServices
-from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
+from msmqwire.qm.protocols.srmp.signatures import authenticate
+from msmqwire.qm.protocols.srmp.times import is_past
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
-from msmqwire.qm.rules.waiting_messages import is_over
+from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
 from msmqwire.srmp.kinds import EnvelopeKind, kind_of
-from msmqwire.srmp.message import SrmpMessage, from_http
+from msmqwire.srmp.message import SrmpMessage, from_http, parse_multicast
+from msmqwire.srmp.request import request_address
 
 OK: Final = 200
 BAD_REQUEST: Final = 400
 INTERNAL_SERVER_ERROR: Final = 500
 _EVERYONE: Final = access.Token(access.EVERYONE)
 _TO: Final = "Envelope.Header.path.to"
+_RECEIPT_BYTES: Final = 8_192
+"""What a receipt takes of the memory for express messages, as measured."""
 _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
@@ -53,11 +60,13 @@ class _Arrived(NamedTuple):
     """A message that has come for a queue of this queue manager.
 
     Attributes:
-        envelope: as it came.
+        received: the request.
+        envelope: of it.
         message: what it carries.
         queues: where it is to be put: one, or all that listen to a multicast address.
     """
 
+    received: SrmpMessage
     envelope: Envelope
     message: Message
     queues: tuple[Queue, ...]
@@ -68,14 +77,14 @@ class Receiving:
 
     Args:
         services: of the core.
-        redirections: of the administrator.
+        configuration: of the administrator.
         incoming, outgoing, places: of the engine.
     """
 
     def __init__(
         self,
         services: CoreServices,
-        redirections: Redirections,
+        configuration: SrmpConfiguration,
         *,
         incoming: IncomingStreams,
         outgoing: OutgoingStreams,
@@ -83,13 +92,22 @@ class Receiving:
     ) -> None:
         self._context, self._messages, self._queues = services.context, services.messages, services.queues
         self._history, self._system_messages = services.history, services.system_messages
-        self._redirections, self._incoming, self._outgoing = redirections, incoming, outgoing
-        self._places = places
+        self._redirections, self._trust = configuration.redirections, configuration.trust
+        self._incoming, self._outgoing, self._places = incoming, outgoing, places
 
     def take(self, http: HttpMessage, origin: str) -> int:
-        """Take a request, by HTTP or PGM, and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+        return self._status(partial(from_http, http), origin)
+
+    def take_multicast(self, data: bytes, origin: str, group: MulticastName) -> int:
+        """Take what has come by PGM to a group. The status is for nobody: SRMP-2.1.2-06."""
+        return self._status(partial(parse_multicast, data), origin, group)
+
+    def _status(
+        self, parse: Callable[[], SrmpMessage], origin: str, group: MulticastName | None = None
+    ) -> int:
         try:
-            self._take(from_http(http), origin)
+            self._take(parse(), origin, group)
         except MalformedPacket as exc:
             self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
             return BAD_REQUEST
@@ -99,19 +117,21 @@ class Receiving:
             return exc.status
         return OK
 
-    def _take(self, received: SrmpMessage, origin: str) -> None:
+    def _take(self, received: SrmpMessage, origin: str, group: MulticastName | None) -> None:
         envelope, utc = received.envelope, self._context.utc
         if envelope is None:
             raise _Refused(BAD_REQUEST, "a response")
         named, destination = self._destination(envelope.path.to)
+        if group is not None and destination.canonical != group.canonical:
+            raise _Refused(BAD_REQUEST, f"it came to {group}, and is for {envelope.path.to:.200}")
         message = deserialize(received, utc, named)
         message.origin = origin
         if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
             message.destination = destination
             self._forward(received, message)
             return
-        arrived = _Arrived(envelope, message, self._find(destination, message))
-        if is_over(message, message.time_to_reach_queue, utc):
+        arrived = _Arrived(received, envelope, message, self._find(destination, message))
+        if is_past(reach_limit(envelope), utc):
             raise _Refused(OK)  # SRMP-3.1.1.1.2.2-02
         self._by_kind(arrived)
 
@@ -120,44 +140,41 @@ class Receiving:
     def _destination(self, to: str) -> tuple[FormatName, FormatName]:
         """Return the queue that a message names, and the one that it is redirected to: [MC-MQSRM] 3.1.5.1.3.
 
-        With redirections ``to`` may be any URL of this computer; it is named by what it is redirected to.
+        With redirections ``to`` may be any URL of this computer. One that is no name of a queue is named by
+        what it is redirected to.
         """
         if to.startswith(MSMQ):
             name = read_destination(to, _TO)
             return name, name
         redirected = self._redirections.inbound(to)
-        try:
-            name = read_destination(to, _TO)
-        except MalformedPacket:
-            if redirected == to or not self._is_here(to):
-                raise
-            name = read_http(redirected, "To")
-        if not self._queues.lookup.is_local_name(name):
-            if self._context.settings.transparent_store_and_forward:
-                return name, name
-            if not self._is_here(to):
-                raise _Refused(BAD_REQUEST, f"{to:.200} is of another computer")
-        return name, name if redirected == to else read_http(redirected, "To")
+        if redirected != to and self._names_this_computer(to):
+            target = read_http(redirected, "To")
+            try:
+                return read_destination(to, _TO), target
+            except MalformedPacket:
+                return target, target
+        name = read_destination(to, _TO)
+        local = self._queues.lookup.is_local_name(name)
+        if not local and not self._context.settings.transparent_store_and_forward:
+            raise _Refused(BAD_REQUEST, f"{to:.200} is of another computer")
+        return name, name
 
-    def _is_here(self, to: str) -> bool:
-        """Return whether a URL names this computer, whatever its path."""
-        scheme, _, rest = to.partition("://")
+    def _names_this_computer(self, to: str) -> bool:
+        """Return whether the host of a URL is this computer, at any port: that of a proxy may be another."""
         try:
-            name = read_http(f"{scheme}://{rest.partition('/')[0]}/MSMQ/q", _TO)
-        except MalformedPacket:
+            name = read_http(f"http://{request_address(to)[1]}/MSMQ/q", _TO)
+        except (InvalidValue, MalformedPacket):
             return False
-        return self._queues.lookup.is_local_name(name)
+        return isinstance(name, DirectName) and self._queues.lookup.is_own_host(name)
 
     def _find(self, name: FormatName, message: Message) -> tuple[Queue, ...]:
         """Return the queues of a destination here: SRMP-3.1.5.1.3-01 and -08 to -10."""
         lookup = self._queues.lookup
-        found: list[Queue | None]
-        found = (
-            lookup.multicast_queues(name.address, name.port)
-            if isinstance(name, MulticastName)
-            else [lookup.addressed(name)]
-        )
-        queues = tuple(queue for queue in found if queue is not None)
+        if isinstance(name, MulticastName):
+            queues = tuple(lookup.multicast_queues(name.address, name.port))
+        else:
+            queue = lookup.addressed(name)
+            queues = () if queue is None else (queue,)
         if not queues or name.is_read_only:
             raise _Refused(BAD_REQUEST, f"there is no queue {name!s:.200}")
         if any(queue.transactional != message.transactional for queue in queues):
@@ -197,10 +214,11 @@ class Receiving:
             receipt = envelope.streamReceipt
             self._outgoing.received(receipt.streamId, receipt.lastOrdinal)
         elif kind is EnvelopeKind.FINAL_STREAM_RECEIPT:
-            receipt, reason = envelope.streamReceipt, arrived.message.message_class
+            receipt, commitment = envelope.streamReceipt, envelope.commitmentReceipt
             self._outgoing.final(
-                receipt.streamId, receipt.lastOrdinal, envelope.commitmentReceipt.decision, reason
-            )
+                receipt.streamId, receipt.lastOrdinal, commitment.id, commitment.decision,
+                arrived.message.message_class,
+            )  # fmt: skip
             return  # SRMP-3.1.5.1.9-01
         if not internal:
             if envelope.stream is None:
@@ -213,7 +231,9 @@ class Receiving:
 
     def _once(self, arrived: _Arrived) -> None:
         """Put a message that is in no stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
-        self._check_security(arrived)
+        arrived = self._admitted(arrived)
+        if arrived.message.acknowledgements_requested:
+            self._check_room(arrived.message)
         if self._is_duplicate(arrived.message):
             raise _Refused(OK)
         self._enqueue(arrived)
@@ -224,13 +244,16 @@ class Receiving:
 
         One that has been accepted in a former stream only advances the new one.
         """
-        message = arrived.message
-        self._check_security(arrived)
+        arrived, message = self._admitted(arrived), arrived.message
+        self._check_room(message)
         info = self._incoming.of(stream, message)
-        if not self._incoming.follows(info, stream, message):
+        follows = self._incoming.follows(info, stream, message)
+        duplicate = follows and self._is_duplicate(message)
+        if not follows or (duplicate and self._incoming.is_former(info, message)):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
-        if not self._is_duplicate(message):
+        self._incoming.begins(info, stream)
+        if not duplicate:
             self._enqueue(arrived)
             self._remember(message)
         info.queue = arrived.queues[0]
@@ -244,31 +267,65 @@ class Receiving:
         if message.identifier != WITHOUT_MSMQ:
             self._history.add(message)
 
-    def _check_security(self, arrived: _Arrived) -> None:
-        """Refuse a message that may not be put into its queue: SRMP-3.1.5.1.12-01 to -07."""
-        for queue in arrived.queues:
-            if queue.authentication or queue.privacy_level is QueuePrivacy.BODY:
-                raise _Refused(BAD_REQUEST, f"{queue.pathname} takes signed or encrypted messages only")
-            allowed = access.access_allowed(
-                self._queues.security_of(queue), _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-            )
-            if not allowed:
-                raise _Refused(BAD_REQUEST, f"not everybody may write to {queue.pathname}")
+    def _admitted(self, arrived: _Arrived) -> _Arrived:
+        """Return a message with the queues that it may be put into: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07.
+
+        A queue of a multicast group that refuses it takes it from no other.
+        """
+        required = all(queue.authentication for queue in arrived.queues)
+        try:
+            authenticate(arrived.received, arrived.message, self._trust, required=required)
+        except InvalidSignature as exc:
+            raise _Refused(BAD_REQUEST, str(exc)) from None
+        signed = arrived.envelope.Signature is not None
+        refusals = {queue: self._refusal(queue, signed=signed) for queue in arrived.queues}
+        admitting = tuple(queue for queue, refusal in refusals.items() if refusal is None)
+        refusal = refusals[arrived.queues[0]]
+        if refusal is not None and not admitting:
+            raise refusal
+        return arrived._replace(queues=admitting)
+
+    def _check_room(self, message: Message) -> None:
+        """Refuse a message whose receipts there may be no memory for: they are never refused themselves.
+
+        A sender whose own URL can't be reached would have any number of them wait.
+        """
+        if not self._messages.pool.fits(Kind.EXPRESS, message.origin, _RECEIPT_BYTES):
+            raise _Refused(INTERNAL_SERVER_ERROR, "there is no room for receipts")
+
+    def _refusal(self, queue: Queue, *, signed: bool) -> _Refused | None:
+        """Return why a queue does not take a message; None if it does."""
+        security = self._queues.known_security_of(queue)
+        if security is None:  # SRMP-3.1.5.1.12-02; the directory may answer when it is sent again
+            return _Refused(INTERNAL_SERVER_ERROR, f"{queue.pathname} can't be read in the directory")
+        if queue.authentication and not signed:
+            return _Refused(BAD_REQUEST, f"{queue.pathname} takes signed messages only")
+        if queue.privacy_level is QueuePrivacy.BODY:
+            return _Refused(BAD_REQUEST, f"{queue.pathname} takes encrypted messages only")
+        if not access.access_allowed(security, _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE):
+            return _Refused(BAD_REQUEST, f"not everybody may write to {queue.pathname}")
+        return None
 
     def _enqueue(self, arrived: _Arrived) -> None:
         """Enqueue a message, and send the delivery receipt that it asks for: 3.1.5.1.6.2 and 3.1.5.1.12."""
         first, *others = arrived.queues
         copies = [(first, arrived.message), *((queue, arrived.message.copy()) for queue in others)]
-        for queue, message in copies:
-            try:
-                status = self._messages.enqueue(queue, message)
-            except (InvalidName, InvalidValue) as exc:
-                raise _Refused(BAD_REQUEST, str(exc)) from None
-            if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
-                raise _Refused(INTERNAL_SERVER_ERROR, "there is no room")
-            if status is not EnqueueStatus.OK:
-                self._context.trouble("quota", f"{queue.pathname} is full")
-                raise _Refused(OK)  # SRMP-3.1.5.1.12-09
+        refusals = [refusal for queue, message in copies if (refusal := self._put(queue, message))]
+        if len(refusals) == len(copies):
+            raise refusals[0]
         message = arrived.message
         if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+
+    def _put(self, queue: Queue, message: Message) -> _Refused | None:
+        """Put a message into a queue; return why it is not there otherwise."""
+        try:
+            status = self._messages.enqueue(queue, message)
+        except (InvalidName, InvalidValue) as exc:
+            return _Refused(BAD_REQUEST, str(exc))
+        if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
+            return _Refused(INTERNAL_SERVER_ERROR, "there is no room")
+        if status is not EnqueueStatus.OK:
+            self._context.trouble("quota", f"{queue.pathname} is full")
+            return _Refused(OK)  # SRMP-3.1.5.1.12-09
+        return None

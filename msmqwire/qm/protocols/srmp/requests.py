@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import write_destination
 from msmqwire.qm.protocols.srmp.serializing import serialize
+from msmqwire.qm.protocols.srmp.signatures import signed
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import Field, find_all
 from msmqwire.srmp.http_message import HttpMessage
@@ -15,16 +16,22 @@ from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.multipart import Multipart, boundary_of
 from msmqwire.srmp.request import make_request, request_address
 
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer
+
 VIA: Final = "Via"
 HOPS_MAX: Final = 15
 """Forwarding queue managers that a message may pass, as routing servers in [MS-MQQB]."""
 _BOUNDARIES: Final = 1 << 32
 
 
-def build_request(message: Message, *, queue_manager: UUID, receipts_url: str) -> HttpMessage:
+def build_request(
+    message: Message, *, queue_manager: UUID, receipts_url: str, signer: Signer | None = None
+) -> HttpMessage:
     """Return the request for a message that begins here, always the same one for the same message.
 
-    A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go.
+    A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go,
+    `signer` who signs what has a body or an extension.
     Raises InvalidValue.
     """
     envelope: Envelope | bytes
@@ -32,7 +39,8 @@ def build_request(message: Message, *, queue_manager: UUID, receipts_url: str) -
     if message.soap_envelope:
         envelope = message.soap_envelope.encode("utf-8")
     else:
-        envelope, body, extension = serialize(message, queue_manager=queue_manager, receipts_url=receipts_url)
+        serialized = serialize(message, queue_manager=queue_manager, receipts_url=receipts_url)
+        envelope, body, extension = signed(serialized, message, signer, queue_manager=queue_manager)
     to = write_destination(message.destination, "destination")
     return _request(message, to, envelope, body, extension, queue_manager)
 
@@ -53,10 +61,10 @@ def forward_request(message: Message, *, queue_manager: UUID, computer: str) -> 
     else:
         to = parsed.path.to
     request = _request(message, to, envelope, received.body, received.extension, queue_manager)
-    passed = [received.fields[number] for number in find_all(received.fields, VIA)]
-    return HttpMessage(
-        request.start, (*request.fields, *passed, Field(VIA, f"1.1 {computer}")), request.entity
-    )
+    # In one line each, however they came: RFC 9112 5.2.
+    passed = [" ".join(received.fields[number].value.split()) for number in find_all(received.fields, VIA)]
+    via = [Field(VIA, value) for value in (*passed, f"1.1 {computer}") if value]
+    return HttpMessage(request.start, (*request.fields, *via), request.entity)
 
 
 def hops(received: SrmpMessage) -> int:

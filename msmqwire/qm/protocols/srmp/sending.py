@@ -14,18 +14,16 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.interface import CoreServices
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.queue_names import write_http
-from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.requests import build_request, forward_request
 from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
 from msmqwire.srmp.http_message import HttpMessage
 
-HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
-"""States in which nothing leaves an outgoing queue."""
 _REFUSED_FROM: Final = 400
 _FAILED_FROM: Final = 500
 _ACCEPTED: Final = range(200, 300)
@@ -39,14 +37,15 @@ class Sending:
 
     Args:
         services: of the core.
-        redirections: of the administrator.
+        configuration: of the administrator.
         urls: of this queue manager.
     """
 
-    def __init__(self, services: CoreServices, redirections: Redirections, urls: LocalUrls) -> None:
+    def __init__(self, services: CoreServices, configuration: SrmpConfiguration, urls: LocalUrls) -> None:
         self._context, self._dispatch, self._queues = services.context, services.dispatch, services.queues
         self._identity, self._outcome = services.identity, services.outcome
-        self._redirections, self._urls = redirections, urls
+        self._redirections, self._signer = configuration.redirections, configuration.signer
+        self._urls = urls
         self.streams = OutgoingStreams(
             services.context, services.sequence_identity, services.outcome, self.send_waiting
         )
@@ -93,13 +92,20 @@ class Sending:
         """
         if not _has_expired(message, self._context.utc):
             self.watch(outgoing, message)
-        elif outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+        elif outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+            outgoing.overdue = True
+        else:
             self._expire(outgoing, message)
+            self.send_waiting(outgoing.transfer)
+
+    def _answered_late(self, outgoing: OutgoingMessage) -> None:
+        """A message that still waits for a receipt has been answered: its time may have been over before."""
+        if outgoing.overdue and not outgoing.is_done:
+            self._over(outgoing, outgoing.position.message)
 
     def send_waiting(self, transfer: Transfer) -> None:
         """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
-        queue = transfer.queue
-        while transfer.under_way is None and not transfer.blocked and queue.state not in HELD:
+        while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
                 return
             outgoing = transfer.next_waiting()
@@ -114,11 +120,12 @@ class Sending:
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
         if outgoing.state is not MessageState.PREPARE_TO_SEND or transfer.under_way is not None:
             return
-        if transfer.blocked or queue.state in HELD:
+        if transfer.blocked or transfer.is_held:
             return
         message = outgoing.position.message
         if _has_expired(message, self._context.utc):
             self._expire(outgoing, message)
+            self.send_waiting(transfer)
             return
         self._identity.identify(message)
         if outgoing.stream:
@@ -130,6 +137,7 @@ class Sending:
         except InvalidValue as exc:
             self._context.trouble("not sent", f"a message to {queue.destination!s:.200}: {exc}")
             self._give_up(outgoing, message, MessageEvent.GIVEN_UP)
+            self.send_waiting(transfer)
             return
         if queue.state is not OutgoingQueueState.CONNECTED:
             self._connect(transfer)
@@ -162,11 +170,14 @@ class Sending:
         if message.soap_compound_message:
             return forward_request(message, queue_manager=manager.identifier, computer=manager.computer_name)
         receipts_url = self._redirections.receipts_url(transfer.url, self._urls.order_queue(transfer.url))
-        return build_request(message, queue_manager=manager.identifier, receipts_url=receipts_url)
+        return build_request(
+            message, queue_manager=manager.identifier, receipts_url=receipts_url, signer=self._signer
+        )
 
     def _connect(self, transfer: Transfer) -> None:
         """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects when it needs to."""
         transfer.queue.state = OutgoingQueueState.CONNECTED
+        self._start_cleanup(transfer)
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
 
     def _record(self, transfer: Transfer, status: ConnectionStatus, error: int) -> None:
@@ -206,6 +217,7 @@ class Sending:
         if transfer.under_way is outgoing:
             transfer.under_way = None
         if outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+            self._answered_late(outgoing)
             self.send_waiting(transfer)
             return None
         if outgoing.request != request:
@@ -224,6 +236,7 @@ class Sending:
         self._start_cleanup(transfer)
         outgoing.step(MessageEvent.ACCEPTED)
         if not outgoing.is_done:
+            self._answered_late(outgoing)
             return
         transfer.remove(outgoing)
         self._outcome.delivered(outgoing.position)
@@ -240,7 +253,7 @@ class Sending:
             transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
         )
         self.streams.stop_waiting(transfer)
-        if queue.state not in HELD:
+        if not transfer.is_held:
             queue.state = OutgoingQueueState.INACTIVE
         self._dispatch.remove_queue(queue)
         message = outgoing.position.message
@@ -269,10 +282,10 @@ class Sending:
 
     def purged(self, outgoing: OutgoingMessage) -> None:
         """An administrator deletes a message from its queue."""
-        message = outgoing.position.message
+        message, arrived = outgoing.position.message, outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT
         self.removed(outgoing)
-        self._outcome.report(message, delivered=False)
-        self.send_waiting(outgoing.transfer)
+        if not arrived:
+            self._outcome.report(message, delivered=False)
 
     def dispatched(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""
@@ -299,9 +312,12 @@ class Sending:
 
         Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
         """
-        if not transfer.messages or transfer.queue.state in HELD:
+        if transfer.is_held:
             return
-        self.resume(transfer)
+        if transfer.messages:
+            self.resume(transfer)
+        else:
+            transfer.blocked = False
 
     def resume(self, transfer: Transfer) -> None:
         """Send everything that has failed again."""
@@ -322,7 +338,7 @@ class Sending:
         self._dispatch.remove_queue(transfer.queue)
 
     def _start_cleanup(self, transfer: Transfer) -> None:
-        """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04."""
+        """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04, SRMP-3.1.7.9-06."""
         queue = transfer.queue
         self._context.timers.start(
             Timer.SRMP_SESSION_CLEANUP, queue.number, self._context.settings.session_cleanup_ms,

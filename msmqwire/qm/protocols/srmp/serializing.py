@@ -37,8 +37,8 @@ class Serialized(NamedTuple):
 def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") -> Serialized:
     """Return the envelope of a message, its body and its extension.
 
-    It has no Signature, which needs a key. App, HashAlgorithm and Correlation are written even if 0, as by
-    Windows: without them the envelopes of 4.2 and 4.5 would not have their sizes.
+    `signatures.signed` adds the Signature, which needs a key. App, HashAlgorithm and Correlation are written
+    even if 0, as by Windows: without them the envelopes of 4.2 and 4.5 would not have their sizes.
 
     Args:
         message: with identifier and sent_time, and in a stream with its numbers.

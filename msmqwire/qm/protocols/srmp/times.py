@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.srmp.times import NO_LIMIT, time_of
 
-NO_LIMIT: Final = 0x7FFF_FFFF
-"""20380119T031407, which says that there is no limit: SRMP-2.2.5.1.1-04."""
 _TIME_MAX: Final = 0xFFFF_FFFF
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def date_of(time: int, path: str) -> datetime:
@@ -19,11 +17,6 @@ def date_of(time: int, path: str) -> datetime:
     if not 0 <= time <= _TIME_MAX:
         raise InvalidValue(f"{time} is not a time of 32 bits", path=path)
     return datetime.fromtimestamp(time, UTC)
-
-
-def time_of(date: datetime) -> int:
-    """Return a date in seconds since 1970."""
-    return (date - _EPOCH) // timedelta(seconds=1)
 
 
 def message_time_of(date: datetime, path: str) -> int:
@@ -44,7 +37,6 @@ def limit_of(sent: int, span: int, path: str) -> datetime:
     return date_of(NO_LIMIT if span == INFINITE else min(sent + span, NO_LIMIT), path)
 
 
-def span_of(limit: datetime, sent: int) -> int:
-    """Return the seconds from `sent` to a limit; 0 if it was over before."""
-    end = time_of(limit)
-    return INFINITE if end >= NO_LIMIT else max(0, end - sent)
+def is_past(limit: datetime, utc: int) -> bool:
+    """Whether a limit is over."""
+    return time_of(limit) < min(utc, NO_LIMIT)

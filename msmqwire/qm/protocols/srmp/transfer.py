@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from typing import Final
 
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.message import NO_SEQUENCE, Message, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
+
+_HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 
 
 class OutgoingMessage:
@@ -22,12 +26,16 @@ class OutgoingMessage:
         tx_sequence_id: Id.Ordinal of its stream.
         tx_sequence_number: its number there; 0 before it is sent for the first time.
         previous_number: that of the message before it that was not given up; 0 for the first of a stream.
+        renumbered: whether it had another number before, in a stream whose first message was given up.
         request: the number of the last request it was sent in.
+        overdue: whether its time was over while the response to that was awaited.
     """
 
     __slots__ = (
+        "overdue",
         "position",
         "previous_number",
+        "renumbered",
         "request",
         "state",
         "stream",
@@ -43,6 +51,7 @@ class OutgoingMessage:
         self.state = MessageState.PREPARE_TO_SEND
         self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
         self.request = 0
+        self.overdue = self.renumbered = False
         self.urgency = -message.priority, order
 
     @property
@@ -82,6 +91,7 @@ class Transfer:
         next_number: Stream.SequenceNumber + 1.
         unacknowledged: the messages of the stream with AwaitingStreamReceipt, in order.
         awaiting_final: those with AwaitingFinalStreamReceipt alone, by stream and number.
+        former: streams whose messages go on in the present one, as their first message was given up.
         last_acknowledged: EodLastAck.SeqNo.
         acknowledgements, acknowledged_at: EodLastAckCount and EodLastAckTime, in seconds since 1970.
         resend_index: ResendIntervalIndex, from 0.
@@ -101,6 +111,7 @@ class Transfer:
         self.next_number = 1
         self.unacknowledged: deque[OutgoingMessage] = deque()
         self.awaiting_final: dict[tuple[TxSequenceId, int], OutgoingMessage] = {}
+        self.former: set[TxSequenceId] = set()
         self.last_acknowledged = 0
         self.acknowledgements = self.acknowledged_at = 0
         self.resend_index = self.resend_at = 0
@@ -110,6 +121,11 @@ class Transfer:
     def is_idle(self) -> bool:
         """Whether it has nothing to transfer, and nobody uses its queue."""
         return not (self.messages or self.queue.active)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing may leave its queue."""
+        return self.queue.state in _HELD
 
     def add(self, position: MessagePosition, message: Message) -> OutgoingMessage:
         """Add a message; `wait` lets it be sent."""
@@ -133,7 +149,5 @@ class Transfer:
         return None
 
     def remove(self, outgoing: OutgoingMessage) -> None:
-        """Remove a message that need not be sent any more."""
+        """Remove a message that need not be sent any more. The response to it is awaited nevertheless."""
         self.messages.pop(outgoing.position, None)
-        if self.under_way is outgoing:
-            self.under_way = None

@@ -1,0 +1,67 @@
+"""The files that configure SRMP for ``msmqwire serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from msmqwire.cli.common import NoInput
+from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.redirections import Redirections
+from msmqwire.qm.runtime.redirections_file import load_redirections
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer, Trust
+
+
+class SrmpFiles(NamedTuple):
+    """Files, each None if it is not given.
+
+    Attributes:
+        redirections: JSON.
+        sign_cert, sign_key: PEM, of who signs; they go together.
+        trust: PEM, certificates whose signatures are believed.
+    """
+
+    redirections: Path | None
+    sign_cert: Path | None
+    sign_key: Path | None
+    trust: Path | None
+
+    def check(self) -> None:
+        """Raise typer.BadParameter for a certificate without its key, or a key without certificate."""
+        if (self.sign_cert is None) != (self.sign_key is None):
+            raise typer.BadParameter("--http-sign-cert and --http-sign-key go together")
+
+
+def readable(*files: Path | None) -> None:
+    """Check that files can be read. Raises NoInput."""
+    for file in files:
+        if file is not None:
+            try:
+                file.open("rb").close()
+            except OSError as exc:
+                raise NoInput(f"{file}: {exc.strerror or exc}") from None
+
+
+def srmp_configuration(files: SrmpFiles) -> SrmpConfiguration:
+    """Return what the files contain. Raises NoInput, and InvalidValue for contents."""
+    readable(*files)
+    redirections = Redirections() if files.redirections is None else load_redirections(files.redirections)
+    return SrmpConfiguration(redirections, *_signatures(files))
+
+
+def _signatures(files: SrmpFiles) -> tuple[Signer | None, Trust | None]:
+    if files.sign_cert is None and files.trust is None:
+        return None, None
+    from msmqwire.qm.runtime.signature_files import (  # few need what takes long to load
+        load_signer,
+        load_trust,
+    )
+
+    signer = None
+    if files.sign_cert is not None and files.sign_key is not None:
+        signer = load_signer(files.sign_cert, files.sign_key)
+    return signer, None if files.trust is None else load_trust(files.trust)

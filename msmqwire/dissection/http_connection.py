@@ -1,0 +1,278 @@
+"""A TCP connection that carries HTTP: the SRMP in it, requests paired with responses."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.http_finder import BEGINS_INSIDE, HttpFinder, HttpRange
+from msmqwire.dissection.srmp_messages import begins_srmp, is_srmp, read_srmp
+from msmqwire.errors import MalformedPacket
+from msmqwire.srmp.http_message import HttpMessage, RequestLine
+
+HTTP_PORT: Final = 80
+METHOD: Final = b"POST "
+"""What makes a segment the first that is followed: at its beginning, or anywhere if the port is HTTP_PORT."""
+STATUS: Final = b"HTTP/"
+UNANSWERED_MAX: Final = 4096
+"""Requests of a connection that wait for their responses. Once there are more, none is paired."""
+
+_SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
+_OTHER: Final = "HTTP that is not SRMP"
+_UNKNOWN: Final = "before anything was recognised as MSMQ"
+
+_Sender = tuple[str, int]  # address and port
+Ignored = tuple[int, int, int]
+"""How many bytes were skipped while nothing was recognised, the last frame of them and its time."""
+
+
+class _Request(NamedTuple):
+    """A request without a response.
+
+    Attributes:
+        number: among those of SRMP in its connection; None for one that is none, or of which that is unknown.
+        first_frame: the first frame that carried it.
+        frame: the last one.
+        is_srmp: whether it is SRMP; None if that is unknown, as only its end was captured.
+    """
+
+    number: int | None
+    first_frame: int
+    frame: int
+    is_srmp: bool | None
+
+
+@dataclass(slots=True)
+class _Direction:
+    """One direction, with the skipped bytes that are not reported yet."""
+
+    flow: Flow
+    finder: HttpFinder
+    size: int = 0
+    reason: str = ""
+    frame: int = 0
+    time_ns: int = 0
+    began_inside: int | None = None  # the last frame of a message of which only the end was captured
+
+
+class HttpConnection:
+    """Both directions of a connection that carries HTTP. It is SRMP from its first request to a queue on.
+
+    Until then nothing is reported. Afterwards all is: messages of SRMP, malformed ones, and as skipped bytes
+    HTTP of other kinds.
+
+    Args:
+        flow: the direction of which a segment has made it HTTP.
+        ignored: by sender how many bytes came before it was recognised as HTTP, the last frame of them and
+            its time; a direction takes what is its own when it begins.
+
+    Attributes:
+        is_srmp: whether a request to a queue has been seen.
+    """
+
+    __slots__ = ("_crowded", "_directions", "_early", "_ignored", "_requests", "_unanswered", "is_srmp")
+
+    def __init__(self, flow: Flow, ignored: dict[_Sender, Ignored]) -> None:
+        self.is_srmp = False
+        self._ignored = ignored
+        self._directions: dict[_Sender, _Direction] = {}
+        self._unanswered: deque[_Request] = deque()
+        self._crowded = False
+        self._early: deque[int] = deque(maxlen=UNANSWERED_MAX)  # frames of responses without a request so far
+        self._requests = 0
+        _, frame, _ = ignored.get(_sender(flow), (0, 0, 0))
+        if frame > max((of[1] for sender, of in ignored.items() if sender != _sender(flow)), default=0):
+            # What it said before was a request, at least one, without a response so far.
+            self._await_response(_Request(None, frame, frame, is_srmp=None if flow.midstream else False))
+
+    @property
+    def held(self) -> int:
+        """The approximate number of bytes of memory that incomplete messages take."""
+        return sum(direction.finder.held for direction in self._directions.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether no direction has delivered anything that is not ended yet."""
+        return not self._directions
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is HTTP beyond doubt, at least in one direction."""
+        return self.is_srmp or any(direction.finder.certain for direction in self._directions.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that was followed turned out not to be SRMP, and nothing of it is left."""
+        if self.is_srmp or self._unanswered:
+            return False
+        return all(direction.finder.between_messages for direction in self._directions.values())
+
+    def abandon(self) -> dict[_Sender, Ignored]:
+        """Give up a connection that is not SRMP; return by sender what has been ignored."""
+        for sender, direction in self._directions.items():
+            for _ in self._results(direction, direction.finder.discard()):
+                raise AssertionError("a result of a connection that is not SRMP")
+            if direction.size:
+                self._ignored[sender] = direction.size, direction.frame, direction.time_ns
+        return self._ignored
+
+    def data(self, event: Data) -> Iterator[ScanResult]:
+        """Yield the results of the next bytes of a direction."""
+        direction = self._direction(event.flow)
+        return self._results(direction, direction.finder.feed(event.data, event.frame, event.time_ns))
+
+    def gap(self, event: Gap) -> Iterator[ScanResult]:
+        """Yield the results of the bytes before a gap, and of the gap."""
+        direction = self._direction(event.flow)
+        yield from self._results(direction, direction.finder.gap())
+        self._unanswered.clear()
+        if self.is_srmp and event.size:
+            yield from self._report_skipped(direction)
+            reason = f"not in the capture: {event.reason}"
+            yield ScanResult(b"", event.size, None, None, reason, (event.frame,), event.time_ns)
+
+    def end(self, event: End) -> Iterator[ScanResult]:
+        """End a direction; yield its last results."""
+        direction = self._directions.pop(_sender(event.flow), None)
+        if direction is not None:
+            cut = event.reason not in ("fin", "rst")
+            yield from self._results(direction, direction.finder.end(cut=cut))
+            yield from self._report_skipped(direction)
+
+    def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
+        """Skip the buffered bytes of both directions to free memory."""
+        self._unanswered.clear()
+        return [
+            (direction.flow, list(self._results(direction, direction.finder.discard())))
+            for direction in self._directions.values()
+        ]
+
+    def _direction(self, flow: Flow) -> _Direction:
+        sender = _sender(flow)
+        if sender not in self._directions:
+            size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
+            finder = HttpFinder(midstream=flow.midstream or size > 0)
+            self._directions[sender] = _Direction(flow, finder, size, _UNKNOWN, frame, time_ns)
+        return self._directions[sender]
+
+    # -- ranges to results --------------------------------------------------------------------------
+
+    def _results(self, direction: _Direction, ranges: Iterable[HttpRange]) -> Iterator[ScanResult]:
+        for found in ranges:
+            if found.message is not None:
+                result = self._message(direction, found, found.message)
+            elif found.error is not None:
+                result = self._malformed(found, found.error)
+            else:
+                result = None
+                if found.reason == BEGINS_INSIDE:
+                    direction.began_inside = found.frames[-1]
+            if result is None:
+                yield from self._skip(direction, found)
+                continue
+            yield from self._report_skipped(direction)
+            yield result
+
+    def _message(self, direction: _Direction, found: HttpRange, http: HttpMessage) -> ScanResult | None:
+        """Return the result of a message; None if it is not SRMP."""
+        if not isinstance(http.start, RequestLine):
+            return self._response(found, http, interim=http.start.status < 200)
+        if (frame := direction.began_inside) is not None:
+            self._await_response(_Request(None, frame, frame, is_srmp=None))
+            direction.began_inside = None
+        request = self._request(found, is_srmp=is_srmp(http))
+        self.is_srmp |= bool(request.is_srmp)
+        return _read(found, http, request) if request.is_srmp else None
+
+    def _request(self, found: HttpRange, *, is_srmp: bool) -> _Request:
+        """Number a request, and let it wait for its response."""
+        number = self._requests if is_srmp else None
+        self._requests += is_srmp
+        request = _Request(number, found.frames[0], found.frames[-1], is_srmp)
+        self._await_response(request)
+        return request
+
+    def _await_response(self, request: _Request) -> None:
+        """Let a request wait, unless its response came before it: the request had to be put in order."""
+        while self._early and self._early[0] < request.first_frame:
+            self._early.popleft()
+        if self._early:
+            self._early.popleft()
+            return
+        if not self._crowded:
+            self._unanswered.append(request)
+        if len(self._unanswered) > UNANSWERED_MAX:
+            self._crowded = True
+            self._unanswered.clear()
+
+    def _response(self, found: HttpRange, http: HttpMessage, *, interim: bool) -> ScanResult | None:
+        request = self._answered(found, interim=interim)
+        if request is None or request.is_srmp is None:
+            return _read(found, http) if self.is_srmp else None
+        return _read(found, http, request, is_response=True) if request.is_srmp else None
+
+    def _answered(self, found: HttpRange, *, interim: bool = False) -> _Request | None:
+        """Return the request that a response answers; None if that is unknown."""
+        if self._unanswered:
+            return self._unanswered[0] if interim else self._unanswered.popleft()
+        if not interim:
+            self._early.append(found.frames[-1])
+        return None
+
+    def _malformed(self, found: HttpRange, error: MalformedPacket) -> ScanResult | None:
+        """Return the result of a message that can't be framed; None if it is not known to be SRMP.
+
+        It has its place among the others: a request is answered, if only with status 400.
+        """
+        self.is_srmp |= begins_srmp(found.data)
+        if found.data.startswith(STATUS):
+            request = self._answered(found)
+        else:
+            request = self._request(found, is_srmp=self.is_srmp)
+        return _malformed(found, error, request) if self.is_srmp else None
+
+    def _skip(self, direction: _Direction, found: HttpRange) -> Iterator[ScanResult]:
+        """Count bytes as skipped; report them when there are many, or those before are of another reason."""
+        reason = _UNKNOWN if not self.is_srmp else found.reason or _OTHER
+        if reason != direction.reason:
+            yield from self._report_skipped(direction)
+        direction.size += found.size
+        direction.reason, direction.frame, direction.time_ns = reason, found.frames[-1], found.time_ns
+        if direction.size >= _SKIP_SHOWN:
+            yield from self._report_skipped(direction)
+
+    def _report_skipped(self, direction: _Direction) -> Iterator[ScanResult]:
+        if self.is_srmp and direction.size:
+            size, direction.size = direction.size, 0
+            reason, frame, time_ns = direction.reason, direction.frame, direction.time_ns
+            yield ScanResult(b"", size, None, None, reason, (frame,), time_ns)
+
+
+def _read(
+    found: HttpRange, http: HttpMessage, request: _Request | None = None, *, is_response: bool = False
+) -> ScanResult:
+    """Return the result of a message of SRMP, which is a request or the response to it."""
+    try:
+        message = read_srmp(http)
+    except MalformedPacket as exc:
+        return _malformed(found, exc.detached(), request)
+    return ScanResult(
+        found.data, found.size, message, None, "", found.frames, found.time_ns,
+        exchange=None if request is None else request.number,
+        request_frame=request.frame if request is not None and is_response else None,
+    )  # fmt: skip
+
+
+def _malformed(found: HttpRange, error: MalformedPacket, request: _Request | None) -> ScanResult:
+    exchange = None if request is None else request.number
+    return ScanResult(
+        found.data, found.size, None, error, "", found.frames, found.time_ns, found.cut, exchange=exchange
+    )
+
+
+def _sender(flow: Flow) -> _Sender:
+    return flow.src, flow.src_port

@@ -1,0 +1,110 @@
+"""PGM packets to items, and the messages of SRMP in them: RFC 3208, [MC-MQSRM] 2.1.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msmqwire.capture import Datagram
+from msmqwire.capture.ip import Transport
+from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
+from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
+from msmqwire.dissection.srmp_messages import is_srmp_apdu
+from msmqwire.errors import MalformedPacket
+from msmqwire.lint import Finding, lint_malformed_srmp, lint_srmp
+from msmqwire.pgm import checksum_is_right, parse_pgm
+from msmqwire.pgm.layouts import CHECKSUM_OFFSET
+from msmqwire.srmp.message import parse_multicast
+
+PGM_PORTS: Final = frozenset({3055, 3056})
+"""UDP ports on which PGM is encapsulated: of packets for the group, and of those for one host."""
+
+LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
+"""Maps the frame numbers of a datagram to the file of the last frame, and each to its number in its file."""
+
+
+def is_pgm(datagram: Datagram) -> bool:
+    """Return whether a datagram is PGM: IP protocol 113, or UDP to a port of PGM.
+
+    What comes from such a port, which may have been given to any program, must have a checksum that is right.
+    """
+    if datagram.transport == "pgm":
+        return True
+    if datagram.transport != "udp":
+        return False
+    if datagram.dst_port in PGM_PORTS:
+        return True
+    return datagram.src_port in PGM_PORTS and checksum_is_right(datagram.payload)
+
+
+class PgmItems:
+    """Turns PGM packets, in capture order, into items: each packet, then the messages that it completes.
+
+    Args:
+        lint: whether to judge packets and messages.
+        locate: maps frame numbers to files.
+    """
+
+    def __init__(self, *, lint: bool, locate: LocateFrames) -> None:
+        self._lint, self._locate = lint, locate
+        self._sessions = PgmSessions()
+
+    def feed(self, datagram: Datagram) -> Iterator[Item]:
+        """Yield the items of a datagram that is PGM."""
+        payload = datagram.payload
+        packet, error = None, None
+        try:
+            packet = parse_pgm(payload)
+        except MalformedPacket as exc:
+            error = exc.detached()
+        found: list[Finding] = []
+        damaged = packet is not None and not checksum_is_right(payload)
+        if self._lint and damaged:
+            text = "the checksum is wrong, or missing from data"
+            found = [Finding("SRMP-2.1.3-01", "MUST", "Checksum", CHECKSUM_OFFSET, text)]
+        kind = "Malformed" if packet is None else PGM_KIND
+        file, frames = self._locate(datagram.frames)
+        size = len(payload) + datagram.missing
+        yield Item(
+            file, datagram.time_ns, frames, datagram.transport, None,
+            datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
+            packet, kind, size, found, error, payload, "",
+        )  # fmt: skip
+        if packet is not None and not damaged:
+            for result in self._sessions.feed(datagram, packet):
+                yield from self._result(result)
+
+    def flush(self) -> Iterator[Item]:
+        """End the capture: yield the items of the messages that are not whole."""
+        for result in self._sessions.flush():
+            yield from self._result(result)
+
+    def _result(self, result: Apdu | Lost) -> Iterator[Item]:
+        if isinstance(result, Lost):
+            file, frames = self._locate((result.frame,))
+            reason = f"not in the capture: sequence numbers {result.first} to {result.last} of PGM"
+            yield Item(
+                file, result.time_ns, frames, *_ends(result.origin), None, "Skipped", 0, [], None, b"", reason
+            )
+            return
+        if not is_srmp_apdu(result.data):
+            return  # another protocol; its packets have items
+        message, error, kind = None, None, SRMP_KIND
+        found: list[Finding] = []
+        try:
+            message = parse_multicast(result.data)
+            found = lint_srmp(message) if self._lint else []
+        except MalformedPacket as exc:
+            error, kind = exc.detached(), "Malformed"
+            found = lint_malformed_srmp(result.data, error) if self._lint else []
+        file, frames = self._locate(result.frames)
+        yield Item(
+            file, result.time_ns, frames, *_ends(result.origin),
+            message, kind, len(result.data), found, error, result.data, "",
+        )  # fmt: skip
+
+
+def _ends(origin: Origin) -> tuple[Transport, None, str, int, str, int]:
+    """Return what an item has between its frames and its packet."""
+    transport, src, src_port, dst, dst_port = origin
+    return transport, None, src, src_port, dst, dst_port

@@ -1,0 +1,26 @@
+"""What an administrator configures of SRMP beside `Settings`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msmqwire.qm.protocols.srmp.redirections import Redirections
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.certificates import Signer, Trust
+
+
+@dataclass(frozen=True, slots=True)
+class SrmpConfiguration:
+    """The configuration of SRMP.
+
+    Attributes:
+        redirections: of messages by HTTP.
+        signer: whose key signs messages; None to sign none.
+        trust: whose signatures are believed; None for nobody's.
+    """
+
+    redirections: Redirections = field(default_factory=Redirections)
+    signer: Signer | None = None
+    trust: Trust | None = None

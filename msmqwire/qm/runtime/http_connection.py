@@ -1,0 +1,417 @@
+"""One incoming connection of HTTP: what stands between its socket and aiohttp.
+
+aiohttp takes a request apart, strictly; it waits without end for one, and buffers what comes behind it. So
+the head of a request is held back here until it is whole, further bytes until the request before them is
+answered, and each step has its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Any, Final, Protocol, cast
+
+from aiohttp import web
+
+from msmqwire.qm.runtime.addresses import canonical
+from msmqwire.qm.runtime.limits import Limits
+from msmqwire.qm.runtime.logs import log
+from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
+
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+"""The end of a head, that of a malformed one included, which aiohttp then refuses."""
+_OVERLAP: Final = len(b"\n\r\n") - 1
+_HEAD_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
+_TOO_SLOW: Final = b"408 Request Timeout"
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_EOF_S: Final = 0.1
+"""Seconds after the end of what a peer sends in which aiohttp has to find a whole request in it."""
+SERVER: Final = "msmqwire"
+"""The value of the field Server, which tells no version."""
+
+
+class HttpConnectionOwner(Protocol):
+    """What a connection reports to."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on peers."""
+
+    @property
+    def application(self) -> web.Server:
+        """What answers the requests."""
+
+    def accepted(self, connection: HttpConnection) -> bool:
+        """A connection has come in; return False to refuse it."""
+
+    def received(self, connection: HttpConnection, size: int) -> None:
+        """A connection holds `connection.held` bytes of requests, after `size` more."""
+
+    def lost(self, connection: HttpConnection) -> None:
+        """A connection that was accepted has ended."""
+
+
+class _Stage(Enum):
+    HEAD = auto()  # the head of a request is awaited
+    BODY = auto()  # the head is passed on, and what follows as it comes
+    ANSWER = auto()  # the request is whole, and its answer awaited
+
+
+class RequestHandler(web.RequestHandler):
+    """The protocol of aiohttp, with answers that tell nothing but their status.
+
+    Attributes:
+        connection: the connection that it belongs to.
+        other_version: whether the request is of a version of HTTP that we do not speak.
+    """
+
+    def __init__(self, connection: HttpConnection, application: web.Server, limits: Limits) -> None:
+        super().__init__(
+            application,
+            loop=asyncio.get_running_loop(),
+            # Our own times are shorter: these would not end a head that is held back.
+            keepalive_timeout=2 * (limits.http_idle_s + limits.http_read_s),
+            logger=log,
+            access_log=None,  # type: ignore[arg-type]  # its own servers pass it, too
+            max_line_size=HEAD_SIZE_MAX,
+            max_field_size=HEAD_SIZE_MAX,
+            max_headers=FIELD_COUNT_MAX,
+            lingering_time=0,  # `HttpConnection.close` does
+            auto_decompress=False,
+        )
+        self.connection = connection
+        self.other_version = False
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to what is no request, or to one that failed because of a fault of ours."""
+        connection = self.connection
+        if status == web.HTTPBadRequest.status_code:
+            details = {"peer": connection.address, "reason": message or str(exc)}
+            log.info("not a request of HTTP", extra=details)
+        else:
+            context = {"message": "a request of HTTP can't be answered", "exception": exc}
+            asyncio.get_running_loop().call_exception_handler(context)
+        return answer(status, close=True)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Write an answer; then the connection goes on."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self.connection.answered()
+
+
+def answer(status: int, *, close: bool = False, field: tuple[str, str] | None = None) -> web.Response:
+    """Return an answer without content: SRMP-2.1.1-12. `close` ends the connection behind it."""
+    fields = [("Content-Length", "0"), ("Server", SERVER)]
+    response = web.Response(status=status, headers=[*fields, field] if field else fields)
+    if close:
+        response.force_close()
+    return response
+
+
+class HttpConnection(asyncio.Protocol):
+    """An incoming connection.
+
+    Attributes:
+        address: address of the peer; empty until it is established.
+        local_address: that of this computer at which it has come.
+        number: its number among those of its owner, who sets it.
+        held: bytes of requests that were received and not answered.
+        busy: whether a request is being read or answered.
+        gone: done when it is closed.
+    """
+
+    def __init__(self, owner: HttpConnectionOwner, context: ssl.SSLContext | None) -> None:
+        """`context` is of TLS for HTTPS, None for HTTP."""
+        self._owner, self._context = owner, context
+        self.address, self.local_address, self.number, self.held = "", "", 0, 0
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._socket: asyncio.Transport | None = None
+        self._flow: _Flow | None = None
+        self._handler: RequestHandler | None = None
+        self._handshake: asyncio.Task[None] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stage = _Stage.HEAD
+        self._ahead = bytearray()  # held back
+        self._scanned = 0  # of it, without the end of a head
+        self._passed = b""  # the last bytes that were not
+        self._unwanted = 0  # received after the end
+        self._closing = self._discards = self._eof = False
+        self.busy = False
+
+    # -- beginning and end ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        peer = transport.get_extra_info("peername")
+        if peer is None:  # already reset
+            transport.abort()
+            return
+        self.address = canonical(peer[0])
+        self.local_address = canonical(transport.get_extra_info("sockname")[0])
+        if not self._owner.accepted(self):
+            self.address = ""
+            transport.abort()
+        elif self._context is None:
+            self._begin(transport)
+        else:
+            transport.pause_reading()  # until TLS takes over
+            shake = self._start_tls(transport, self._context)
+            self._handshake = asyncio.get_running_loop().create_task(shake)
+
+    async def _start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        limits, loop = self._owner.limits, asyncio.get_running_loop()
+        try:
+            secured = await loop.start_tls(
+                transport, self, context, server_side=True,
+                ssl_handshake_timeout=limits.http_read_s, ssl_shutdown_timeout=limits.close_s,
+            )  # fmt: skip
+        except OSError as exc:
+            log.info("no TLS", extra={"peer": self.address, "error": str(exc) or type(exc).__name__})
+            transport.abort()
+        else:
+            if secured is not None and not self.gone.done():
+                self._begin(secured)
+
+    def _begin(self, transport: asyncio.Transport) -> None:
+        self._flow = _Flow(transport, self.close)
+        self._handler = RequestHandler(self, self._owner.application, self._owner.limits)
+        self._handler.connection_made(cast(asyncio.Transport, self._flow))
+        if self.held:  # it came together with the end of the handshake
+            self._look_for_head()
+        else:
+            self._wait(self._owner.limits.http_idle_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.gone.done():
+            return
+        self.gone.set_result(None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._handler is not None:
+            self._handler.connection_lost(exc)
+        self._ahead.clear()
+        if self.address:
+            self._owner.lost(self)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._socket is not None:
+            self._socket.abort()
+
+    def close(self) -> None:
+        """End the connection once the peer has read what was written and has ended it, or has had its time.
+
+        What it still sends is read and dropped: closing the socket at once would reset the connection, and
+        the peer would lose what it has not read.
+        """
+        flow = self._flow
+        if flow is None:
+            self.abort()
+            return
+        if self._closing:
+            return
+        self._closing = flow.ended = True
+        self._ahead.clear()
+        self._wait(self._owner.limits.close_s)
+        if self._eof or not flow.transport.can_write_eof():  # TLS has no half of a connection
+            flow.transport.close()
+            return
+        flow.hold(False)
+        try:
+            flow.transport.write_eof()
+        except OSError:  # the peer has reset it
+            self.abort()
+
+    def _wait(self, seconds: float) -> None:
+        """Set the time after which the connection is ended."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.gone.done():
+            return
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+
+    def _time_is_over(self) -> None:
+        if self._eof and self._stage is _Stage.HEAD and not self._closing:
+            self.close()
+            return
+        if not self.held or self._closing:
+            self.abort()
+            return
+        log.info("a request of HTTP takes too long", extra={"peer": self.address, "bytes": self.held})
+        self._refuse(_TOO_SLOW)
+
+    # -- requests -------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing or self._discards:
+            self._unwanted += len(data)
+            if self._unwanted > self._owner.limits.unwanted_bytes:
+                self.abort()
+            return
+        if not self.held:
+            self._wait(self._owner.limits.http_read_s)
+        self.held += len(data)
+        self._owner.received(self, len(data))
+        if self._stage is _Stage.BODY:
+            self._pass_on(data)
+            return
+        self._ahead += data
+        if self._stage is _Stage.HEAD:
+            self._look_for_head()
+        elif self._flow is not None:
+            self._flow.hold(True)
+
+    def _look_for_head(self) -> None:
+        """Pass the head on once it is whole, and what follows it."""
+        if self._handler is None:
+            return  # the handshake has not quite ended
+        # A part of the head may have been passed on together with the request before it.
+        start = max(0, self._scanned - _OVERLAP)
+        before = self._passed[-_OVERLAP:] if not start else b""
+        found = None
+        for match in _HEAD_END.finditer(before + self._ahead[start:]):
+            if match.end() > len(before):
+                found = start - len(before) + match.end()
+                break
+        self._scanned = len(self._ahead)
+        if (found or self._scanned) > HEAD_SIZE_MAX:
+            log.info("the head of a request of HTTP is too long", extra={"peer": self.address})
+            self._refuse(_HEAD_TOO_LARGE)
+        elif found is not None:
+            self._stage = _Stage.BODY
+            self._release()
+
+    def _release(self) -> None:
+        data = bytes(self._ahead)
+        self._ahead.clear()
+        self._scanned = 0
+        if data:
+            self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
+        self._passed = (self._passed + data)[-_OVERLAP:]
+        if self._handler is not None:
+            self._handler.data_received(data)
+
+    def _refuse(self, status: bytes) -> None:
+        """Send an answer past aiohttp, and end the connection."""
+        if self._flow is not None:
+            self._flow.write(b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
+        self.close()
+
+    def begin_request(self) -> None:
+        """aiohttp has read the head of a request."""
+        self.busy = True
+        if self._stage is _Stage.HEAD:  # it came together with the request before it
+            self._wait(self._owner.limits.http_read_s)
+            self._stage = _Stage.BODY
+            self._release()
+
+    def go_on(self) -> None:
+        """Tell the peer that its request is awaited: RFC 9110 10.1.1."""
+        if self._flow is not None:
+            self._flow.write(_CONTINUE)
+
+    def end_request(self) -> None:
+        """The last byte of a request was read: what else comes has to wait."""
+        self._stage = _Stage.ANSWER
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def discard(self) -> None:
+        """A request is refused, and the connection ends behind the answer: drop what else comes."""
+        self._discards = True
+        self._ahead.clear()
+
+    def begin_answer(self) -> None:
+        """A request has its answer, which the peer has to read."""
+        self._wait(self._owner.limits.http_idle_s)
+
+    def answered(self) -> None:
+        """An answer is written; the next request may come."""
+        self.busy = False
+        if self.gone.done() or self._closing:
+            return
+        limits = self._owner.limits
+        self._stage, self.held = _Stage.HEAD, len(self._ahead)
+        self._owner.received(self, 0)
+        self._wait(_EOF_S if self._eof else limits.http_read_s if self.held else limits.http_idle_s)
+        if self._flow is not None:
+            self._flow.hold(False)
+        if self.held:
+            self._look_for_head()
+
+    def eof_received(self) -> bool:
+        """Return whether the connection stays open: a peer that has sent all may read the answers."""
+        if self._closing or self._flow is None or not self._flow.transport.can_write_eof():
+            return False
+        self._eof = True
+        if self._stage is not _Stage.ANSWER:
+            self._wait(_EOF_S)
+        return True
+
+    def pause_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.resume_writing()
+
+
+class _Flow:
+    """The transport that aiohttp sees.
+
+    Reading stops while either aiohttp or we want it to, and the connection is closed in our way.
+    """
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.transport, self.close = transport, close
+        self.ended = False
+        self._held = self._paused = False
+
+    def write(self, data: bytes) -> None:
+        """See `asyncio.WriteTransport.write`; nothing after the end."""
+        if not self.ended:
+            self.transport.write(data)
+
+    def writelines(self, chunks: Iterable[bytes]) -> None:
+        """See `asyncio.WriteTransport.writelines`."""
+        self.write(b"".join(chunks))
+
+    def hold(self, held: bool) -> None:
+        """Stop reading, or go on, on our behalf."""
+        self._held = held
+        self._update()
+
+    def pause_reading(self) -> None:
+        """See `asyncio.ReadTransport.pause_reading`, for aiohttp."""
+        self._paused = True
+        self._update()
+
+    def resume_reading(self) -> None:
+        """See `asyncio.ReadTransport.resume_reading`, for aiohttp."""
+        self._paused = False
+        self._update()
+
+    def _update(self) -> None:
+        if self._held or self._paused:
+            self.transport.pause_reading()
+        elif not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)

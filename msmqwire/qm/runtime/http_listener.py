@@ -1,0 +1,357 @@
+"""Requests of HTTP and HTTPS from other computers, passed on to the engine: [MC-MQSRM] 2.1.1.
+
+What is not a sound request for a queue is answered here; all else by the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from collections import Counter
+from functools import partial
+from typing import Final, Protocol, cast
+
+from aiohttp import HttpVersion, StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.model.address import origin_of
+from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
+from msmqwire.qm.runtime.limits import HttpTraffic, Limits
+from msmqwire.qm.runtime.listening import Listeners
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.partial_packets import PartialPackets
+from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field, find_all, value_of
+from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, HttpMessage, RequestLine
+
+RETRY_AFTER_S: Final = 5
+"""Seconds after which a peer that was turned away may try again."""
+_POLL_S: Final = 0.005
+_READ_MAX: Final = 1 << 18
+"""Bytes that asyncio passes on at once: those of a next request may be among them."""
+_ROOT: Final = "/msmq/"
+_CONTENT_ENCODING: Final = "Content-Encoding"
+_CHUNKED: Final = "chunked"
+_POST: Final = "POST"
+_ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
+_VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
+
+
+class HttpReceiver(Protocol):
+    """The engine, as far as incoming requests go."""
+
+    def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
+        """A request has come in: one `HttpResponse` of this number answers it."""
+
+
+class _Refused(Exception):
+    """A request that the engine does not see."""
+
+    def __init__(self, status: int, field: tuple[str, str] | None = None) -> None:
+        super().__init__(status)
+        self.status, self.field = status, field
+
+
+class HttpListener:
+    """Receives requests.
+
+    Attributes:
+        limits: on what peers may use.
+        application: answers requests for aiohttp.
+        traffic: counters.
+        open_connections: those of all transports of this process.
+    """
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        engine: HttpReceiver,
+        limits: Limits,
+        traffic: HttpTraffic,
+        open_connections: OpenConnections,
+    ) -> None:
+        self._driver, self._engine = driver, engine
+        self.limits, self.traffic, self.open_connections = limits, traffic, open_connections
+        self.application = web.Server(self._answer, request_factory=_request)
+        self._listeners: list[Listeners] = []
+        self._connections: dict[int, HttpConnection] = {}
+        self._accepted_from: Counter[str] = Counter()  # by network
+        self._incomplete = PartialPackets(limits.http_held_bytes)
+        self._waiting_bytes = 0
+        self._answers: dict[int, asyncio.Future[int]] = {}
+        self._numbers = 0
+        self._stopping = False
+
+    # -- listening ------------------------------------------------------------------------------------------
+
+    async def bind(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        """Listen at one more place, so that connections wait for `accept`.
+
+        Returns the port, which the system chooses for 0. Raises OSError.
+        """
+        listeners = Listeners(partial(HttpConnection, self, context))
+        port = await listeners.bind(address, port)
+        self._listeners.append(listeners)
+        return port
+
+    def accept(self) -> None:
+        """Begin to accept connections."""
+        for listeners in self._listeners:
+            listeners.accept()
+
+    def stop_listening(self) -> None:
+        """Accept no more connections and requests."""
+        self._stopping = True
+        for listeners in self._listeners:
+            listeners.close()
+
+    async def finish(self) -> None:
+        """Wait until the requests under way are answered, for at most `Limits.close_s`."""
+        try:
+            async with asyncio.timeout(self.limits.close_s):
+                while any(connection.busy for connection in self._connections.values()):
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            log.warning("requests of HTTP are left", extra={"waiting": len(self._answers)})
+
+    async def close(self) -> None:
+        """End all connections once their peers have read the answers, or after `Limits.close_s`."""
+        self.stop_listening()
+        for future in self._answers.values():
+            _set(future, 503)
+        if self._answers:
+            await self.finish()
+        connections = list(self._connections.values())
+        for connection in connections:
+            connection.close()
+        if connections:
+            gone = (connection.gone for connection in connections)
+            await asyncio.wait(list(gone), timeout=self.limits.close_s + 1)
+        for listeners in self._listeners:
+            await listeners.wait_closed()
+        await self.application.shutdown(0)
+
+    def abort(self) -> None:
+        """End all connections at once."""
+        for connection in list(self._connections.values()):
+            connection.abort()
+
+    def count(self) -> tuple[int, int]:
+        """Return the numbers of incoming and outgoing connections."""
+        return len(self._connections), 0
+
+    # -- connections: `HttpConnectionOwner` -----------------------------------------------------------------
+
+    def accepted(self, connection: HttpConnection) -> bool:
+        """Register a connection; return False if there are too many."""
+        network = origin_of(connection.address)
+        if (
+            self._stopping
+            or len(self._connections) >= self.limits.http_connections
+            or self._accepted_from[network] >= self.limits.http_connections_per_peer
+            or not self.open_connections.allows_incoming()
+        ):
+            self.traffic.refused += 1
+            log.warning("a connection of HTTP is refused", extra={"peer": connection.address})
+            return False
+        self.traffic.accepted += 1
+        self._numbers += 1
+        connection.number = self._numbers
+        self._connections[connection.number] = connection
+        self._accepted_from[network] += 1
+        return True
+
+    def received(self, connection: HttpConnection, size: int) -> None:
+        """Bound the memory of incomplete requests."""
+        now = time.monotonic()
+        self._incomplete.update(connection.number, connection.held, now, received=size)
+        while (excessive := self._incomplete.excess(now)) is not None:
+            self._incomplete.forget(excessive)
+            ended = self._connections[excessive]
+            log.warning(
+                "too much of incomplete requests: a connection is ended", extra={"peer": ended.address}
+            )
+            self.traffic.turned_away += 1
+            ended.abort()
+
+    def lost(self, connection: HttpConnection) -> None:
+        """Unregister a connection."""
+        del self._connections[connection.number]
+        self._incomplete.forget(connection.number)
+        network = origin_of(connection.address)
+        self._accepted_from[network] -= 1
+        if not self._accepted_from[network]:
+            del self._accepted_from[network]
+
+    # -- requests -------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request of which aiohttp has read the head."""
+        connection = cast(RequestHandler, request.protocol).connection
+        connection.begin_request()
+        try:
+            http = await self._read(request, connection)
+            status = await self._ask(http, connection)
+            return answer(status, close=self._stopping)
+        except _Refused as refused:
+            self.traffic.turned_away += 1
+            details = {"peer": connection.address, "status": refused.status}
+            log.info("a request of HTTP is refused", extra=details)
+            connection.discard()
+            return answer(refused.status, close=True, field=refused.field)
+        finally:
+            connection.begin_answer()
+
+    async def _read(self, request: web.BaseRequest, connection: HttpConnection) -> HttpMessage:
+        """Return a whole request. Raises _Refused."""
+        start, fields = _head(request)
+        _check_target(start)
+        _check_fields(fields, start.version)
+        if self._stopping or len(self._answers) >= self.limits.http_requests:
+            raise _full()
+        most = self.limits.http_request_bytes
+        if (request.content_length or 0) > most:
+            raise _Refused(413)
+        expected = value_of(fields, "Expect")
+        if expected is not None:
+            if expected.lower() != "100-continue":
+                raise _Refused(417)
+            if start.version == HTTP_1_1 and not request.content.is_eof():
+                connection.go_on()
+        entity = await self._entity(request, connection, most)
+        connection.end_request()
+        self._incomplete.forget(connection.number)
+        if self._waiting_bytes + len(entity) > self.limits.http_held_bytes:
+            raise _full()
+        chunked = find_all(fields, TRANSFER_ENCODING)
+        chunking = Chunking((f"{len(entity):x}", "0") if entity else ("0",)) if chunked else None
+        return HttpMessage(start, fields, entity, chunking)
+
+    async def _entity(self, request: web.BaseRequest, connection: HttpConnection, most: int) -> bytes:
+        before, chunks, size = connection.held, [], 0
+        try:
+            while chunk := await request.content.readany():
+                chunks.append(chunk)
+                size += len(chunk)
+                # Of small chunks their lines take the most, in bytes and in time.
+                if size > most or connection.held - before > most + _READ_MAX:
+                    raise _Refused(413)
+        except web.RequestPayloadError:
+            raise _Refused(400) from None
+        except OSError:  # the connection has ended
+            raise _Refused(408) from None
+        return b"".join(chunks)
+
+    async def _ask(self, http: HttpMessage, connection: HttpConnection) -> int:
+        """Pass a request to the engine; return its answer."""
+        self._numbers += 1
+        number, future = self._numbers, _future()
+        self._answers[number] = future
+        self._waiting_bytes += len(http.entity)
+        self.traffic.requests += 1
+        watch = partial(_gone, future)
+        connection.gone.add_done_callback(watch)
+        try:
+            self._driver.notify(
+                self._engine.requested, number, http, connection.address, connection.local_address
+            )
+            return await future
+        finally:
+            connection.gone.remove_done_callback(watch)
+            del self._answers[number]
+            self._waiting_bytes -= len(http.entity)
+
+    def respond(self, number: int, status: int) -> None:
+        """Answer a request; nothing if its connection is closed by now."""
+        future = self._answers.get(number)
+        if future is not None:
+            _set(future, status)
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    """Return a request as aiohttp makes it, but that its answer is of a version that we speak."""
+    other = message.version not in _VERSIONS
+    if other:
+        message = message._replace(version=_VERSIONS[1])
+    cast(RequestHandler, protocol).other_version = other
+    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
+
+
+def _future() -> asyncio.Future[int]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _set(future: asyncio.Future[int], status: int) -> None:
+    if not future.done():
+        future.set_result(status)
+
+
+def _gone(future: asyncio.Future[int], _: asyncio.Future[None]) -> None:
+    _set(future, 503)
+
+
+def _full() -> _Refused:
+    return _Refused(503, ("Retry-After", str(RETRY_AFTER_S)))
+
+
+def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
+    """Return the head as it was sent, but for blanks around values. Raises _Refused for a faulty one."""
+    version = request.version
+    if cast(RequestHandler, request.protocol).other_version:
+        raise _Refused(505)
+    start = RequestLine(request.method, request.raw_path, f"HTTP/{version.major}.{version.minor}")
+    fields = tuple(
+        Field(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.raw_headers
+    )
+    try:
+        start.to_bytes()
+        for field in fields:
+            field.to_bytes(HEADER_FIELDS)
+    except InvalidValue:
+        raise _Refused(400) from None
+    return start, fields
+
+
+def _check_target(start: RequestLine) -> None:
+    """Raise _Refused unless it is a queue that is posted to."""
+    target = start.target
+    absolute = _ABSOLUTE.match(target)  # RFC 9112 3.2.2: it must be accepted
+    path = target[absolute.end() :] if absolute else target
+    if not path.lower().startswith(_ROOT):
+        raise _Refused(404)
+    if start.method != _POST:
+        raise _Refused(405, ("Allow", _POST))
+
+
+def _check_fields(fields: tuple[Field, ...], version: str) -> None:
+    """Raise _Refused for what the parsers of aiohttp let pass, or would act on themselves."""
+    for name in (HOST, CONTENT_LENGTH, TRANSFER_ENCODING):
+        if len(find_all(fields, name)) > 1:
+            raise _Refused(400)
+    host = value_of(fields, HOST)
+    if (host is None and version == HTTP_1_1) or not _HOST.fullmatch(host or ""):  # RFC 9112 3.2
+        raise _Refused(400)
+    coding = value_of(fields, TRANSFER_ENCODING)
+    if coding is not None:  # RFC 9112 6.1
+        codings = [text.strip(" \t").lower() for text in coding.split(",")]
+        if version != HTTP_1_1 or find_all(fields, CONTENT_LENGTH):
+            raise _Refused(400)
+        if codings[-1] != _CHUNKED or codings.count(_CHUNKED) > 1:
+            raise _Refused(400)
+        if len(codings) > 1:
+            raise _Refused(501)
+    for number in find_all(fields, _CONTENT_ENCODING):
+        if fields[number].value.lower() not in ("", "identity"):
+            raise _Refused(415)

@@ -1,0 +1,133 @@
+"""HTTP and HTTPS of a queue manager, both directions: `EngineDriver.http`.
+
+aiohttp, of the extra ``[qm]``, is only imported by a queue manager that listens or sends.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.limits import HttpTraffic
+from msmqwire.qm.runtime.tls import client_context
+from msmqwire.qm.runtime.transport import TcpNetwork
+from msmqwire.srmp.http_message import HttpMessage
+
+if TYPE_CHECKING:
+    from msmqwire.qm.runtime.http_listener import HttpListener
+    from msmqwire.qm.runtime.http_sender import HttpSender
+
+_MISSING: Final = "HTTP needs aiohttp: install msmqwire[qm]"
+
+
+class HttpEngine(Protocol):
+    """The engine of SRMP, as its transport sees it."""
+
+    def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
+        """A request has come in from an address, at one of this computer.
+
+        One `HttpResponse` of this number answers it.
+        """
+
+    def answered(self, request: int, status: int, address: str) -> None:
+        """The request of an `HttpRequest` has an answer from an address."""
+
+    def failed(self, request: int, reason: str) -> None:
+        """The request of an `HttpRequest` has none."""
+
+
+class HttpNetwork:
+    """Listens and sends.
+
+    Attributes:
+        traffic: counters.
+    """
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        engine: HttpEngine,
+        network: TcpNetwork,
+        *,
+        overrides: AddressOverrides | None = None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """`network` shares its limits, descriptors and resolver; `context` is of TLS to others."""
+        self._driver, self._engine, self._network = driver, engine, network
+        self._overrides, self._context = overrides or AddressOverrides(), context
+        self.traffic = HttpTraffic()
+        self._listener: HttpListener | None = None
+        self._sender: HttpSender | None = None
+        self._closed = False
+
+    async def bind(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        """Listen for requests of HTTP, with `context` of HTTPS, that `accept` takes.
+
+        Returns the port. Raises OSError.
+        """
+        if self._listener is None:
+            from msmqwire.qm.runtime.http_listener import HttpListener
+
+            network = self._network
+            self._listener = HttpListener(
+                self._driver, self._engine, network.limits, self.traffic, network.open_connections
+            )
+        return await self._listener.bind(address, port, context)
+
+    def accept(self) -> None:
+        """Begin to take requests."""
+        if self._listener is not None:
+            self._listener.accept()
+
+    def request(self, request: int, url: str, message: HttpMessage) -> None:
+        """See `msmqwire.qm.model.effects.HttpRequest`."""
+        if self._closed:
+            return
+        if self._sender is None:
+            try:
+                from msmqwire.qm.runtime.http_sender import HttpSender
+            except ModuleNotFoundError:
+                self._driver.notify(self._engine.failed, request, _MISSING)
+                return
+            network = self._network
+            self._sender = HttpSender(
+                self._driver,
+                self._engine,
+                network.limits,
+                self.traffic,
+                network.open_connections,
+                network.resolver,
+                self._overrides,
+                self._context or client_context(),
+            )
+        self._sender.send(request, url, message)
+
+    def respond(self, request: int, status: int) -> None:
+        """See `msmqwire.qm.model.effects.HttpResponse`."""
+        if self._listener is not None:
+            self._listener.respond(request, status)
+
+    def stop_listening(self) -> None:
+        """Accept no more connections and requests."""
+        if self._listener is not None:
+            self._listener.stop_listening()
+
+    async def finish(self) -> None:
+        """Wait for the answers to requests under way, for a limited time."""
+        if self._listener is not None:
+            await self._listener.finish()
+
+    def abort(self) -> None:
+        """End all incoming connections at once."""
+        if self._listener is not None:
+            self._listener.abort()
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._closed = True
+        if self._listener is not None:
+            await self._listener.close()
+        if self._sender is not None:
+            await self._sender.close()

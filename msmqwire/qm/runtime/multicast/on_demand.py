@@ -1,0 +1,58 @@
+"""Multicast for a queue manager that may never use it: all it needs is loaded with its first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msmqwire.qm.runtime.multicast.options import PgmOptions
+
+if TYPE_CHECKING:
+    from msmqwire.qm.runtime.multicast.network import MulticastNetwork
+
+
+class MulticastOnDemand:
+    """A `MulticastNetwork` from the first group or message on.
+
+    Args:
+        options, received, sent, failed, refused: of the network.
+
+    Attributes:
+        network: None as long as it is not used.
+    """
+
+    def __init__(
+        self,
+        options: PgmOptions,
+        received: Callable[[bytes, str, str, int], None],
+        sent: Callable[[int], None],
+        failed: Callable[[int, str], None],
+        refused: Callable[[int], None],
+    ) -> None:
+        self._options = options
+        self._received, self._sent, self._failed, self._refused = received, sent, failed, refused
+        self.network: MulticastNetwork | None = None
+
+    def _opened(self) -> MulticastNetwork:
+        if self.network is None:
+            from msmqwire.qm.runtime.multicast.network import MulticastNetwork
+
+            self.network = MulticastNetwork(
+                self._options, self._received, self._sent, self._failed, self._refused
+            )
+            self.network.begin()
+        return self.network
+
+    def set_groups(self, groups: frozenset[tuple[str, int]]) -> None:
+        """See `msmqwire.qm.model.effects.MulticastGroups`."""
+        if groups or self.network is not None:
+            self._opened().set_groups(groups)
+
+    def send(self, request: int, address: str, port: int, data: bytes) -> None:
+        """See `msmqwire.qm.model.effects.Multicast`."""
+        self._opened().send(request, address, port, data)
+
+    async def close(self) -> None:
+        """Send what waits, and close everything; a second call does nothing."""
+        if self.network is not None:
+            await self.network.close()

@@ -1,0 +1,171 @@
+"""Settings and limits by name, ``window_size=32``: all that the option ``--set`` can change."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import typing
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from enum import Enum
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from msmqwire.errors import InvalidValue
+from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.runtime.limits import Limits
+
+_DWORD: Final = 0xFFFFFFFF
+_COUNT_MAX: Final = 1 << 53
+_DIGITS_MAX: Final = 16
+_NAME_MAX: Final = 80
+_RANGES: Final = MappingProxyType(
+    {
+        "ack_wait_timeout_ms": (20_000, 120_000),
+        "direct_ack_wait_factor": (1, 1_000),
+        "window_size": (1, 0xFFFF),
+        "unacknowledged_bytes_max": (1_024, _COUNT_MAX),
+        "packet_size_max": (1_024, PACKET_SIZE_MAX),
+        "acknowledge_at_window": (0.0, 1.0),
+        "retry_statuses": (400, 499),
+        "max_in_sessions": (0, _DWORD),
+        "third_place_messages": (0, _COUNT_MAX),
+        "third_place_bytes": (0, _COUNT_MAX),
+        "third_place_messages_total": (0, _COUNT_MAX),
+        "third_place_bytes_total": (0, _COUNT_MAX),
+        "resolutions": (2, 10_000),
+    }
+)
+"""Where a value has other limits than its unit gives it."""
+_MAY_BE_ZERO: Final = (
+    "round_trip_delay_ms",
+    "recoverable_ack_delay_ms",
+    "ack_delay_ms",
+    "order_ack_timeout_ms",
+    "stream_receipt_delay_ms",
+    "stream_receipt_delay_max_ms",
+)
+"""Delays; a timer that runs again and again must take some time."""
+_NOT_EMPTY: Final = ("resend_timer_table",)
+_BOOLS: Final = MappingProxyType(
+    {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+)
+_BYTES: Final = ("memory", "memory_for_recoverable", "packet_size_max")
+_INTEGER: Final = re.compile(rf"[0-9]{{1,{_DIGITS_MAX}}}")
+_NUMBER: Final = re.compile(rf"[0-9]{{1,{_DIGITS_MAX}}}(\.[0-9]{{1,{_DIGITS_MAX}}})?")
+_ENTRY: Final = re.compile(r"(?m)^    (\w+(?:, \w+)*): (.+(?:\n {8}.+)*)")
+
+
+class NamedValue(NamedTuple):
+    """One of the values.
+
+    Attributes:
+        name: of the field.
+        kind: its type: bool, int, float, an Enum, or tuple for several integers.
+        unit: ``milliseconds``, ``seconds``, ``bytes``, or empty for a number without one.
+        least, most: the range of a number.
+        meaning: from the documentation of the class.
+        owner: Settings or Limits.
+    """
+
+    name: str
+    kind: type
+    unit: str
+    least: float
+    most: float
+    meaning: str
+    owner: type
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a text. Raises InvalidValue."""
+        if self.kind is bool:
+            if text.lower() not in _BOOLS:
+                raise self._wrong(text, "true or false")
+            return _BOOLS[text.lower()]
+        if issubclass(self.kind, Enum):
+            members = {member.value: member for member in self.kind}
+            if text not in members:
+                raise self._wrong(text, f"one of {', '.join(members)}")
+            return members[text]
+        if self.kind is tuple:
+            if not text and self.name not in _NOT_EMPTY:
+                return ()
+            return tuple(self._number(part, int) for part in text.split(","))
+        return self._number(text, self.kind)
+
+    def _number(self, text: str, kind: type) -> float:
+        pattern = _INTEGER if kind is int else _NUMBER
+        if not pattern.fullmatch(text):
+            raise self._wrong(text, "a whole number" if kind is int else "a number")
+        number: float = kind(text)
+        if not self.least <= number <= self.most:
+            raise self._wrong(text, f"{self.least:,g} to {self.most:,.16g}")
+        return number
+
+    def _wrong(self, text: str, wanted: str) -> InvalidValue:
+        unit = f", {self.unit}" if self.unit else ""
+        return InvalidValue(f"{text!r:.80} is not {wanted}{unit}", path=self.name)
+
+
+@cache
+def named_values() -> MappingProxyType[str, NamedValue]:
+    """Return all values that have a name, in their order."""
+    values = {value.name: value for owner in (Settings, Limits) for value in _values(owner)}
+    return MappingProxyType(values)
+
+
+def with_named_values(settings: Settings, limits: Limits, texts: Iterable[str]) -> tuple[Settings, Limits]:
+    """Return settings and limits with the values of ``NAME=VALUE`` texts; the last one of a name counts.
+
+    Raises InvalidValue with the name as its path; close ones are named for an unknown one.
+    """
+    changed: dict[type, dict[str, Any]] = {Settings: {}, Limits: {}}
+    known = named_values()
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals:
+            raise InvalidValue(f"{text!r:.80} is not NAME=VALUE")
+        if name not in known:
+            close = difflib.get_close_matches(name[:_NAME_MAX], known, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise InvalidValue(f"{name!r:.80} is no setting{hint}")
+        changed[known[name].owner][name] = known[name].parse(value.strip())
+    return replace(settings, **changed[Settings]), replace(limits, **changed[Limits])
+
+
+def _values(owner: type) -> Iterable[NamedValue]:
+    meanings = _meanings(owner)
+    types = typing.get_type_hints(owner)
+    for field in fields(owner):
+        hint = types[field.name]
+        kind = typing.get_origin(hint) or hint
+        unit = _unit(field.name, kind)
+        least, most = _RANGES.get(field.name) or _range(field.name, unit, kind)
+        yield NamedValue(field.name, kind, unit, least, most, meanings[field.name], owner)
+
+
+def _unit(name: str, kind: type) -> str:
+    if name.endswith("_ms"):
+        return "milliseconds"
+    if name.endswith("_s") or name == "resend_timer_table":
+        return "seconds"
+    return "bytes" if kind is int and ("bytes" in name or name in _BYTES) else ""
+
+
+def _range(name: str, unit: str, kind: type) -> tuple[float, float]:
+    if unit == "milliseconds":
+        return (0 if name in _MAY_BE_ZERO else 1), _DWORD
+    if unit == "seconds":
+        return (0.001 if kind is float else 1), _DWORD // 1000
+    return 1, _COUNT_MAX
+
+
+def _meanings(owner: type) -> dict[str, str]:
+    """Return what the documentation of a class says about its attributes."""
+    documentation = inspect.getdoc(owner) or ""
+    entries = _ENTRY.findall(documentation.partition("Attributes:\n")[2])
+    return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}

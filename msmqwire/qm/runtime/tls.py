@@ -1,0 +1,79 @@
+"""Contexts of TLS for HTTPS, from files of an administrator: PEM, as other servers take them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable
+
+from msmqwire.errors import InvalidValue
+
+
+def server_context(certificate: str | os.PathLike[str], key: str | os.PathLike[str]) -> ssl.SSLContext:
+    """Return the context of a server with a certificate, and those between it and its authority, and its key.
+
+    Raises InvalidValue for files that can't be read, or do not belong together.
+    """
+    _check_readable(certificate, "tls_cert")
+    _check_readable(key, "tls_key")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    asked: list[bool] = []
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password(asked))
+    except (ssl.SSLError, ValueError) as exc:
+        if asked:
+            raise InvalidValue(
+                f"{os.fspath(key)} is encrypted; give a key without password", path="tls_key"
+            ) from None
+        reason = getattr(exc, "reason", None) or str(exc)
+        if reason == "KEY_VALUES_MISMATCH":
+            why = f"{os.fspath(key)} is not the key of the certificate in {os.fspath(certificate)}"
+            raise InvalidValue(why, path="tls_key") from None
+        files = f"{os.fspath(certificate)} and {os.fspath(key)}"
+        why = f"{files} are not a certificate and its key in PEM: {reason}"
+        raise InvalidValue(why, path="tls_cert") from None
+    return context
+
+
+def client_context(
+    authorities: str | os.PathLike[str] | None = None, *, verify: bool = True
+) -> ssl.SSLContext:
+    """Return a context that verifies certificates by the authorities of a file, or those of the system.
+
+    With `verify` False it verifies nothing: whoever is between may read and change all.
+    Raises InvalidValue for a file that can't be read, or has no certificate.
+    """
+    if authorities is not None:
+        _check_readable(authorities, "tls_ca")
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except ssl.SSLError:
+        raise InvalidValue(
+            f"{os.fspath(authorities or '')} has no certificate in PEM", path="tls_ca"
+        ) from None
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _check_readable(file: str | os.PathLike[str], path: str) -> None:
+    try:
+        with open(file, "rb"):
+            pass
+    except (OSError, ValueError) as exc:
+        why = f"{os.fspath(file)!s} can't be read: {getattr(exc, 'strerror', None) or exc}"
+        raise InvalidValue(why, path=path) from None
+
+
+def _no_password(asked: list[bool]) -> Callable[[], str]:
+    """Return what OpenSSL calls for the password of a key, which else would ask at the terminal."""
+
+    def password() -> str:
+        asked.append(True)
+        return ""
+
+    return password

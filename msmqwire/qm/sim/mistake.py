@@ -1,0 +1,40 @@
+"""What a deliberate mistake is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msmqwire.qm.sim.violation import Invariant
+
+
+class Mistake(NamedTuple):
+    """What is replaced, by what, and which invariants detect it.
+
+    Attributes:
+        owner, attribute: the class or module, and its function that is replaced.
+        replace: returns the replacement of the original function.
+        detected_by: invariants, any of which may be the first that does not hold.
+        first: the seed to begin with, if it takes many to show it.
+    """
+
+    owner: Any
+    attribute: str
+    replace: Callable[[Any], Any]
+    detected_by: frozenset[Invariant]
+    first: int = 0
+
+
+def nothing(_original: Any) -> Any:
+    """Replace a function by one that does nothing."""
+    return lambda *_args, **_kwargs: None
+
+
+def true(_original: Any) -> Any:
+    """Replace a function by one that returns True."""
+    return lambda *_args, **_kwargs: True
+
+
+def false(_original: Any) -> Any:
+    """Replace a function by one that returns False."""
+    return lambda *_args, **_kwargs: False

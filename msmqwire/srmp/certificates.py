@@ -1,0 +1,207 @@
+"""X.509 certificates of XML signatures: who signs, and whom a receiver believes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.hashes import MD5, SHA1
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import ExtensionOID
+
+from msmqwire.errors import InvalidValue
+from msmqwire.srmp.signature_keys import PrivateKey, PublicKey, unusable
+
+CERTIFICATES_MAX: Final = 256
+"""Trusted certificates: each is tried with a signature."""
+CHAIN_MAX: Final = 5
+"""Certificates from a signer to one that is trusted."""
+
+_UNDERSTOOD: Final = {
+    ExtensionOID.BASIC_CONSTRAINTS,
+    ExtensionOID.KEY_USAGE,
+    ExtensionOID.EXTENDED_KEY_USAGE,
+}
+# What cryptography raises for the parts of a certificate, which it reads only when they are asked for.
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate, all parts of which could be read.
+
+    Attributes:
+        der: its bytes.
+        subject, issuer: their names, as text for people.
+        key: for signatures of messages; None if it is of another kind, or too short.
+        not_before, not_after: seconds since 1970-01-01 UTC, both included.
+        signs: whether it is for signatures, as far as it says.
+        issues: how many further issuers may follow below it; None if it may not issue certificates.
+    """
+
+    der: bytes
+    subject: str
+    issuer: str
+    key: PublicKey | None
+    not_before: int
+    not_after: int
+    signs: bool
+    issues: int | None
+    _x509: x509.Certificate = field(repr=False, compare=False)
+
+    @classmethod
+    def read(cls, der: bytes) -> Self:
+        """Read a certificate. Raises InvalidValue."""
+        try:
+            return cls._of(x509.load_der_x509_certificate(der))
+        except _UNREADABLE as exc:
+            raise InvalidValue(f"a certificate that can't be read: {exc}"[:200]) from None
+
+    @classmethod
+    def _of(cls, certificate: x509.Certificate) -> Self:
+        extensions = {extension.oid: extension for extension in certificate.extensions}
+        strange = [
+            oid for oid, extension in extensions.items() if extension.critical and oid not in _UNDERSTOOD
+        ]
+        if strange:
+            raise ValueError(f"the critical extension {strange[0].dotted_string} is not understood")
+        usage = constraints = None
+        if (extension := extensions.get(ExtensionOID.KEY_USAGE)) is not None:
+            usage = extension.value
+            assert isinstance(usage, x509.KeyUsage)
+        if (extension := extensions.get(ExtensionOID.BASIC_CONSTRAINTS)) is not None:
+            constraints = extension.value
+            assert isinstance(constraints, x509.BasicConstraints)
+        issues = None
+        if constraints is not None and constraints.ca and (usage is None or usage.key_cert_sign):
+            issues = CHAIN_MAX if constraints.path_length is None else constraints.path_length
+        return cls(
+            certificate.public_bytes(Encoding.DER),
+            certificate.subject.rfc4514_string(),
+            certificate.issuer.rfc4514_string(),
+            _key_of(certificate),
+            int(certificate.not_valid_before_utc.timestamp()),
+            int(certificate.not_valid_after_utc.timestamp()),
+            usage is None or usage.digital_signature or usage.content_commitment,
+            issues,
+            certificate,
+        )
+
+    def is_valid(self, now: int) -> bool:
+        """Return whether it is valid at this time."""
+        return self.not_before <= now <= self.not_after
+
+    def is_issued_by(self, issuer: Certificate) -> bool:
+        """Return whether the key of another certificate has signed this one.
+
+        Not with MD5 or SHA-1, for which certificates have been forged.
+        """
+        try:
+            if isinstance(self._x509.signature_hash_algorithm, MD5 | SHA1):
+                return False
+            self._x509.verify_directly_issued_by(issuer._x509)
+        except (InvalidSignature, *_UNREADABLE):
+            return False
+        return True
+
+
+def _key_of(certificate: x509.Certificate) -> PublicKey | None:
+    try:
+        key = certificate.public_key()
+    except _UNREADABLE:
+        return None
+    return None if unusable(key) else key  # type: ignore[return-value]
+
+
+class Trust:
+    """The certificates that a receiver believes: of signers, and of authorities that issue theirs."""
+
+    def __init__(self, certificates: Iterable[Certificate] = ()) -> None:
+        """Take certificates; none trusts nobody. Raises InvalidValue for too many."""
+        self.certificates = tuple(certificates)
+        if len(self.certificates) > CERTIFICATES_MAX:
+            raise InvalidValue(f"{len(self.certificates)} certificates, more than {CERTIFICATES_MAX}")
+
+    @classmethod
+    def from_pem(cls, data: bytes) -> Self:
+        """Read a bundle of certificates in PEM. Raises InvalidValue."""
+        return cls(read_pem(data))
+
+    def why_not(self, signer: Certificate, offered: Sequence[Certificate], now: int) -> str:
+        """Return why a signer is not believed at this time; empty if he is.
+
+        He is if his certificate is among those trusted, or was issued by one of them, by way of `offered`
+        if need be. No list of revoked certificates is looked at.
+        """
+        if not signer.signs:
+            return "its certificate is not for signatures"
+        if not signer.is_valid(now):
+            return "its certificate is not valid at this time"
+        if self._reaches(signer, (*self.certificates, *offered), now, 0):
+            return ""
+        return "its certificate is not trusted, nor issued by one that is"
+
+    def _reaches(self, certificate: Certificate, known: Sequence[Certificate], now: int, below: int) -> bool:
+        """Return whether a chain from this certificate ends in a trusted one; `below` issuers are passed."""
+        if certificate in self.certificates:
+            return True
+        left = tuple(item for item in known if item != certificate)
+        return below < CHAIN_MAX and any(
+            self._reaches(issuer, left, now, below + 1)
+            for issuer in left
+            if issuer.subject == certificate.issuer  # asked first: the rest costs more
+            and issuer.issues is not None
+            and issuer.issues >= below
+            and issuer.is_valid(now)
+            and certificate.is_issued_by(issuer)
+        )
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Who signs messages: a certificate, and the private key that belongs to it."""
+
+    certificate: Certificate
+    key: PrivateKey = field(repr=False)
+
+    @classmethod
+    def from_pem(cls, certificate: bytes, key: bytes) -> Self:
+        """Read both in PEM; the first certificate counts.
+
+        Raises InvalidValue, also for a key that is encrypted or belongs to another certificate. Whether the
+        certificate has expired is for the receivers to see.
+        """
+        first = read_pem(certificate)[0]
+        try:
+            private = load_pem_private_key(key, None)
+        except TypeError:
+            raise InvalidValue("the private key is encrypted") from None
+        except (ValueError, UnsupportedAlgorithm):
+            raise InvalidValue("not a private key in PEM") from None
+        if why := unusable(private):
+            raise InvalidValue(why)
+        assert isinstance(private, PrivateKey)
+        if private.public_key() != first.key:
+            raise InvalidValue("the private key does not belong to the certificate")
+        if not first.signs:  # no receiver would believe it
+            raise InvalidValue("the certificate is not for signatures")
+        return cls(first, private)
+
+
+def read_pem(data: bytes) -> list[Certificate]:
+    """Read one or more certificates in PEM. Raises InvalidValue."""
+    try:
+        found = x509.load_pem_x509_certificates(data)
+    except ValueError:
+        raise InvalidValue("no certificates in PEM") from None
+    return [Certificate.read(certificate.public_bytes(Encoding.DER)) for certificate in found]

@@ -1,0 +1,400 @@
+"""Messages received in no stream: figure 4, [MC-MQSRM] 3.1.1.1.2.2, and 3.1.5.1.2 to 3.1.5.1.12."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmqwire.constants import MessageClass
+from msmqwire.qm.model import access
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.effects import ErrorReport, HttpRequest, HttpResponse
+from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import QueuePrivacy
+from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.rules.memory_pool import Kind
+from msmqwire.srmp.http_framer import parse_http
+from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
+from tests.support.paths import VECTORS
+from tests.support.queue_contents import bodies, messages
+from tests.support.srmp_harness import SrmpHarness
+from tests.support.srmp_requests import ADMIN, HERE, NEVER, SrmpPeer, date, envelope, http_request, path
+
+DELIVERY = f"<deliveryReceiptRequest><sendTo>{ADMIN}</sendTo></deliveryReceiptRequest>"
+OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500
+
+
+def receiver(name: str = "orders", **attributes: object) -> tuple[SrmpHarness, SrmpPeer, Queue]:
+    """A queue manager with a queue, and another one that sends to it."""
+    options = {key: attributes.pop(key) for key in ("quota_of_manager",) if key in attributes}
+    harness = SrmpHarness(**({"quota": options["quota_of_manager"]} if options else {}))
+    return harness, SrmpPeer(harness), harness.queue(name, **attributes)
+
+
+# -- figure 4
+
+
+MALFORMED = {
+    "no XML": lambda peer: http_request(b"<se:Envelope"),
+    "no path": lambda peer: http_request(envelope("<properties/>")),
+    "no properties": lambda peer: http_request(envelope(path(HERE, f"uuid:1@{peer.identifier}"))),
+    "an expiry that is no date": lambda peer: peer.message().replace(NEVER.encode(), b"20380119x031407"),
+    "a stranger that must be understood": lambda peer: peer.message(
+        b"m", '<x xmlns="urn:x" se:mustUnderstand="1"/>'
+    ),
+    "two streams": lambda peer: peer.message(b"m", peer.stream(1), peer.stream(1)),
+    "a priority above 7": lambda peer: peer.message().replace(b"<Priority>3", b"<Priority>8"),
+    "an entity": lambda peer: http_request(b'<!DOCTYPE a [<!ENTITY b "c">]>' + envelope()),
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+@pytest.mark.requirement("SRMP-3.1.1.1.2.2-01", "SRMP-3.1.1.1.2.5-01", "SRMP-3.1.5.1.2-01", "SRMP-3.1.5.1-01")
+def test_what_is_malformed_is_refused_and_leaves_nothing(kind):
+    harness, peer, queue = receiver()
+    data = MALFORMED[kind](peer)
+    data = data if b"Content-Length" not in data else _with_length(data)
+    before = harness.store.copy()
+    harness.forget_effects()
+    assert harness.post(data) == BAD_REQUEST
+    assert [type(effect) for effect in harness.effects if not isinstance(effect, ErrorReport)] == [
+        HttpResponse
+    ]
+    for table in Table:
+        assert dict(before.rows(table)) == harness.rows(table)
+    assert len(queue.positions) == 0
+
+
+def _with_length(data: bytes) -> bytes:
+    """A request whose Content-Length is right again."""
+    head, entity = data.split(b"\r\n\r\n", 1)
+    lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Length")]
+    parts = entity.split(b"\r\n\r\n", 1)
+    if len(parts) == 2 and entity.startswith(b"--"):
+        text = parts[1].split(b"--MSMQ", 1)[0]
+        first = b"\r\n".join(
+            b"Content-Length: %d" % len(text) if line.startswith(b"Content-Length") else line
+            for line in parts[0].split(b"\r\n")
+        )
+        entity = first + b"\r\n\r\n" + parts[1]
+    return b"\r\n".join([*lines, b"Content-Length: %d" % len(entity)]) + b"\r\n\r\n" + entity
+
+
+@pytest.mark.requirement("SRMP-3.1.1.1.2.2-02", "SRMP-3.1.5.1.4-02", "SRMP-3.1.1.1.2.5-02")
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_expired_message_is_discarded_and_answered_with_200(stream):
+    harness, peer, queue = receiver(transactional=stream)
+    for attributes in ({"reach_queue": 9}, {"reach_queue": 9, "msmq": None}):
+        if stream and "msmq" in attributes:
+            continue
+        extra = [peer.stream(1)] if stream else []
+        assert peer.send(b"m", *extra, sent=harness.utc - 10, services=DELIVERY, **attributes) == OK
+    assert (bodies(queue), harness.take()) == ([], [])
+    assert harness.rows(Table.HISTORY) == harness.rows(Table.INCOMING) == {}
+    assert len(harness.core.history) == 0
+    extra = [peer.stream(1)] if stream else []
+    assert peer.send(b"in time", *extra, sent=harness.utc - 10, reach_queue=10, services="<durable/>") == OK
+    assert bodies(queue) == [b"in time"]
+
+
+@pytest.mark.requirement(
+    "SRMP-3.1.1.1.2.2-03", "SRMP-3.1.5.1.11-02", "SRMP-3.1.5.1.11-03", "SRMP-3.1.5.1.11-04",
+    "SRMP-3.1.1.1.5-04",
+)  # fmt: skip
+def test_a_duplicate_is_discarded_and_answered_with_200():
+    harness, peer, queue = receiver()
+    assert peer.send(b"1", number=7, services=DELIVERY) == OK
+    assert len(harness.take()) == 1
+    assert peer.send(b"again", number=7, services=DELIVERY) == OK
+    assert (bodies(queue), harness.take()) == ([b"1"], [])
+    other = SrmpPeer(harness, THIRD_ID)
+    assert other.send(b"the same number of another", number=7) == OK
+    # SourceQmGuid counts if it differs from the GUID in id.
+    data = peer.message(b"2", number=7).replace(
+        f"<SourceQmGuid>{peer.identifier}".encode(), f"<SourceQmGuid>{str(THIRD_ID)[:-1]}d".encode()
+    )
+    assert harness.post(data) == OK
+    assert bodies(queue) == [b"1", b"the same number of another", b"2"]
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.11-01")
+def test_messages_without_msmq_are_never_duplicates():
+    harness, peer, queue = receiver()
+    for body in (b"1", b"2"):
+        assert peer.send(body, number=7, msmq=None) == OK
+    assert bodies(queue) == [b"1", b"2"]
+    assert len(harness.core.history) == 0
+    message = messages(queue)[0]
+    assert (message.identifier, message.source_machine_identifier) == ((NULL_GUID, 1), NULL_GUID)
+
+
+@pytest.mark.requirement("SRMP-3.1.1.1.2.2-05")
+def test_the_checks_come_in_their_order():
+    harness, peer, queue = receiver()
+    expired = {"sent": harness.utc - 10, "reach_queue": 5}
+    assert peer.send(b"1", to="http://here/msmq/private$/missing", **expired) == BAD_REQUEST
+    assert peer.send(b"1", number=3) == OK
+    assert peer.send(b"1", number=3, **expired) == OK
+    assert peer.send(b"1", number=3, to="http://here/msmq/private$/missing") == BAD_REQUEST
+    assert bodies(queue) == [b"1"]
+
+
+@pytest.mark.requirement(
+    "SRMP-3.1.1.1.2.2-04", "SRMP-3.1.5.1.6-01", "SRMP-3.1.5.1.6.2-02", "SRMP-3.1.5.1.12-08"
+)
+def test_a_good_message_is_stored_then_inserted_and_answered_then_receipted():
+    harness, peer, queue = receiver()
+    harness.forget_effects()
+    core = harness.core
+    core.srmp.requested(99, parse_http(peer.message(services=f"<durable/>{DELIVERY}")), PEER_ADDRESS)
+    assert bodies(queue) == [b"m"]
+    changes, effects = core.take()  # in one step, whose changes are durable before its effects
+    assert {Table.MESSAGE, Table.PACKET, Table.HISTORY} <= set(changes.rows)
+    assert [type(effect) for effect in effects] == [HttpResponse, HttpRequest]
+    assert effects[0] == HttpResponse(99, OK)
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.6.2-01")
+@pytest.mark.parametrize("durable", [False, True])
+def test_durable_messages_survive_a_restart(durable):
+    harness, peer, _ = receiver()
+    assert peer.send(b"m", services="<durable/>" if durable else "") == OK
+    harness.restart()
+    assert bodies(harness.find_queue()) == ([b"m"] if durable else [])
+
+
+# -- 3.1.5.1.3
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.3-08", "SRMP-3.1.5.1.3-11", "SRMP-3.1.5.1.6.4-01")
+@pytest.mark.parametrize(
+    ("to", "status"),
+    [
+        ("http://here/msmq/private$/orders", OK),
+        ("http://HERE/MSMQ/PRIVATE$/ORDERS", OK),
+        (r"http://here/msmq\private$\orders", OK),
+        ("http://10.0.0.1/msmq/private$/orders", OK),
+        ("http://localhost/msmq/private$/orders", OK),
+        ("https://here:443/msmq/private$/orders", OK),
+        ("http://here/msmq/private$/missing", BAD_REQUEST),
+        ("http://here/msmq/orders", BAD_REQUEST),  # a public queue
+        ("http://here/orders", BAD_REQUEST),
+        ("http://here/msmq/private$/orders;journal", BAD_REQUEST),
+        ("http://here:81/msmq/private$/orders", BAD_REQUEST),  # another queue manager's port
+        ("http://elsewhere/msmq/private$/orders", BAD_REQUEST),
+        (r"MSMQ:DIRECT=OS:here\private$\orders", BAD_REQUEST),
+        ("MSMQ:DIRECT=HTTP://elsewhere/msmq/private$/orders", BAD_REQUEST),
+    ],
+)
+def test_where_messages_may_be_for(to, status):
+    harness, peer, queue = receiver()
+    assert peer.send(to=to) == status
+    assert bodies(queue) == ([b"m"] if status == OK else [])
+    assert harness.take() == []
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.3-02")
+def test_a_message_for_another_computer_is_refused():
+    harness, peer, _ = receiver()
+    before = harness.store.copy()
+    for to in ("http://elsewhere/msmq/private$/orders", "MSMQ:DIRECT=HTTPS://elsewhere/msmq/q"):
+        assert peer.send(to=to, services="<durable/>") == BAD_REQUEST
+    assert dict(before.rows(Table.MESSAGE)) == harness.rows(Table.MESSAGE) == {}
+    assert harness.take() == []
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.3-09", "SRMP-3.1.5.1.3-10")
+def test_stream_messages_are_for_transactional_queues_and_no_others():
+    harness, peer, queue = receiver()
+    transactional = harness.queue("tx", transactional=True)
+    assert peer.send_in_stream(1) == BAD_REQUEST
+    assert peer.send(to="http://here/msmq/private$/tx") == BAD_REQUEST
+    assert bodies(queue) == bodies(transactional) == []
+    assert harness.rows(Table.INCOMING) == {}
+    assert peer.send_in_stream(1, to="http://here/msmq/private$/tx") == OK
+    assert peer.send() == OK
+    assert (bodies(queue), bodies(transactional)) == ([b"m"], [b"s1"])
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.3-05")
+def test_without_redirections_a_message_is_for_the_queue_that_it_names():
+    _, peer, queue = receiver()
+    peer.send(to="http://LocalHost/msmq/private$/orders")
+    assert messages(queue)[0].destination.text == "DIRECT=http://LocalHost/msmq/private$/orders"
+
+
+# -- 3.1.5.1.5, 3.1.5.1.7 and 3.1.5.1.10
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.5-01")
+def test_a_message_of_no_type_is_ignored_and_answered_with_200():
+    harness, peer, queue = receiver()
+    for message_class in (0x4000, 0x8001, 0xFF, 2):
+        assert peer.send(message_class=message_class) == OK
+    assert (bodies(queue), harness.take()) == ([], [])
+    assert len(harness.core.history) == 0
+
+
+@pytest.mark.requirement(
+    "SRMP-3.1.5.1.7-01", "SRMP-3.1.5.1.10-01", "SRMP-3.1.1.3.1-02", "SRMP-3.1.1.3.4-05", "SRMP-3-01"
+)
+def test_delivery_and_commitment_receipts_are_only_put_into_their_queue_once():
+    harness, peer, admin = receiver("admin")
+    answered = SrmpHarness.send(harness, b"m", administration=None)
+    harness.answer(500)
+    original = f"uuid:{answered[0].identifier.uniquifier}@{answered[0].identifier.lineage}"
+    delivery = (
+        f"<deliveryReceipt><receivedAt>{date(harness.utc)}</receivedAt><id>{original}</id></deliveryReceipt>"
+    )
+    commitment = (
+        f"<commitmentReceipt><decidedAt>{date(harness.utc)}</decidedAt><decision>negative</decision>"
+        f"<id>{original}</id></commitmentReceipt>"
+    )
+    to = "http://here/msmq/private$/admin"
+    for receipt, message_class, number in ((delivery, 2, 70), (commitment, 0xC001, 71)):
+        for _ in range(2):
+            assert peer.send(None, receipt, to=to, number=number, message_class=message_class) == OK
+    assert [message.message_class for message in messages(admin)] == [
+        MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
+    ]  # fmt: skip
+    assert harness.where() == {"outgoing": [b"m"]}
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.3-10")
+def test_receipts_are_refused_by_a_transactional_queue():
+    harness, peer, _ = receiver(transactional=True)
+    receipt = (
+        f"<deliveryReceipt><receivedAt>{date(harness.utc)}</receivedAt><id>uuid:1@{peer.identifier}</id>"
+        "</deliveryReceipt>"
+    )
+    assert peer.send(None, receipt, message_class=2) == BAD_REQUEST
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.8-01")
+def test_a_stream_receipt_for_another_queue_is_put_into_it_once():
+    harness, peer, queue = receiver()
+    harness.send(transactional=True)
+    harness.answer()
+    identifier = harness.sent[0].stream[0]
+    for _ in range(2):
+        assert peer.stream_receipt(identifier, 1, to=HERE, number=9) == OK
+    assert [message.message_class for message in messages(queue)] == [MessageClass.MQMSG_CLASS_ORDER_ACK]
+    assert harness.where() == {}
+
+
+def test_nobody_writes_to_the_order_queue():
+    harness, peer, _ = receiver()
+    assert peer.send(to="http://here/msmq/private$/order_queue$") == BAD_REQUEST
+    receipt = (
+        f"<streamReceipt><streamId>{peer.stream_id()}</streamId><lastOrdinal>1</lastOrdinal></streamReceipt>"
+    )
+    assert (
+        peer.send(
+            None, receipt, to="http://here/msmq/private$/order_queue$", message_class=0xFF, label="other"
+        )
+        == OK
+    )
+    assert bodies(harness.find_queue("order_queue$")) == []
+
+
+# -- 3.1.5.1.12
+
+
+@pytest.mark.requirement(
+    "SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-03", "SRMP-3.1.5.1.12-04", "SRMP-3.1.5.1.12-06",
+    "SRMP-3.1.5.1.12-07",
+)  # fmt: skip
+def test_a_queue_to_which_not_everyone_may_write_refuses_messages():
+    harness, peer, queue = receiver()
+    opened, closed = queue.security, access.default_security(None, reachable_by_srmp=False)
+    for security, status in ((closed, BAD_REQUEST), (b"\1", BAD_REQUEST), (opened, OK)):
+        queue.security = security
+        assert peer.send(number=1, services=DELIVERY) == status
+        assert len(queue.positions) == len(harness.take()) == (1 if status == OK else 0)
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-02")
+def test_a_public_queue_takes_messages_while_the_directory_can_be_read():
+    harness, peer, _ = receiver()
+    template, to = harness.queue_template("shared", public=True), "http://here/msmq/shared"
+    _, queue = harness.core.queues.create(template, skip_directory=True)
+    read = harness.core.directory.read_by_identifier
+    harness.core.directory.read_by_identifier = lambda *_: None
+    assert peer.send(to=to, number=1, services=DELIVERY) == SERVER_ERROR
+    assert (bodies(queue), harness.take()) == ([], [])
+    harness.core.directory.read_by_identifier = read
+    assert peer.send(to=to, number=1) == OK
+    queue.security = access.default_security(None, reachable_by_srmp=False)  # which the directory gives
+    assert peer.send(to=to, number=2) == BAD_REQUEST
+    assert bodies(queue) == [b"m"]
+
+
+@pytest.mark.parametrize("attributes", [{"authentication": True}, {"privacy_level": QueuePrivacy.BODY}])
+def test_a_queue_of_signed_or_encrypted_messages_refuses_others(attributes):
+    _, peer, queue = receiver(**attributes)
+    assert peer.send() == BAD_REQUEST
+    assert bodies(queue) == []
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.12-09", "SRMP-3.1.5.1.11-03")
+def test_a_message_for_a_full_queue_is_dropped_and_answered_with_200():
+    harness, peer, queue = receiver(quota=1)
+    assert peer.send(bytes(2_000), number=1, services=f"<durable/>{DELIVERY}") == OK
+    assert (bodies(queue), harness.take()) == ([], [])
+    assert len(harness.core.history) == 0
+    queue.quota = 100
+    assert peer.send(b"small", number=1) == OK
+    assert bodies(queue) == [b"small"]
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.12-10", "SRMP-3.1.5.1.11-03")
+@pytest.mark.parametrize("how", ["quota", "throttled", "memory"])
+def test_a_message_for_a_full_queue_manager_is_answered_with_500(how):
+    harness, peer, queue = receiver()
+    if how == "quota":
+        harness.core.queue_manager.queue_manager_quota = 100
+    elif how == "throttled":
+        harness.core.queues.begin_flow_control()  # the disk is full
+    else:
+        harness.core.messages.pool._shares = dict.fromkeys(harness.core.messages.pool._shares, 0)
+    assert peer.send(number=1, services=DELIVERY) == SERVER_ERROR
+    assert (bodies(queue), harness.take()) == ([], [])
+    if how == "throttled":
+        harness.core.queues.end_flow_control()
+        assert peer.send(number=1, services=DELIVERY) == OK  # no duplicate
+        assert (bodies(queue), len(harness.take())) == ([b"m"], 1)
+
+
+def test_receipts_that_nobody_takes_use_up_the_memory_of_their_sender_only():
+    harness = SrmpHarness(memory=1 << 22, third_place_messages=10_000, third_place_bytes=1 << 30)
+    queue, peer = harness.queue("orders", transactional=True), SrmpPeer(harness)
+    pool, statuses = harness.core.messages.pool, set()
+    for number in range(1, 120):
+        statuses.add(peer.send_in_stream(number, number=number))
+        harness.advance(600)
+        assert pool.used_by(Kind.EXPRESS, PEER_ADDRESS) <= pool.share(Kind.EXPRESS) // 4
+    assert statuses == {OK, SERVER_ERROR}
+    other = SrmpPeer(harness, THIRD_ID, "10.9.9.9")
+    assert other.send_in_stream(1) == OK
+    harness.answers = lambda _: OK
+    harness.answer()
+    following = len(queue.positions)
+    assert peer.send_in_stream(following, number=following) == OK
+
+
+def test_a_response_is_no_message():
+    harness, _, queue = receiver()
+    assert harness.post(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") == BAD_REQUEST
+    assert bodies(queue) == []
+
+
+# -- the messages of chapter 4
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1-01")
+def test_the_published_messages_are_received():
+    harness = SrmpHarness(computer_name="machine2", utc=1_181_321_060)
+    simple, ordered = harness.queue("simpleq"), harness.queue("tsimpleq", transactional=True)
+    for name in ("4.1", "4.2", "4.3-1", "4.4-1", "4.4-3", "4.4-5"):
+        assert harness.post((VECTORS / "srmp" / f"{name}.http").read_bytes()) == OK, name
+    assert len(simple.positions) == 3
+    assert [message.transaction_sequence_number for message in messages(ordered)] == [1, 2, 3]

@@ -1,0 +1,52 @@
+"""Multicast in a network namespace of its own whose only interface is there or not: run there as a module.
+
+Prints a JSON object: what was received, sent and failed, in each phase.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Any
+
+from msmqwire.qm.runtime.multicast import parse_pgm_options
+from msmqwire.qm.runtime.multicast.network import MulticastNetwork
+
+GROUP = ("234.9.8.3", 8001)
+PHASES: dict[str, tuple[str, ...]] = {
+    "no route": (),
+    "up": ("link set wire up", "address add 10.84.0.1/24 dev wire", "route add 224.0.0.0/4 dev wire"),
+    "down": ("link set wire down",),
+    "up again": ("link set wire up", "route replace 224.0.0.0/4 dev wire"),
+}
+
+
+async def run(mode: str) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    raised: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
+    phase = ""
+    network = MulticastNetwork(
+        parse_pgm_options(mode),
+        received=lambda apdu, *_: seen[phase].append(["received", apdu.decode()]),
+        sent=lambda number: seen[phase].append(["sent", number]),
+        failed=lambda number, why: seen[phase].append(["failed", number, why]),
+        refused=lambda number: seen[phase].append(["refused", number]),
+    )
+    network.begin()
+    for number, (phase, commands) in enumerate(PHASES.items()):
+        seen[phase] = []
+        for command in commands:
+            subprocess.run(["ip", *command.split()], check=True)
+        network.set_groups(frozenset({GROUP}))  # joins what could not be joined
+        network.send(number, *GROUP, phase.encode())
+        await asyncio.sleep(0.3)
+    await network.close()
+    assert raised == []
+    return seen
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(run(sys.argv[1]))))

@@ -1,0 +1,110 @@
+"""Writes `docs/settings.md`: what ``serve --set NAME=VALUE`` can change, from the declarations.
+
+python tools/settings_docs.py            writes the page
+python tools/settings_docs.py --check    fails if the page is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from msmqwire.qm.model.settings import Settings  # noqa: E402
+from msmqwire.qm.runtime.limits import LIMITS, Limits  # noqa: E402
+from msmqwire.qm.runtime.named_values import NamedValue, named_values  # noqa: E402
+from msmqwire.qm.runtime.server import SETTINGS  # noqa: E402
+
+TARGET: Final = ROOT / "docs" / "settings.md"
+HEAD: Final = """\
+---
+hide:
+  - toc
+---
+
+# Settings
+
+`msmqwire serve --set NAME=VALUE`, more than once for several, changes any timer, limit or choice of a queue
+manager: `--set window_size=32 --set resend_timer_table=5,5,5,60`. Other options for the same value yield to
+it; what the folder keeps (`--insecure-nacks`, `--resend-times`) goes before it. A name or value that can't be
+ends the command with 2. The tables are made from the declarations by `python tools/settings_docs.py`.
+"""
+SECTIONS: Final = (
+    ("The engines", Settings, SETTINGS, "Timers and choices of [MS-MQQB], [MC-MQSRM] and [MS-MQDMPR]."),
+    ("Limits on peers", Limits, LIMITS, "What other computers may use of a server."),
+)
+COLUMNS: Final = ["name", "unit", "default", "values", "meaning"]
+_NO_END: Final = 1 << 53
+"""A range up to here has no end worth telling."""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    parts = [HEAD]
+    for heading, owner, defaults, words in SECTIONS:
+        lines = [f"## {heading}", "", words, "", _row(COLUMNS), _row(["---"] * len(COLUMNS))]
+        for field in fields(owner):
+            value = named_values()[field.name]
+            lines.append(_row(_cells(value, getattr(defaults, field.name))))
+        parts.append("\n".join([*lines, ""]))
+    return "\n".join(parts)
+
+
+def _cells(value: NamedValue, default: Any) -> list[str]:
+    return [
+        f"`{value.name}`",
+        value.unit,
+        f"`{_text(default)}`" if _text(default) else "none",
+        _values(value),
+        re.sub(r"([*_|<>])", r"\\\1", re.sub(r"``?(\w+)``?", r"\1", value.meaning)),
+    ]
+
+
+def _text(default: Any) -> str:
+    """Return a value as it is given."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    if isinstance(default, Enum):
+        return str(default.value)
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _values(value: NamedValue) -> str:
+    if value.kind is bool:
+        return "true, false"
+    if issubclass(value.kind, Enum):
+        return ", ".join(member.value for member in value.kind)
+    most = f" to {value.most:,.10g}" if value.most < _NO_END else " or more"
+    words = f"{value.least:,g}{most}" if value.kind is float else f"{value.least:,}{most}"
+    return f"numbers, {words}, separated by commas" if value.kind is tuple else words
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
+    parser = argparse.ArgumentParser(description="Writes docs/settings.md.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is not up to date"
+    )
+    text = page()
+    if not parser.parse_args(arguments).check:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    elif not target.exists() or target.read_text(encoding="utf-8") != text:
+        print(f"{target} is not up to date: run python tools/settings_docs.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
