@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,11 +16,14 @@ from msmqwire.srmp.schema_names import MUST_UNDERSTAND
 
 
 @cache
-def _parser() -> Any:
-    """The XML reader, which is loaded when the first envelope is read. Threads may share it."""
+def _xml_reader() -> tuple[Callable[[bytes, Any], Any], Any, type[Exception]]:
+    """Return lxml's function, its parser, which threads may share, and its error.
+
+    It is loaded when the first envelope is read.
+    """
     from lxml import etree
 
-    return etree.XMLParser(
+    parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,
         load_dtd=False,
@@ -31,6 +34,7 @@ def _parser() -> Any:
         remove_comments=True,
         remove_pis=True,
     )
+    return etree.fromstring, parser, etree.LxmlError
 
 
 def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
@@ -38,16 +42,15 @@ def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
 
     Raises MalformedPacket.
     """
-    from lxml import etree
-
+    parse, parser, refusal = _xml_reader()
     places = None if is_within_limits(data) else scan(data)
     try:
-        return etree.fromstring(data, _parser()), places
-    except etree.LxmlError as exc:
+        return parse(data, parser), places
+    except refusal as exc:
         scan(data)  # which knows better where a tag does not end
         line, column = getattr(exc, "position", None) or (0, 0)
         raise MalformedPacket(
-            f"not well-formed XML: {str(exc.msg)[:200]} ({NOT_XML})",
+            f"not well-formed XML: {str(getattr(exc, 'msg', exc))[:200]} ({NOT_XML})",
             path=ENVELOPE.name,
             offset=_offset(data, line, column),
             requirement=NOT_XML,
@@ -117,13 +120,13 @@ class Reading:
             raise self._text(group, parent, path)
         by_tag, in_order, offsets = group.by_tag, group.in_order, self._offsets
         position = last = 0
-        for number, node in enumerate(parent):
+        for node in parent:
             if (text := node.tail) and text.strip(SPACE):
                 raise self._text(group, parent, path)
             known: Child = by_tag.get(node.tag, NO_CHILD)
             index, element, name, most, read, strip, other_name = known
             if in_order:
-                self._check_order(group, element, number, node, path)
+                self._check_order(group, element, position, node, path)
             if element is None or isinstance(element, Ignored):
                 self._keep(group, element, node, path, position)
                 position += 1
