@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 from msmqwire.errors import MalformedPacket
@@ -13,28 +12,7 @@ from msmqwire.srmp.markup import own_xml
 from msmqwire.srmp.scan import BOM, NOT_XML, Place, is_within_limits, scan
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import MUST_UNDERSTAND
-
-
-@cache
-def _xml_reader() -> tuple[Callable[[bytes, Any], Any], Any, type[Exception]]:
-    """Return lxml's function, its parser, which threads may share, and its error.
-
-    It is loaded when the first envelope is read.
-    """
-    from lxml import etree
-
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False,
-        load_dtd=False,
-        dtd_validation=False,
-        no_network=True,
-        huge_tree=False,
-        recover=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-    return etree.fromstring, parser, etree.LxmlError
+from msmqwire.srmp.xml_reader import parse_xml
 
 
 def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
@@ -42,11 +20,10 @@ def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
 
     Raises MalformedPacket.
     """
-    parse, parser, refusal = _xml_reader()
     places = None if is_within_limits(data) else scan(data)
     try:
-        return parse(data, parser), places
-    except refusal as exc:
+        return parse_xml(data), places
+    except SyntaxError as exc:  # the base of lxml's errors about a document
         scan(data)  # which knows better where a tag does not end
         line, column = getattr(exc, "position", None) or (0, 0)
         raise MalformedPacket(
