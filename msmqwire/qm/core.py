@@ -242,6 +242,9 @@ class Core:
         """
         if message.identifier.uniquifier:
             raise InvalidValue("the message has been sent: make another one", path="UserHeader.MessageID")
+        # Only what comes by SRMP has them: DMPR-3.1.1.12-74.
+        message.soap_envelope = message.soap_header = message.soap_body = ""
+        message.soap_compound_message = b""
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name
         for opened in descriptor.children if descriptor.multiple else (descriptor,):

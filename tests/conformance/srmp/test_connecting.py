@@ -294,6 +294,14 @@ def test_a_message_that_srmp_cannot_carry_is_given_up_and_holds_up_nothing(strea
     assert harness.where() == dead | ({"outgoing": [b"1", b"3"]} if stream else {})
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-74")
+def test_what_an_application_gives_as_an_envelope_is_ignored():
+    harness = SrmpHarness()
+    harness.send(b"m", soap_envelope="<own/>", soap_compound_message=b"own", soap_header="h", soap_body="b")
+    sent = harness.take_one()
+    assert (sent["path/to"], sent.body) == ("http://there/msmq/private$/orders", b"m")
+
+
 def test_a_message_that_no_packet_can_hold_is_refused_when_it_is_sent():
     harness = SrmpHarness()
     with pytest.raises(InvalidValue):
