@@ -142,6 +142,7 @@ def test_the_identifier_of_a_message_lost_in_a_crash_is_used_again():
 BY_SRMP = {**TRANSACTION, "form": "HTTP", "admin": "HTTP"}
 
 
+@pytest.mark.requirement("SRMP-3.1.7.3.3-05")
 def test_the_first_message_of_a_stream_may_be_awaited_by_a_reader():
     waiting = Item(0, "receive", "beta", {**RECEIVE, "mode": "wait"})
     world, story = run(waiting, Item(500, "transaction", "alpha", {**BY_SRMP, "deadletter": True}))
@@ -172,6 +173,7 @@ def test_a_final_receipt_survives_a_crash():
     assert (world.ledger.messages[1].received, world.ledger.messages[1].deadlettered) == (1, 0)
 
 
+@pytest.mark.requirement("SRMP-3.1.1.1.2.4-11")
 def test_a_stream_message_that_expires_in_doubt_is_both_received_and_dead_lettered():
     in_queue = Item(0, "transaction", "alpha", {**BY_SRMP, "deadletter": True, "reach_s": 5})
     world, _ = run(in_queue, Item(20_000, "receive", "beta", RECEIVE))
