@@ -211,16 +211,15 @@ def read_hostile(data: bytes) -> None:
 
 
 def hostile_rows() -> None:
-    print(
-        f"\n{'the worst inputs':<28} {'bytes at most':>14}  ns a byte, sizes doubling   MB/s at the largest"
-    )
+    columns = f"{'bytes at most':>14} {'ns a byte, in sizes that double':>32} {'MB/s':>8}"
+    print(f"\n{'the worst inputs':<28} {columns}")
     for name, make in {**hostile(), **hostile_heads()}.items():
         cells = []
         for part in (0.25, 0.5, 1.0):
             data = make(part)
             cells.append(best([lambda data=data: read_hostile(data)], 3)[0] * 1e3 / len(data))
-        measured = " ".join(f"{cell:8.1f}" for cell in cells)
-        print(f"{name:<28} {len(data):>14} {measured} {1e3 / cells[-1]:>20.1f}")
+        numbers = "".join(f"{cell:>10.1f}" for cell in cells)
+        print(f"{name:<28} {len(data):>14} {numbers:>32} {1e3 / cells[-1]:>8.1f}")
 
 
 def main() -> None:

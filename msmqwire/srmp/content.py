@@ -56,7 +56,13 @@ class Content(Mapping[str, Any]):
                 raise InvalidValue(f"{group.name} has no element {name}", path=path)
             if value is None or value is False or (type(value) is tuple and not value):
                 continue
-            taken[name] = _taken(element, value, f"{path}.{name}") if isinstance(element, Group) else value
+            if not isinstance(element, Group):
+                taken[name] = value
+            elif element.most == 1:
+                taken[name] = _group(element, value, f"{path}.{name}")
+            else:
+                items = value if isinstance(value, tuple | list) else (value,)
+                taken[name] = tuple(_group(element, v, f"{path}.{name}[{n}]") for n, v in enumerate(items))
         self.group = group
         self._values = taken
 
@@ -109,13 +115,6 @@ class Content(Mapping[str, Any]):
     def replace(self, **values: Any) -> Self:
         """Return a copy with other values; None leaves an element out. Raises InvalidValue."""
         return type(self)(self.group, {**self._values, **values})
-
-
-def _taken(element: Group, value: Any, path: str) -> Any:
-    if element.most > 1:
-        items = value if isinstance(value, tuple | list) else (value,)
-        return tuple(_group(element, item, f"{path}[{number}]") for number, item in enumerate(items))
-    return _group(element, value, path)
 
 
 def _group(element: Group, value: Any, path: str) -> Content:

@@ -29,7 +29,6 @@ _GUID_TEXT = re.compile(_GUID)
 _DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
 _DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
 _DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")
-_WITHOUT_MARKS: Final = str.maketrans("", "", "-:")
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
 _SPACES = re.compile(f"[{SPACE}]+")
 _STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
@@ -202,7 +201,7 @@ class Number(Leaf):
         return _number(text, self.maximum)
 
     def write(self, value: Any) -> str:
-        if _is_uint(value, self.maximum):
+        if type(value) is int and 0 <= value <= self.maximum:
             return str(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= self.maximum:
             raise ValueError(f"{_shown(value)} is not a number from 0 to {self.maximum}")
@@ -252,7 +251,8 @@ class Date(Leaf):
     def write(self, value: Any) -> str:
         date = _typed(value, datetime)
         if date.tzinfo is UTC and not date.microsecond:
-            return str(date.isoformat()[: len("2007-06-19T21:06:54")].translate(_WITHOUT_MARKS))
+            text: str = date.isoformat()[: len("2007-06-19T21:06:54")]
+            return text.replace("-", "").replace(":", "")
         if date.tzinfo is None or date.microsecond:
             raise ValueError(f"{_shown(value)} has no time zone, or more than whole seconds")
         try:

@@ -94,12 +94,18 @@ def line_end(
 
 
 class FieldBlock:
-    """Collects header fields line by line, up to the empty line."""
+    """Collects header fields, line by line or all at once, up to the empty line.
+
+    Attributes:
+        offsets: where each field begins.
+        names: of the fields that `fields` returned, in lower case.
+    """
 
     def __init__(self, path: str) -> None:
         """Start a block; `path` names it in errors."""
         self.path = path
         self.offsets: list[int] = []
+        self.names: list[str] = []
         self._lines: list[list[bytes]] = []
         self._usual: list[Field] = []
 
@@ -143,7 +149,9 @@ class FieldBlock:
 
     def fields(self) -> tuple[Field, ...]:
         """Return the fields in their order."""
-        return tuple(self._usual or map(_field, self._lines))
+        fields = tuple(self._usual or map(_field, self._lines))
+        self.names = [field.name.lower() for field in fields]
+        return fields
 
 
 def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
@@ -185,16 +193,19 @@ def value_of(fields: Sequence[Field], name: str) -> str | None:
     return None
 
 
-def refuse_twice(fields: Sequence[Field], name: str, block: FieldBlock) -> int | None:
-    """Return the number of a field, or None.
+def refuse_twice(block: FieldBlock, name: str) -> int | None:
+    """Return the number of a field of a block, or None.
 
     Raises MalformedPacket if it is there twice: readers differ in which one counts.
     """
-    numbers = find_all(fields, name)
-    if len(numbers) > 1:
-        path, offset = f"{block.path}.{name}", block.offsets[numbers[1]]
+    names, wanted = block.names, name.lower()
+    if wanted not in names:
+        return None
+    number = names.index(wanted)
+    if wanted in names[number + 1 :]:
+        path, offset = f"{block.path}.{name}", block.offsets[names.index(wanted, number + 1)]
         raise MalformedPacket("given more than once", path=path, offset=offset)
-    return numbers[0] if numbers else None
+    return number
 
 
 def one_value(fields: Sequence[Field], name: str, block: FieldBlock) -> tuple[str, int] | None:
@@ -202,7 +213,7 @@ def one_value(fields: Sequence[Field], name: str, block: FieldBlock) -> tuple[st
 
     Raises MalformedPacket if it is there twice, or folded, which some readers do not follow.
     """
-    number = refuse_twice(fields, name, block)
+    number = refuse_twice(block, name)
     if number is None:
         return None
     field, offset = fields[number], block.offsets[number]

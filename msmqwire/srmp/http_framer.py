@@ -206,7 +206,7 @@ class MessageReader:
     def _entity_step(self) -> Callable[[bytes | bytearray], bool] | None:
         """Return the step that reads the entity, None without one: RFC 9112 6.3."""
         assert self._start is not None
-        refuse_twice(self._fields, CONTENT_TYPE, self._block)
+        refuse_twice(self._block, CONTENT_TYPE)
         length = content_length(self._fields, self._block, self._max)
         coding = one_value(self._fields, TRANSFER_ENCODING, self._block)
         if coding is not None:

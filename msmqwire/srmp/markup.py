@@ -20,17 +20,12 @@ def text_xml(text: str) -> str:
 
     A carriage return is escaped too, else its reader would take it for a line feed.
     """
-    if _is_plain(text):
+    usual = text.isascii() and text.replace("\n", "").isprintable()
+    if usual and "&" not in text and "<" not in text and ">" not in text:
         return text
     if bad := _NOT_XML.search(text):
         raise ValueError(f"character {ord(bad[0]):#x} can't be in XML")
     return escape(text, {"\r": "&#13;"})
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text is one that most are: printable ASCII and line feeds, and nothing to escape."""
-    printable = text.isascii() and text.replace("\n", "").isprintable()
-    return printable and "&" not in text and "<" not in text and ">" not in text
 
 
 def attribute_xml(text: str) -> str:

@@ -10,7 +10,15 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.content import Departure
 from msmqwire.srmp.departures import departures
 from msmqwire.srmp.envelope import Envelope, parse_envelope
-from msmqwire.srmp.fields import CONTENT_TYPE, CRLF, Field, find_all, parse_media_type, read_block
+from msmqwire.srmp.fields import (
+    CONTENT_TYPE,
+    CRLF,
+    Field,
+    find_all,
+    parse_media_type,
+    read_block,
+    value_of,
+)
 from msmqwire.srmp.http_framer import ENTITY, ENTITY_SIZE_MAX, parse_http
 from msmqwire.srmp.http_message import (
     HEADER_FIELDS,
@@ -190,25 +198,26 @@ def _check_envelope(message: SrmpMessage) -> None:
 
 def _boundary(message: HttpMessage) -> str | None:
     """Return the boundary that the Content-Type gives, None for an envelope alone. Raises MalformedPacket."""
-    numbers = find_all(message.fields, CONTENT_TYPE)
-    if not numbers:
-        raise _content_type_refused(message, len(message.fields), "missing")
-    value = message.fields[numbers[0]].value
+    value = value_of(message.fields, CONTENT_TYPE)
+    if value is None:
+        raise _content_type_refused(message, "missing")
     if value == TEXT_XML:
         return None
     media_type = parse_media_type(value)
     if media_type is None or media_type[0] not in (TEXT_XML, MULTIPART_TYPE):
         why = f"{value!r} is neither {MULTIPART_TYPE} nor {TEXT_XML}"
-        raise _content_type_refused(message, numbers[0], why)
+        raise _content_type_refused(message, why)
     if media_type[0] == TEXT_XML:
         return None
     boundary = media_type[1].get("boundary")
     if not boundary:
-        raise _content_type_refused(message, numbers[0], "without a boundary")
+        raise _content_type_refused(message, "without a boundary")
     return boundary
 
 
-def _content_type_refused(message: HttpMessage, number: int, why: str) -> MalformedPacket:
+def _content_type_refused(message: HttpMessage, why: str) -> MalformedPacket:
+    """Return the error, with the place of the field, or where it should be."""
+    number = next(iter(find_all(message.fields, CONTENT_TYPE)), len(message.fields))
     return MalformedPacket(why, path=_CONTENT_TYPE_PATH, offset=message.field_offset(number))
 
 

@@ -167,7 +167,7 @@ def _parse_part(data: bytes, at: int, delimiter: bytes, path: str) -> tuple[Part
     block, start = read_block(data, at, path)
     fields = block.fields()
     for name in (CONTENT_TYPE, CONTENT_ID):  # a second one could hide the envelope or the body
-        refuse_twice(fields, name, block)
+        refuse_twice(block, name)
     length = content_length(fields, block, len(data) - start)
     if length is None:
         raise MalformedPacket("missing", path=f"{path}.{CONTENT_LENGTH}", offset=at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from msmqwire.errors import MalformedPacket
@@ -13,24 +12,7 @@ from msmqwire.srmp.markup import own_xml
 from msmqwire.srmp.scan import BOM, NOT_XML, Place, is_within_limits, scan
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import MUST_UNDERSTAND
-
-
-@cache
-def _parser() -> Any:
-    """The XML reader, which is loaded when the first envelope is read. Threads may share it."""
-    from lxml import etree
-
-    return etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False,
-        load_dtd=False,
-        dtd_validation=False,
-        no_network=True,
-        huge_tree=False,
-        recover=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+from msmqwire.srmp.xml_reader import parse_xml
 
 
 def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
@@ -38,16 +20,14 @@ def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
 
     Raises MalformedPacket.
     """
-    from lxml import etree
-
     places = None if is_within_limits(data) else scan(data)
     try:
-        return etree.fromstring(data, _parser()), places
-    except etree.LxmlError as exc:
+        return parse_xml(data), places
+    except SyntaxError as exc:  # the base of lxml's errors about a document
         scan(data)  # which knows better where a tag does not end
         line, column = getattr(exc, "position", None) or (0, 0)
         raise MalformedPacket(
-            f"not well-formed XML: {str(exc.msg)[:200]} ({NOT_XML})",
+            f"not well-formed XML: {str(getattr(exc, 'msg', exc))[:200]} ({NOT_XML})",
             path=ENVELOPE.name,
             offset=_offset(data, line, column),
             requirement=NOT_XML,
@@ -117,13 +97,13 @@ class Reading:
             raise self._text(group, parent, path)
         by_tag, in_order, offsets = group.by_tag, group.in_order, self._offsets
         position = last = 0
-        for number, node in enumerate(parent):
+        for node in parent:
             if (text := node.tail) and text.strip(SPACE):
                 raise self._text(group, parent, path)
             known: Child = by_tag.get(node.tag, NO_CHILD)
             index, element, name, most, read, strip, other_name = known
             if in_order:
-                self._check_order(group, element, number, node, path)
+                self._check_order(group, element, position, node, path)
             if element is None or isinstance(element, Ignored):
                 self._keep(group, element, node, path, position)
                 position += 1

@@ -12,6 +12,7 @@ from msmqwire.errors import InvalidSignature
 from msmqwire.srmp.reading import read_document
 from msmqwire.srmp.scan import scan
 from msmqwire.srmp.schema_names import SIGNATURE
+from msmqwire.srmp.xml_reader import in_own_thread
 
 SIGNATURE_PATH: Final = "Envelope.Header.Signature"
 SIGNED_INFO_PATH: Final = f"{SIGNATURE_PATH}.SignedInfo"
@@ -59,15 +60,23 @@ class SignatureElement:
         """
         from lxml import etree
 
-        # A document of its own, with the namespaces of its place: inside a larger one lxml also applies
-        # those default namespaces that are hidden there, and writes xmlns="" against them.
         try:
-            apart = etree.Element(self._signed_info.tag, self._signed_info.attrib, self._signed_info.nsmap)
-            apart.text = self._signed_info.text
-            apart.extend(deepcopy(list(self._signed_info)))
-            return bytes(etree.tostring(apart, method="c14n", exclusive=exclusive))
+            return in_own_thread(lambda: self._canonical(exclusive))
         except (etree.LxmlError, ValueError) as exc:  # ValueError: a namespace that is no URI
             raise InvalidSignature(f"no canonical form: {exc}"[:200], path=SIGNED_INFO_PATH) from None
+
+    def _canonical(self, exclusive: bool) -> bytes:
+        """Return the same of a document of its own, with the namespaces of its place.
+
+        Inside a larger one lxml also applies those default namespaces that are hidden there, and writes
+        xmlns="" against them.
+        """
+        from lxml import etree
+
+        apart = etree.Element(self._signed_info.tag, self._signed_info.attrib, self._signed_info.nsmap)
+        apart.text = self._signed_info.text
+        apart.extend(deepcopy(list(self._signed_info)))
+        return bytes(etree.tostring(apart, method="c14n", exclusive=exclusive))
 
     def certificates(self) -> list[str]:
         """Return the base64 of the certificates in KeyInfo, without white space."""

@@ -24,34 +24,37 @@ class _Form(NamedTuple):
     """How an element is written where it stands.
 
     Attributes:
-        name, most: of the element.
+        most: of the element.
         write, bare: of a leaf, which stands at most once.
         start: its start tag; without > if attributes follow. An empty element is one tag.
-        children: those that are written, in their order.
+        children: name, least and form of those that are written, in their order.
     """
 
     element: Element
-    name: str
     most: int
     write: Callable[[Any], str] | None
     bare: bool
     start: str
     end: str
-    children: tuple[_Form, ...] = ()
+    children: tuple[tuple[str, int, _Form], ...] = ()
 
 
 def _form(element: Element, default: str) -> _Form:
     """Return the form of an element where a default namespace is declared."""
     tag = f"se:{element.name}" if element.namespace == SOAP else element.name
     start = f"<{tag}"
-    children: tuple[_Form, ...] = ()
+    children: tuple[tuple[str, int, _Form], ...] = ()
     if isinstance(element, Group):
         inner = default if element.namespace == SOAP else element.namespace
         if inner != default:
             start += f' xmlns="{inner}"'
         if element.must_understand:
             start += ' se:mustUnderstand="1"'
-        children = tuple(_form(child, inner) for child in element.children if not isinstance(child, Ignored))
+        children = tuple(
+            (child.name, child.least, _form(child, inner))
+            for child in element.children
+            if not isinstance(child, Ignored)
+        )
     write, bare = (element.write, element.bare) if isinstance(element, Leaf) else (None, False)
     assert write is None or element.most == 1, "no leaf may stand repeatedly"
     end = f"</{tag}>"
@@ -59,7 +62,7 @@ def _form(element: Element, default: str) -> _Form:
         start, end = f"<{tag}/>", ""
     elif not (isinstance(element, Group) and element.attributes):
         start += ">"
-    return _Form(element, element.name, element.most, write, bare, start, end, children)
+    return _Form(element, element.most, write, bare, start, end, children)
 
 
 _ENVELOPE: Final = _form(ENVELOPE, SRMP)
@@ -85,13 +88,14 @@ class Writing:
     def _children(self, form: _Form, values: Any, path: str) -> str:
         written: list[str] = []
         values = values.by_name if isinstance(values, Content) else values
-        for child in form.children:
-            element, name, most, write, bare, start, end, _ = child
+        for name, least, child in form.children:
             value = values.get(name)
             if value is None:
-                if element.least:
-                    raise InvalidValue(f"no {name} ({element.req[0]})", path=f"{path}.{name}")
-            elif write is not None:
+                if least:
+                    raise InvalidValue(f"no {name} ({child.element.req[0]})", path=f"{path}.{name}")
+                continue
+            element, most, write, bare, start, end, _ = child
+            if write is not None:
                 try:
                     text = write(value)
                     written.append(f"{start}{text if bare else text_xml(text)}{end}")

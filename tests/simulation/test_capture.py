@@ -28,6 +28,14 @@ def test_no_finding_about_a_must_requirement(first: int) -> None:
             assert not musts, f"seed {seed}, frame {item.frames}: {musts}"
             if item.error is not None:  # a connection was cut off inside a packet
                 assert "the data ends after" in item.error.why or "are left" in item.error.why
-    assert {"UserMessage", "SessionAck", "OrderAck", "FinalAck", "EstablishConnection", "Ping"} <= set(kinds)
+    assert {
+        "SrmpMessage",
+        "UserMessage",
+        "SessionAck",
+        "OrderAck",
+        "FinalAck",
+        "EstablishConnection",
+        "Ping",
+    } <= set(kinds)
     assert kinds["Malformed"] < sum(kinds.values()) / 100
     assert not kinds["Skipped"]

@@ -28,7 +28,7 @@ def test_there_are_at_least_twenty_and_ten_of_srmp():
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_detected(name):
     with injected(name) as mistake:
-        violation = first_violation(mistake.first, 1.0 if name in SRMP_MISTAKES else None)
+        violation = first_violation(mistake.first, 1.0 if name in SRMP_MISTAKES else 0.0)
     assert violation is not None, "no invariant detects it"
     assert violation.invariant in mistake.detected_by, str(violation)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.sim.mistakes import injected
 from msmqwire.qm.sim.plan import Item, Plan
@@ -136,3 +137,57 @@ def test_the_identifier_of_a_message_lost_in_a_crash_is_used_again():
     first, second = world.ledger.messages[1], world.ledger.messages[2]
     assert (first.state, first.identifier) == (SendState.LOST, second.identifier)
     assert second.received == 1
+
+
+BY_SRMP = {**TRANSACTION, "form": "HTTP", "admin": "HTTP"}
+
+
+@pytest.mark.requirement("SRMP-3.1.7.3.3-05")
+def test_the_first_message_of_a_stream_may_be_awaited_by_a_reader():
+    waiting = Item(0, "receive", "beta", {**RECEIVE, "mode": "wait"})
+    world, story = run(waiting, Item(500, "transaction", "alpha", {**BY_SRMP, "deadletter": True}))
+    assert "positive final receipt" in story
+    assert world.ledger.messages[1].received == 1
+
+
+def test_a_commitment_receipt_is_sent_by_a_queue_manager_that_has_started_again():
+    asking = {
+        **SEND,
+        "form": "HTTP",
+        "admin": "HTTP",
+        "acks": int(AcknowledgementsRequested.ACK_FULL_RECEIVE),
+    }
+    _, story = run(Item(0, "send", "alpha", asking), Item(5_000, "crash", "beta", {"after": 0, "ms": 100}))
+    assert story.count("request positive commitment receipt") == 1
+
+
+def test_a_final_receipt_survives_a_crash():
+    items = (
+        Item(0, "transaction", "alpha", {**BY_SRMP, "deadletter": True}),
+        Item(4_900, "refuse", "alpha", {"ms": 3_000}),
+        Item(5_000, "receive", "beta", RECEIVE),
+        Item(6_000, "crash", "beta", {"after": 0, "ms": 100}),
+    )
+    world, story = run(*items)
+    assert story.count("request positive final receipt") > 1
+    assert (world.ledger.messages[1].received, world.ledger.messages[1].deadlettered) == (1, 0)
+
+
+@pytest.mark.requirement("SRMP-3.1.1.1.2.4-11")
+def test_a_stream_message_that_expires_in_doubt_is_both_received_and_dead_lettered():
+    in_queue = Item(0, "transaction", "alpha", {**BY_SRMP, "deadletter": True, "reach_s": 5})
+    world, _ = run(in_queue, Item(20_000, "receive", "beta", RECEIVE))
+    message = world.ledger.messages[1]
+    assert (message.received, message.deadlettered, message.expired_at) == (1, 1, "alpha")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_stream_survives_requests_that_are_lost_and_repeated(seed):
+    items = [Item(at, "transaction", "alpha", {**BY_SRMP, "count": 3}) for at in range(0, 40_000, 8_000)]
+    plan = Plan(seed, ("alpha", "beta"), SETTINGS, (0, 0), None, 0.5, 0.0, tuple(items), 0.4, 0.4, 10_000)
+    world = World(plan)
+    outcome = world.run()
+    assert outcome.violation is None
+    assert outcome.counts["lost in HTTP"]
+    assert outcome.counts["repeated requests"]
+    assert all(message.received == 1 for message in world.ledger.messages.values())

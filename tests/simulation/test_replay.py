@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -88,6 +89,21 @@ def test_the_command_prints_counts(capsys):
     assert out.startswith("3 seeds, ")
     assert " 0 fail" in out
     assert "messages" in out
+
+
+def test_the_command_runs_links_of_srmp(capsys):
+    assert main(["--seeds", "0:2", "--http", "1"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"requests +[1-9]", out)
+    assert main(["--seeds", "0:2", "--http", "0"]) == 0
+    assert re.search(r"requests +0\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("share", ["2", "much"])
+def test_a_share_is_from_0_to_1(share, capsys):
+    with pytest.raises(SystemExit):
+        main(["--http", share])
+    assert "--http" in capsys.readouterr().err
 
 
 def test_the_command_reports_failures(capsys):

@@ -15,6 +15,10 @@ from msmqwire.qm.sim.plan import FAULTS
 
 SEEDS = int(os.environ.get("MSMQWIRE_SIMULATION_SEEDS", "2000"))
 BLOCK = max(SEEDS // 20, 1)
+OF_HTTP = (
+    "requests", "responses 200", "responses 400", "responses 500", "failed requests", "refused requests",
+    "lost in HTTP", "repeated requests", "exchanges cut",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
@@ -24,3 +28,4 @@ def test_every_invariant_holds(first):
     assert counts["messages"]
     assert counts["received"]
     assert all(counts[fault] for fault in FAULTS if BLOCK >= 100), "a hundred plans have every kind of fault"
+    assert all(counts[event] for event in OF_HTTP if BLOCK >= 100), "and what happens to requests of HTTP"

@@ -41,7 +41,7 @@ def pending_work(nodes: Mapping[str, Node], ledger: Ledger, *, drained: bool) ->
                 description = f"{transfer.queue.destination} {first.state.value}"
                 return f"{node} has {len(transfer.table)} messages to {description}"
         for outgoing in _outgoing_by_srmp(core):
-            if (waits := _waits_for(outgoing, nodes, ledger, drained=drained)) is not None:
+            if (waits := _waits_for(outgoing, ledger, drained=drained)) is not None:
                 return f"{node} has {waits}"
         for queue in core.queue_manager.queues.values():
             if not isinstance(queue, OutgoingQueue) or core.srmp.serves(queue):
@@ -64,18 +64,14 @@ def _outgoing_by_srmp(core: Core) -> list[OutgoingMessage]:
     return [outgoing for transfer in core.srmp.transfers.values() for outgoing in transfer.messages.values()]
 
 
-def _waits_for(
-    outgoing: OutgoingMessage, nodes: Mapping[str, Node], ledger: Ledger, *, drained: bool
-) -> str | None:
+def _waits_for(outgoing: OutgoingMessage, ledger: Ledger, *, drained: bool) -> str | None:
     """Describe what a message to be sent by SRMP waits for, unless nothing more is to come of it for now."""
     number = message_number(outgoing.position.message)
     tracked = ledger.messages[number] if number is not None else None
-    if tracked is not None:
+    if tracked is not None and not drained:
         awaits_receipt = outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT
-        if not drained and (awaits_receipt or tracked.queue == SMALL_TRANSACTIONAL):
+        if awaits_receipt or tracked.queue == SMALL_TRANSACTIONAL:
             return None  # nobody has read it, or there is no room for it
-        if awaits_receipt and tracked.final_receipt not in (0, nodes[tracked.destination].epoch):
-            return None  # its receipt was lost in a crash
     return f"{tracked or 'a message'} to {outgoing.transfer.url}: {outgoing.state.value}"
 
 
@@ -89,11 +85,6 @@ def _running_timer(core: Core) -> Timer | None:
     keys = core.incoming_sequences.infos
     coalescing = Timer.STREAM_RECEIPT_COALESCING
     return coalescing if any(timers.active(coalescing, key) for key in keys) else None
-
-
-def awaits_lost_receipts(node: Node) -> bool:
-    """Return whether a node at rest holds messages, those whose final stream receipts a crash has lost."""
-    return node.core is not None and bool(_outgoing_by_srmp(node.core))
 
 
 def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:

@@ -259,7 +259,7 @@ class Ledger:
         is_own = message.source_machine_identifier == view.identifier
         if message.label == ACK_LABEL:
             if is_own and message.soap_envelope:
-                self._final_receipt(view, message)
+                self._final_receipt(node, message)
             elif is_own and message.message_class & _NEGATIVE:
                 self._refused(node, message)
             return
@@ -285,15 +285,15 @@ class Ledger:
             tracked.refusal = message.message_class
             self._environment.log(node, f"{tracked} is refused, class {message.message_class:#x}")
 
-    def _final_receipt(self, node: NodeView, message: Message) -> None:
-        """Record a final stream receipt that a node has made. It is express: a crash may lose it."""
+    def _final_receipt(self, node: str, message: Message) -> None:
+        """Record a final stream receipt that a node has made."""
         tracked = self.by_identifier.get(message.correlation_identifier)
-        if tracked is None:
-            return  # a stream receipt
-        if tracked.final_receipt and not self._plan.short_history:
+        if tracked is None or tracked.final_receipt == message.identifier:
+            return  # a stream receipt, or one that was stored
+        if tracked.final_receipt is not None and not self._plan.short_history:
             raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} has a second final stream receipt")
-        self.on_crash(node.name, partial(setattr, tracked, "final_receipt", tracked.final_receipt))
-        tracked.final_receipt = node.epoch
+        self.on_crash(node, partial(setattr, tracked, "final_receipt", tracked.final_receipt))
+        tracked.final_receipt = message.identifier
 
     def _acknowledgement_sent(self, node: str, tracked: Tracked, message_class: int) -> None:
         requested = {

@@ -33,7 +33,7 @@ HTTP: Final = "HTTP"
 NOBODY: Final = UUID(int=0xDEAD)
 """Its identifier."""
 _SHORT_HISTORY: Final = 100
-_HTTP_SHARES: Final = (0.0, 0.0, 0.0, 0.3, 0.9)
+_HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
 """How many of the links of a run are of SRMP."""
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",

@@ -64,6 +64,9 @@ class _Shrinking:
             {"loss_probability": 0.0},
             {"clock_offsets": (0,) * len(self.plan.nodes)},
             {"router": None},
+            {"http_loss": 0.0},
+            {"http_repeat": 0.0},
+            {"http_timeout_ms": 60_000},
         ):
             changed = replace(self.plan, **change)
             if changed != self.plan:

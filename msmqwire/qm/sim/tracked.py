@@ -55,8 +55,7 @@ class Tracked:
         expired_at: the node that gave it up because its time was over; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
         acknowledgements: class and origin of the administration acknowledgements about it.
-        final_receipt: the epoch of its destination in which that made the final stream receipt about it; 0
-            for none.
+        final_receipt: the identifier of the final stream receipt about it; None for none.
     """
 
     number: int
@@ -83,7 +82,7 @@ class Tracked:
     journaled: int = 0
     deadlettered: int = 0
     acknowledgements: list[tuple[int, str]] = field(default_factory=list)
-    final_receipt: int = 0
+    final_receipt: ObjectId | None = None
 
     def __str__(self) -> str:
         return f"#{self.number} ({self.delivery}, {self.sender} to {self.destination}\\{self.queue})"

@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from msmqwire.qm.model.message import TIME_TO_REACH_QUEUE
 from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
@@ -100,7 +99,6 @@ class World:
         self._settle("settling")
         self.workload.drain()
         self._settle("settling after the last reads")
-        self._wait_for_expiry()
         end_state.check(environment, self.nodes, self.ledger, self.contents)
         environment.counts["virtual seconds"] += environment.now // 1000
         environment.counts["messages"] += len(self.ledger.messages)
@@ -125,16 +123,3 @@ class World:
                 return
         if pending is not None:
             raise Violation(Invariant.HANGS, f"{pending} after {SETTLE_MS // 1000} s of {phase}")
-
-    def _wait_for_expiry(self) -> None:
-        """Let the time of messages end whose final stream receipts a crash has lost: nobody repeats those.
-
-        Their senders are switched off meanwhile.
-        """
-        waiting = [node for node in self.nodes.values() if end_state.awaits_lost_receipts(node)]
-        for node in waiting:
-            node.clock += TIME_TO_REACH_QUEUE + 1
-            node.crash(1)
-        if waiting:
-            self.environment.counts["final receipts lost"] += 1
-            self._settle("settling after days")

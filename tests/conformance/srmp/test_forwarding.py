@@ -64,6 +64,26 @@ def test_duplicates_are_passed_on():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-03")
+def test_a_repetition_of_what_still_waits_is_not_passed_on():
+    harness, peer = forwarder()
+    harness.core.queues.take_offline()
+
+    def post(number, body=b"m"):
+        assert peer.send_in_stream(number, to=FAR, number=number, body=body) == OK
+
+    for number in (1, 2, 1, 2):
+        post(number)
+    post(2, b"another")
+    harness.restart()
+    post(2)
+    harness.answers = lambda _: OK
+    harness.answer()
+    assert [(sent.stream[1], sent.body) for sent in harness.take()] == [(1, b"m"), (2, b"m"), (2, b"another")]
+    post(2)  # it may have been lost
+    assert [sent.stream[1] for sent in harness.take()] == [2]
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.3-03")
 def test_stream_messages_are_passed_on_in_their_order_whatever_happens():
     harness, peer = forwarder(answers=lambda _: OK)
     for number in (1, 2, 3):

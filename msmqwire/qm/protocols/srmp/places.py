@@ -9,8 +9,9 @@ from typing import Final
 from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import is_http
-from msmqwire.qm.protocols.srmp.transfer import Transfer
+from msmqwire.qm.protocols.srmp.transfer import Transfer, digest_of
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
 from msmqwire.qm.rules.queues import outgoing_bytes
@@ -55,6 +56,16 @@ class Places:
         if self._lookup.outgoing(name) is not None:
             return True
         return self._has_memory(name, origin) and self._may_try(origin)
+
+    def awaits(self, name: FormatName, message: Message) -> bool:
+        """Return whether the same request waits already to be forwarded.
+
+        Senders repeat the messages of a stream until there is a receipt. If every repetition waited for its
+        turn as well, receipts would come ever later, and repetitions take the place of messages.
+        """
+        queue = self._lookup.outgoing(name)
+        transfer = None if queue is None else self._transfers.get(queue.number)
+        return transfer is not None and digest_of(message) in transfer.digests
 
     def _has_memory(self, name: FormatName, origin: str) -> bool:
         """Return whether there is memory for one more outgoing queue; idle ones make room."""

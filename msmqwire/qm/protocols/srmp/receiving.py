@@ -190,6 +190,8 @@ class Receiving:
             raise _Refused(BAD_REQUEST, f"it has come over {hops(received)} computers")
         if not self._places.may_send_to(name, message.origin):
             raise _Refused(BAD_REQUEST, f"nothing more may be forwarded to {name!s:.200}")
+        if self._places.awaits(name, message):
+            raise _Refused(OK)  # its sender repeats it
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=message.origin)
         if status != MQ_OK or descriptor is None:
             raise _Refused(BAD_REQUEST, f"{name!s:.200} can't be opened")

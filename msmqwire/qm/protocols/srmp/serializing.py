@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names import FormatName
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.message import LABEL_MAX, NO_SEQUENCE, NULL_GUID, Message
 from msmqwire.qm.protocols.srmp.queue_names import (
@@ -130,11 +132,15 @@ def _msmq(message: Message) -> dict[str, Any]:
         "Eod": _eod(message),
         "Provider": _provider(message),
         "SourceQmGuid": message.source_machine_identifier,
-        "DestinationMqf": tuple(write_name(name, "destinations") for name in message.destinations),
-        "AdminMqf": tuple(write_name(name, "administrations") for name in message.administrations),
-        "ResponseMqf": tuple(write_name(name, "responses") for name in message.responses),
+        "DestinationMqf": _names(message.destinations, "destinations"),
+        "AdminMqf": _names(message.administrations, "administrations"),
+        "ResponseMqf": _names(message.responses, "responses"),
         "TTrq": limit_of(message.sent_time, message.time_to_reach_queue, "time_to_reach_queue"),
     }
+
+
+def _names(names: Sequence[FormatName], path: str) -> tuple[str, ...]:
+    return tuple([write_name(name, path) for name in names]) if names else ()
 
 
 def _eod(message: Message) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 from collections import deque
 from typing import Final
@@ -29,9 +30,11 @@ class OutgoingMessage:
         renumbered: whether it had another number before, in a stream whose first message was given up.
         request: the number of the last request it was sent in.
         overdue: whether its time was over while the response to that was awaited.
+        digest: of the request that brought it; empty for a message that begins here.
     """
 
     __slots__ = (
+        "digest",
         "overdue",
         "position",
         "previous_number",
@@ -53,6 +56,7 @@ class OutgoingMessage:
         self.request = 0
         self.overdue = self.renumbered = False
         self.urgency = -message.priority, order
+        self.digest = digest_of(message)
 
     @property
     def is_done(self) -> bool:
@@ -70,6 +74,12 @@ class OutgoingMessage:
             time_stamp, ordinal = self.tx_sequence_id
             return 0, time_stamp << 32 | ordinal, self.tx_sequence_number
         return 1, *self.urgency
+
+
+def digest_of(message: Message) -> bytes:
+    """Return what tells requests apart that are to be forwarded; empty for a message that begins here."""
+    request = message.soap_compound_message
+    return hashlib.sha256(request).digest() if request else b""
 
 
 def _is_own_stream(message: Message) -> bool:
@@ -97,6 +107,7 @@ class Transfer:
         resend_index: ResendIntervalIndex, from 0.
         resend_at: EodResendTime.
         failures: attempts that have failed in a row.
+        digests: of the requests whose messages are to be forwarded.
     """
 
     def __init__(self, queue: OutgoingQueue, url: str) -> None:
@@ -116,6 +127,7 @@ class Transfer:
         self.acknowledgements = self.acknowledged_at = 0
         self.resend_index = self.resend_at = 0
         self.failures = 0
+        self.digests: set[bytes] = set()
 
     @property
     def is_idle(self) -> bool:
@@ -131,6 +143,8 @@ class Transfer:
         """Add a message; `wait` lets it be sent."""
         self._order += 1
         self.messages[position] = outgoing = OutgoingMessage(position, self, message, self._order)
+        if outgoing.digest:
+            self.digests.add(outgoing.digest)
         return outgoing
 
     def wait(self, outgoing: OutgoingMessage) -> None:
@@ -151,3 +165,4 @@ class Transfer:
     def remove(self, outgoing: OutgoingMessage) -> None:
         """Remove a message that need not be sent any more. The response to it is awaited nevertheless."""
         self.messages.pop(outgoing.position, None)
+        self.digests.discard(outgoing.digest)

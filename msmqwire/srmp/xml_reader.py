@@ -1,0 +1,125 @@
+"""XML of strangers read by lxml, whose memory for names is given back.
+
+lxml keeps every name that it has read, and what it takes for one, in a dictionary that lives as long as the
+thread: prefixes, namespaces, short runs of white space. Whoever sends names of his own choosing could fill
+the memory. So only documents without a new name are read where they are needed; each other one is read in a
+thread of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from itertools import product
+from threading import Thread
+from typing import Any, Final, TypeVar
+
+from msmqwire.srmp.elements import Element, Group
+from msmqwire.srmp.schema import ENVELOPE
+from msmqwire.srmp.schema_names import MSMQ, ROUTING, SIGNATURE, SOAP, SRMP
+
+T = TypeVar("T")
+_TAG: Final = re.compile(rb"<([^\s<>]+)([^<>]*)>")
+_LONG_BLANKS: Final = re.compile(rb"[ \t\r\n]{16}<")
+"""The end of white space that is not stored inside its node, as shorter text is."""
+_TEXT: Final = re.compile(rb">(?:\s{0,15}+[^<\s][^<]*+)?+(?=<)")
+"""The end of a tag and the text behind it, unless that begins with much white space."""
+_TAGS_SIZE_MAX: Final = 8_192
+_TAGS_CACHED: Final = 256
+_MUST_UNDERSTAND: Final = ' se:mustUnderstand="1"'
+
+
+def parse_xml(data: bytes) -> Any:
+    """Return the root element of a document. Raises the errors of lxml."""
+    if has_known_names(data):
+        return _parse(data, _parser())
+    return in_own_thread(lambda: _parse(data, _new_parser()))
+
+
+def has_known_names(data: bytes) -> bool:
+    """Return whether a document has no names but those of SRMP, written as Windows does.
+
+    Most documents are alike but for their texts, so that it is known of the tags of one before.
+    """
+    tags = _TEXT.sub(b">", data)
+    return len(tags) <= _TAGS_SIZE_MAX and _are_known(tags)
+
+
+@lru_cache(maxsize=_TAGS_CACHED)
+def _are_known(data: bytes) -> bool:
+    tags = _TAG.findall(data)
+    return len(tags) == data.count(b"<") and _known() >= set(tags) and not _LONG_BLANKS.search(data)
+
+
+def in_own_thread(action: Callable[[], T]) -> T:
+    """Return the result of `action`, or raise what it raises; the names that lxml learns in it are forgotten.
+
+    What `action` uses of lxml it must make itself, parsers too.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(action())
+        except BaseException as exc:
+            errors.append(exc)
+
+    thread = Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+@cache
+def _known() -> frozenset[tuple[bytes, bytes]]:
+    """Return all start and end tags of known names: the name, and what follows it."""
+    namespaces = ["", *(f' xmlns="{uri}"' for uri in (ROUTING, SRMP, MSMQ, SIGNATURE))]
+    parts = (f"{one}{other}" for one, other in product(namespaces, ("", _MUST_UNDERSTAND)))
+    endings = [ending.encode() for part in parts for ending in (part, f"{part}/", f"{part} /")]
+    names = {name.encode() for name in _names(ENVELOPE)}
+    known = {(name, ending) for name in names for ending in endings}
+    known |= {(b"/" + name, b"") for name in names}
+    soap, srmp = f' xmlns:se="{SOAP}"', f' xmlns="{SRMP}"'
+    for name in (b"se:Envelope", b"se:Header", b"se:Body"):
+        known |= {(name, b""), (name, b"/"), (b"/" + name, b"")}
+        known |= {(name, f"{one}{other}".encode()) for one, other in ((soap, srmp), (srmp, soap), (soap, ""))}
+    return frozenset(known)
+
+
+def _names(element: Element) -> Iterator[str]:
+    yield element.name
+    yield from element.also
+    for child in element.children if isinstance(element, Group) else ():
+        yield from _names(child)
+
+
+def _parse(data: bytes, parser: Any) -> Any:
+    from lxml import etree  # with the first document
+
+    return etree.fromstring(data, parser)
+
+
+@cache
+def _parser() -> Any:
+    """Return the parser for documents without new names, which threads may share."""
+    return _new_parser()
+
+
+def _new_parser() -> Any:
+    from lxml import etree
+
+    return etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        dtd_validation=False,
+        no_network=True,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
