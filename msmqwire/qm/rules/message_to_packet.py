@@ -332,9 +332,9 @@ def _multi_queue(message: Message) -> tuple[Record, int]:
 def _write_envelope(message: Message, header: Record) -> int:
     """Write a SRMPEnvelopeHeader; return its size."""
     header.HeaderId = header.Reserved = 0
-    header.Data, header.DataLength = _text(message.soap_envelope)
-    header.Padding = _PADDING[-2 * header.DataLength % 4]
-    return _ENVELOPE_SIZE + (2 * header.DataLength + 3 & ~3)
+    header.Data, units = _text(message.soap_envelope)
+    header.DataLength, header.Padding = units, _PADDING[-2 * units % 4]
+    return _ENVELOPE_SIZE + (2 * units + 3 & ~3)
 
 
 def _write_compound(message: Message, header: Record) -> int:
@@ -357,7 +357,7 @@ def _label(text: str) -> tuple[str | bytes | None, int]:
     return text_exact(data), len(data) // 2
 
 
-def _text(text: str) -> tuple[str | bytes, int]:
+def _text(text: str) -> tuple[str | bytes | None, int]:
     """Return a text as its field, and its characters with the null."""
     if text.isascii() and "\0" not in text:
         return text, len(text) + 1
