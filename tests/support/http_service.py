@@ -123,6 +123,7 @@ async def service(
     driver.network, driver.http = network, http
     driver.start()
     running = Service(http, driver, engine, await http.bind("127.0.0.1", 0, context))
+    http.accept()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, fault: running.faults.append(fault))
     try:

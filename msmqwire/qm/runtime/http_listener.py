@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.limits import HttpTraffic, Limits
 from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.partial_packets import PartialPackets
-from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field, find_all, value_of
+from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, HttpMessage, RequestLine
 
 RETRY_AFTER_S: Final = 5
@@ -212,15 +212,14 @@ class HttpListener:
         """Return a whole request. Raises _Refused."""
         start, fields = _head(request)
         _check_target(start)
-        _check_fields(fields, start.version)
+        values = _checked_values(fields, start.version)
         if self._stopping or len(self._answers) >= self.limits.http_requests:
             raise _full()
         most = self.limits.http_request_bytes
         if (request.content_length or 0) > most:
             raise _Refused(413)
-        expected = value_of(fields, "Expect")
-        if expected is not None:
-            if expected.lower() != "100-continue":
+        if expected := values.get("expect"):
+            if expected[0].lower() != "100-continue":
                 raise _Refused(417)
             if start.version == HTTP_1_1 and not request.content.is_eof():
                 connection.go_on()
@@ -229,7 +228,7 @@ class HttpListener:
         self._incomplete.forget(connection.number)
         if self._waiting_bytes + len(entity) > self.limits.http_held_bytes:
             raise _full()
-        chunked = find_all(fields, TRANSFER_ENCODING)
+        chunked = TRANSFER_ENCODING.lower() in values
         chunking = Chunking((f"{len(entity):x}", "0") if entity else ("0",)) if chunked else None
         return HttpMessage(start, fields, entity, chunking)
 
@@ -335,23 +334,32 @@ def _check_target(start: RequestLine) -> None:
         raise _Refused(405, ("Allow", _POST))
 
 
-def _check_fields(fields: tuple[Field, ...], version: str) -> None:
-    """Raise _Refused for what the parsers of aiohttp let pass, or would act on themselves."""
-    for name in (HOST, CONTENT_LENGTH, TRANSFER_ENCODING):
-        if len(find_all(fields, name)) > 1:
-            raise _Refused(400)
-    host = value_of(fields, HOST)
-    if (host is None and version == HTTP_1_1) or not _HOST.fullmatch(host or ""):  # RFC 9112 3.2
+def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[str]]:
+    """Return the values of the fields by their names in lower case.
+
+    Raises _Refused for what the parsers of aiohttp let pass, or would act on themselves.
+    """
+    values: dict[str, list[str]] = {}
+    for field in fields:
+        values.setdefault(field.name.lower(), []).append(field.value)
+    hosts, lengths, codings = (
+        values.get(name.lower(), []) for name in (HOST, CONTENT_LENGTH, TRANSFER_ENCODING)
+    )
+    if len(hosts) > 1 or len(lengths) > 1 or len(codings) > 1:
         raise _Refused(400)
-    coding = value_of(fields, TRANSFER_ENCODING)
-    if coding is not None:  # RFC 9112 6.1
-        codings = [text.strip(" \t").lower() for text in coding.split(",")]
-        if version != HTTP_1_1 or find_all(fields, CONTENT_LENGTH):
+    if not hosts and version == HTTP_1_1:  # RFC 9112 3.2
+        raise _Refused(400)
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        raise _Refused(400)
+    if codings:  # RFC 9112 6.1
+        codings = [text.strip(" \t").lower() for text in codings[0].split(",")]
+        if version != HTTP_1_1 or lengths:
             raise _Refused(400)
         if codings[-1] != _CHUNKED or codings.count(_CHUNKED) > 1:
             raise _Refused(400)
         if len(codings) > 1:
             raise _Refused(501)
-    for number in find_all(fields, _CONTENT_ENCODING):
-        if fields[number].value.lower() not in ("", "identity"):
+    for coding in values.get(_CONTENT_ENCODING.lower(), ()):
+        if coding.lower() not in ("", "identity"):
             raise _Refused(415)
+    return values
