@@ -332,15 +332,9 @@ def _multi_queue(message: Message) -> tuple[Record, int]:
 def _write_envelope(message: Message, header: Record) -> int:
     """Write a SRMPEnvelopeHeader; return its size."""
     header.HeaderId = header.Reserved = 0
-<<<<<<< HEAD
-    header.Data, length = _text(message.soap_envelope)
-    header.DataLength, header.Padding = length, _PADDING[-2 * length % 4]
-    return _ENVELOPE_SIZE + (2 * length + 3 & ~3)
-=======
     header.Data, units = _text(message.soap_envelope)
     header.DataLength, header.Padding = units, _PADDING[-2 * units % 4]
     return _ENVELOPE_SIZE + (2 * units + 3 & ~3)
->>>>>>> srmp-torture
 
 
 def _write_compound(message: Message, header: Record) -> int:
