@@ -370,7 +370,7 @@ class Ledger:
         self._sequences[tracked.sender, *sequence[:2]] = tracked.format_name
 
     def _begins_anew(self, tracked: Tracked, now: tuple[int, int, int]) -> bool:
-        """Whether a message may be in a new stream of SRMP: the first one of the former was given up.
+        """Whether a message may be in a new stream of SRMP: the first one of the former is not sent any more.
 
         A receiver that has not accepted the first message of a stream would not accept the others.
         """
@@ -378,7 +378,9 @@ class Ledger:
         if before is None or not tracked.by_srmp:
             return False
         first = self._numbers[tracked.sender, before[0], before[1], 1]
-        return now[:2] > before[:2] and first.is_given_up
+        # A final receipt that names its number in a former stream says nothing of its place in this one.
+        has_left = first.is_given_up or first.final_receipt is not None
+        return now[:2] > before[:2] and has_left
 
     def of_sequence(self, sender: str, sequence: tuple[int, int], last: int) -> list[Tracked]:
         """Return the messages of a sequence of a sender up to a number, as far as they have been sent."""
