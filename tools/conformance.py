@@ -38,7 +38,6 @@ TITLES = {
 WAITING = {
     "MQRR": "remote read is not built yet",
     "QMS": "queues of NetWare are not built yet",
-    "SRMP": "messages over HTTP are not built yet",
 }
 """The tables that may have rows with neither a test nor a reason, and why."""
 NOTE = "<!-- Written by tools/conformance.py (make conformance); changes by hand are lost. -->\n\n"
