@@ -28,17 +28,20 @@ class LocalUrls:
     def __init__(self, context: Context, lookup: Lookup) -> None:
         self._context, self._lookup = context, lookup
         self._ports: dict[str, int] = {}
+        self._is_told = False
 
     def restore(self, stored: Stored) -> None:
-        """Take over the ports of the last run."""
+        """Take over the ports of the last run, unless the owner has said already where it listens now."""
         row = stored.row(Table.META, _PORTS)
-        self._set(json.loads(row) if row else {})
+        if row and not self._is_told:
+            self._set(json.loads(row))
 
     def listens(self, *, http: int | None, https: int | None) -> None:
         """Set the ports at which requests are received; None for none."""
         ports = {"http": http, "https": https}
         known = {scheme: port for scheme, port in ports.items() if port is not None}
-        if known != self._ports:
+        if known != self._ports or not self._is_told:
+            self._is_told = True
             self._set(known)
             self._context.changes.put(Table.META, _PORTS, json.dumps(known).encode())
 
