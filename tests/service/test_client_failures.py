@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 
 import msmqwire
-from msmqwire.errors import QueueError, StoreDamaged, StoreForeign, StoreInUse, StoreRefused, Unreachable
+from msmqwire.errors import (
+    InvalidName,
+    QueueError,
+    StoreDamaged,
+    StoreForeign,
+    StoreInUse,
+    StoreRefused,
+    Unreachable,
+)
 from msmqwire.qm.client import Connection
 from msmqwire.qm.runtime.local import attach
 from tests.support.running import PATIENCE_S, InThread, Process, bodies, environment, options, served, until
@@ -87,8 +95,10 @@ def test_a_peer_that_says_nothing() -> None:
 
 
 def test_what_goes_nowhere_is_refused_at_once() -> None:
-    with pytest.raises(QueueError, match="HTTP"):
-        msmqwire.connect(rf"{TO_ADDRESS},DIRECT=HTTP://x/msmq/{ORDERS}").__enter__()
+    with pytest.raises(InvalidName, match="/MSMQ is missing after the host"):
+        msmqwire.connect(rf"{TO_ADDRESS},DIRECT=HTTP://x/{ORDERS}").__enter__()
+    with pytest.raises(QueueError, match="read only"):
+        msmqwire.connect(rf"DIRECT=HTTP://x/msmq/{ORDERS};journal").__enter__()
     with pytest.raises(QueueError, match="read only"):
         msmqwire.connect(rf"{TO_ADDRESS};journal").__enter__()
 

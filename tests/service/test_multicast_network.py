@@ -63,7 +63,7 @@ async def network(options: PgmOptions, *groups) -> AsyncIterator[Seen]:
         await seen.network.close()
 
 
-async def until(condition, seconds=30.0):
+async def until(condition, seconds=120.0):
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not condition():
