@@ -32,6 +32,7 @@ from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
 from msmqwire.qm.rules.relaying import Relaying
@@ -142,6 +143,7 @@ class Core:
             outcome=self.outcome,
             system_messages=self.system_messages,
             relaying=self.relaying,
+            queue_memory=QueueMemory(context, self.messages.pool),
             third_places=self.third_places,
         )
         self.binary = BinaryEngine(services)

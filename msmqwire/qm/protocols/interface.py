@@ -19,6 +19,7 @@ from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.qm.rules.relaying import Relaying
@@ -44,6 +45,7 @@ class CoreServices:
         outcome: where messages go that are delivered or given up.
         system_messages: administration acknowledgements and reports.
         relaying: which messages of others are forwarded.
+        queue_memory: limits the outgoing queues that they ask for.
         third_places: limits what they make this queue manager send elsewhere than back to them.
     """
 
@@ -59,6 +61,7 @@ class CoreServices:
     outcome: DeliveryOutcome
     system_messages: SystemMessages
     relaying: Relaying
+    queue_memory: QueueMemory
     third_places: ThirdPlaces
 
 

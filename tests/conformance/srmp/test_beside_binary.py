@@ -10,8 +10,11 @@ from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, Relay
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.rules.memory_pool import Kind
+from msmqwire.qm.rules.queues import outgoing_bytes
 from tests.support import handmade
-from tests.support.handwritten_peer import JN, HandwrittenPeer
+from tests.support.engine_harness import PEER_ADDRESS
+from tests.support.handwritten_peer import JN, HandwrittenPeer, direct
 from tests.support.queue_contents import bodies, message_classes
 from tests.support.srmp_harness import SrmpHarness
 from tests.support.srmp_requests import ADMIN, SrmpPeer
@@ -147,3 +150,21 @@ def test_a_binary_message_is_not_passed_on_by_http(transactional):
     session.send_message(b"m", destination=far, address=OTHER.bytes_le, **tx)
     assert (harness.take(), harness.where("DIRECT=HTTP://there/msmq/private$/orders")) == ([], {})
     assert harness.core.srmp.transfers == {}
+
+
+def test_idle_queues_by_http_make_room_for_those_of_binary_sessions():
+    """An origin has one share of memory for the queues that it asks for, by whichever protocol."""
+    harness = SrmpHarness(answers=lambda _: OK, memory=16 << 20, third_place_messages=10**6)
+    harness.queue("orders")
+    pool, kind = harness.core.messages.pool, Kind.QUEUES
+    session = harness.accept_session()
+    own = parse_format_name(r"DIRECT=TCP:10.9.9.9\private$\own")
+    number = 0
+    while pool.fits(kind, PEER_ADDRESS, outgoing_bytes(own)):
+        number += 1
+        admin = 7, handmade.direct_name(f"HTTP://there/msmq/private$/a{number}")
+        session.send_message(b"", acks=ALL_POSITIVE, admin=admin)
+    assert 10 < number == len(harness.take())
+    session.send_message(b"", acks=ALL_POSITIVE, admin=direct("own", "10.9.9.9"))
+    assert harness.core.queues.lookup.outgoing(own)
+    assert pool.used[kind] == outgoing_bytes(own)

@@ -65,9 +65,9 @@ class BinaryEngine(TransferProtocol):
         self.transfers, self.sessions = self.transfer_table.transfers, self.session_table.sessions
         self._by_connection = self.session_table.by_connection
         self.security = MessageSecurity(services.queues)
-        self._memory = memory = services.messages.pool
+        self._memory = services.messages.pool
         self.places = Places(
-            context, self.session_table, self.transfer_table, lookup, memory,
+            context, self.session_table, self.transfer_table, lookup, services.queue_memory,
             give_up=self._give_up, close=self.close,
         )  # fmt: skip
         self.outgoing_sequences = OutgoingSequences(

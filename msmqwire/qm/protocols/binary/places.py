@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model.address import origin_of
@@ -14,11 +13,8 @@ from msmqwire.qm.protocols.binary.states import Role
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.lookup import Lookup
-from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
-from msmqwire.qm.rules.queues import is_http, outgoing_bytes
-
-_FULL_MS: Final = 1_000
-"""How long no idle outgoing queues are looked for after none were found."""
+from msmqwire.qm.rules.queue_memory import QueueMemory
+from msmqwire.qm.rules.queues import is_http
 
 
 class Places:
@@ -38,7 +34,7 @@ class Places:
         sessions: SessionTable,
         transfers: TransferTable,
         lookup: Lookup,
-        memory: MemoryPool,
+        memory: QueueMemory,
         *,
         give_up: Callable[[OutgoingMessagePosition], None],
         close: Callable[[Session], None],
@@ -47,7 +43,7 @@ class Places:
         self._lookup, self._memory = lookup, memory
         self._give_up, self._close = give_up, close
         self._evicting = False
-        self._full_until = 0
+        memory.forget_idle.append(self._forget_idle)
 
     def serves(self, name: FormatName) -> bool:
         """Return whether messages to a name go by the binary protocol."""
@@ -64,24 +60,13 @@ class Places:
             return False
         if self._lookup.outgoing(name) is not None:
             return True
-        return self._has_memory(name, origin) and self.may_reach(self._transfers.peer_of(name), origin)
+        return self._memory.fits(name, origin) and self.may_reach(self._transfers.peer_of(name), origin)
 
-    def _has_memory(self, name: FormatName, origin: str) -> bool:
-        """Return whether there is memory for one more outgoing queue; idle ones make room."""
-        pool, size = self._memory, outgoing_bytes(name)
-        if pool.fits(Kind.QUEUES, origin, size):
-            return True
-        if self._context.now >= self._full_until:  # it takes long where there are many
-            crowding = pool.crowding(Kind.QUEUES, origin, size)
-            for transfer in list(self._transfers.transfers.values()):
-                queue = transfer.queue
-                if queue.asked_by == crowding and queue.acknowledged_peer is None and transfer.is_idle:
-                    self._transfers.forget(queue)
-        if pool.fits(Kind.QUEUES, origin, size):
-            return True
-        self._full_until = self._context.now + _FULL_MS
-        self._context.trouble("memory", f"no more outgoing queues for messages of {origin}")
-        return False
+    def _forget_idle(self, origin: str) -> None:
+        for transfer in list(self._transfers.transfers.values()):
+            queue = transfer.queue
+            if queue.asked_by == origin and queue.acknowledged_peer is None and transfer.is_idle:
+                self._transfers.forget(queue)
 
     def may_reach(self, peer: Peer | None, origin: str) -> bool:
         """Return whether messages of an origin may make this queue manager try to reach a peer."""

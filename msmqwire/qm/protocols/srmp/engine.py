@@ -56,7 +56,7 @@ class SrmpEngine(TransferProtocol):
         self.receipts = ReceiptSending(services)
         self.incoming = IncomingStreams(services.context, services.incoming_sequences, self.receipts.stream)
         self.places = Places(
-            services.context, services.queues.lookup, services.messages.pool, self.transfers,
+            services.context, services.queues.lookup, services.queue_memory, self.transfers,
             forget=self.sending.forget, give_up=self._give_up_all,
         )  # fmt: skip
         self.receiving = Receiving(

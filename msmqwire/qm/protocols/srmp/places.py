@@ -13,19 +13,17 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.transfer import Transfer, digest_of
 from msmqwire.qm.rules.lookup import Lookup
-from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
-from msmqwire.qm.rules.queues import outgoing_bytes
+from msmqwire.qm.rules.queue_memory import QueueMemory
 
 _HOSTS_MAX: Final = 4_096
-_FULL_MS: Final = 1_000
-"""How long no idle outgoing queues are looked for after none were found."""
 
 
 class Places:
     """Limits the destinations that others make this queue manager try, by origin and in total.
 
     Args:
-        context, lookup, memory: of the core.
+        context, lookup: of the core.
+        memory: of outgoing queues.
         transfers: by the number of their queue.
         forget: removes a transfer that has nothing to do.
         give_up: gives up all messages of a transfer.
@@ -35,7 +33,7 @@ class Places:
         self,
         context: Context,
         lookup: Lookup,
-        memory: MemoryPool,
+        memory: QueueMemory,
         transfers: dict[int, Transfer],
         *,
         forget: Callable[[Transfer], None],
@@ -44,8 +42,8 @@ class Places:
         self._context, self._lookup, self._memory = context, lookup, memory
         self._transfers, self._forget, self._give_up = transfers, forget, give_up
         self._origins: OrderedDict[str, str] = OrderedDict()  # by host, of those that have answered
-        self._full_until = 0
         self._evicting = False
+        memory.forget_idle.append(self._forget_idle)
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message of an origin."""
@@ -55,7 +53,7 @@ class Places:
             return True
         if self._lookup.outgoing(name) is not None:
             return True
-        return self._has_memory(name, origin) and self._may_try(origin)
+        return self._memory.fits(name, origin) and self._may_try(origin)
 
     def awaits(self, name: FormatName, message: Message) -> bool:
         """Return whether the same request waits already to be forwarded.
@@ -67,21 +65,10 @@ class Places:
         transfer = None if queue is None else self._transfers.get(queue.number)
         return transfer is not None and digest_of(message) in transfer.digests
 
-    def _has_memory(self, name: FormatName, origin: str) -> bool:
-        """Return whether there is memory for one more outgoing queue; idle ones make room."""
-        pool, size = self._memory, outgoing_bytes(name)
-        if pool.fits(Kind.QUEUES, origin, size):
-            return True
-        if self._context.now >= self._full_until:  # it takes long where there are many
-            crowding = pool.crowding(Kind.QUEUES, origin, size)
-            for transfer in list(self._transfers.values()):
-                if transfer.queue.asked_by == crowding and transfer.is_idle:
-                    self._forget(transfer)
-        if pool.fits(Kind.QUEUES, origin, size):
-            return True
-        self._full_until = self._context.now + _FULL_MS
-        self._context.trouble("memory", f"no more outgoing queues for messages of {origin}")
-        return False
+    def _forget_idle(self, origin: str) -> None:
+        for transfer in list(self._transfers.values()):
+            if transfer.queue.asked_by == origin and transfer.is_idle:
+                self._forget(transfer)
 
     def _may_try(self, origin: str) -> bool:
         """Return whether one more destination may be tried for an origin.
