@@ -6,7 +6,6 @@ python tools/settings_docs.py --check    fails if the page is out of date
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from dataclasses import fields
@@ -21,6 +20,7 @@ from msmqwire.qm.model.settings import Settings  # noqa: E402
 from msmqwire.qm.runtime.limits import LIMITS, Limits  # noqa: E402
 from msmqwire.qm.runtime.named_values import NamedValue, named_values  # noqa: E402
 from msmqwire.qm.runtime.server import SETTINGS  # noqa: E402
+from tools.generated_pages import row, write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "settings.md"
 HEAD: Final = """\
@@ -49,10 +49,10 @@ def page() -> str:
     """Return the text of the page."""
     parts = [HEAD]
     for heading, owner, defaults, words in SECTIONS:
-        lines = [f"## {heading}", "", words, "", _row(COLUMNS), _row(["---"] * len(COLUMNS))]
+        lines = [f"## {heading}", "", words, "", row(COLUMNS), row(["---"] * len(COLUMNS))]
         for field in fields(owner):
             value = named_values()[field.name]
-            lines.append(_row(_cells(value, getattr(defaults, field.name))))
+            lines.append(row(_cells(value, getattr(defaults, field.name))))
         parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)
 
@@ -88,22 +88,8 @@ def _values(value: NamedValue) -> str:
     return f"numbers, {words}, separated by commas" if value.kind is tuple else words
 
 
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/settings.md.")
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the page is not up to date"
-    )
-    text = page()
-    if not parser.parse_args(arguments).check:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    elif not target.exists() or target.read_text(encoding="utf-8") != text:
-        print(f"{target} is not up to date: run python tools/settings_docs.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_check(page, target, "settings_docs.py", arguments)
 
 
 if __name__ == "__main__":

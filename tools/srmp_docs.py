@@ -6,7 +6,6 @@ python tools/srmp_docs.py --check    fails if the page is out of date
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 from msmqwire.srmp.elements import Base64, Element, Group, Identifier, Ignored, Number, Text  # noqa: E402
 from msmqwire.srmp.scan import DEPTH_MAX, ELEMENTS_MAX, SIZE_MAX, TAG_MAX  # noqa: E402
 from msmqwire.srmp.schema import ENVELOPE  # noqa: E402
+from tools.generated_pages import row, write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "srmp.md"
 HEAD: Final = f"""\
@@ -72,8 +72,8 @@ def page() -> str:
 
 def _section(group: Group, heading: str, *, nested: bool = True) -> str:
     lines = [f"## {heading}", "", f"Namespace `{group.namespace}`.", ""]
-    lines += [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
-    lines += [_row(cells) for cells in _rows(group, "", nested)]
+    lines += [row(COLUMNS), row(["---"] * len(COLUMNS))]
+    lines += [row(cells) for cells in _rows(group, "", nested)]
     return "\n".join([*lines, ""])
 
 
@@ -133,22 +133,8 @@ def _escaped(words: str) -> str:
     return "".join(re.sub(r"([*_|<>])", r"\\\1", part) if part[:2] != "``" else part for part in parts)
 
 
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/srmp.md.")
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the page is not up to date"
-    )
-    text = page()
-    if not parser.parse_args(arguments).check:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    elif not target.exists() or target.read_text(encoding="utf-8") != text:
-        print(f"{target} is not up to date: run python tools/srmp_docs.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_check(page, target, "srmp_docs.py", arguments)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python tools/state_diagrams.py --check    fails if the page is out of date
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -27,6 +26,7 @@ from msmqwire.qm.protocols.binary.states import (  # noqa: E402
 )
 from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES  # noqa: E402
 from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState  # noqa: E402
+from tools.generated_pages import write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "qm-states.md"
 Row = tuple[Enum, str, Enum]
@@ -111,17 +111,7 @@ _FIGURES: Final = {"Regular or durable": "3.1.1.1.2.1, figure 3", "Stream": "3.1
 
 
 def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/qm-states.md.")
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the page is not up to date"
-    )
-    text = page()
-    if not parser.parse_args(arguments).check:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    elif not target.exists() or target.read_text(encoding="utf-8") != text:
-        print(f"{target} is not up to date: run python tools/state_diagrams.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_check(page, target, "state_diagrams.py", arguments)
 
 
 if __name__ == "__main__":

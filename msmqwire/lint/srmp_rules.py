@@ -13,11 +13,12 @@ from msmqwire.constants.message_class import class_name
 from msmqwire.errors import InvalidValue
 from msmqwire.lint.finding import Severity
 from msmqwire.lint.registry import SRMP, Check, listed
-from msmqwire.srmp.elements import Guid, MessageIdentifier
+from msmqwire.srmp.elements import Guid
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import find_all, value_of
 from msmqwire.srmp.http_framer import ENTITY
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, REQUEST_LINE, RequestLine, StatusLine
+from msmqwire.srmp.identifiers import MessageIdentifier
 from msmqwire.srmp.kinds import DECISIONS, STREAM_RECEIPT_LABEL, kind_of
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import BODY_ID, CONTENT_ID, EXTENSION_ID, PARTS, Multipart

@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
+
 SPACE: Final = " \t\r\n"
 """The white space of XML; Python's own `strip` would take more."""
 UINT32_MAX: Final = 0xFFFF_FFFF
@@ -32,36 +34,6 @@ _DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
 _SPACES = re.compile(f"[{SPACE}]+")
 _STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
-
-
-class MessageIdentifier(NamedTuple):
-    """The identifier of a message: ``uuid:26626@32221eda-9376-46df-b6ed-783091123831``."""
-
-    uniquifier: int
-    lineage: UUID
-
-    def __str__(self) -> str:
-        return f"uuid:{self.uniquifier}@{self.lineage}"
-
-
-class StreamIdentifier(NamedTuple):
-    r"""The identifier of a stream: ``uid:4a85b192-3ccd-4ba2-a0ac-7f0a11be1b08\4839986701558349830``."""
-
-    queue_manager: UUID
-    number: int
-
-    @property
-    def time_stamp(self) -> int:
-        """TxSequenceID.TimeStamp, the upper half of the number: SRMP-2.2.5.3.1-03."""
-        return self.number >> 32
-
-    @property
-    def ordinal(self) -> int:
-        """TxSequenceID.Ordinal, the lower half of the number: SRMP-2.2.5.3.1-03."""
-        return self.number & UINT32_MAX
-
-    def __str__(self) -> str:
-        return f"uid:{self.queue_manager}\\{self.number}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, 
 from msmqwire.qm.model.message import NO_SEQUENCE, Message, ObjectId, TxSequenceId
 from msmqwire.qm.protocols.srmp.deserializing import deserialize, stream_of
 from msmqwire.qm.protocols.srmp.serializing import serialize
-from msmqwire.srmp.elements import UINT32_MAX, StreamIdentifier
+from msmqwire.srmp.elements import UINT32_MAX
+from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.message import parse_message
 from msmqwire.srmp.request import make_request, request_address
 from msmqwire.srmp.times import NO_LIMIT

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import parse_envelope
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from tests.support.paths import VECTORS
 
 PUBLISHED = {path.stem.removeprefix("MC-MQSRM-"): path.read_bytes() for path in VECTORS.glob("srmp/*.xml")}

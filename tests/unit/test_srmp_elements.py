@@ -10,8 +10,8 @@ import pytest
 
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.content import Departure
-from msmqwire.srmp.elements import MessageIdentifier
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
+from msmqwire.srmp.identifiers import MessageIdentifier
 from tests.support.srmp_envelopes import (
     DATE,
     EVERYTHING,

@@ -12,8 +12,9 @@ import pytest
 
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.content import Content, Kept
-from msmqwire.srmp.elements import Group, Ignored, MessageIdentifier, StreamIdentifier
+from msmqwire.srmp.elements import Group, Ignored
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.scan import SIZE_MAX
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import SRMP

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from tests.support.srmp_envelopes import (
     PUBLISHED,
 )

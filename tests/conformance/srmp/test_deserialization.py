@@ -18,7 +18,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, ObjectId, TxSequenceId
 from msmqwire.qm.protocols.srmp.deserializing import deserialize, stream_of
 from msmqwire.qm.rules.serialization import from_stored, to_stored
-from msmqwire.srmp.elements import StreamIdentifier
+from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.message import parse_message
 from tests.support.paths import VECTORS
 from tests.support.srmp_envelopes import GUID, SIGNATURE

@@ -18,8 +18,8 @@ from msmqwire.qm.protocols.srmp.receipts import (
     final_stream_receipt,
     stream_receipt,
 )
-from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, build_envelope, parse_envelope
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.srmp.message import SrmpMessage
 from tests.support.srmp_envelopes import GUID, PUBLISHED, changed

@@ -20,8 +20,8 @@ from msmqwire.qm.protocols.srmp.queue_names import (
 )
 from msmqwire.qm.protocols.srmp.times import message_time_of
 from msmqwire.srmp.content import Content
-from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import Envelope, parse_envelope
+from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.soap_text import soap_text
 from msmqwire.srmp.times import span_of, time_of

@@ -15,7 +15,7 @@ from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
-from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.kinds import POSITIVE
 
 _NUMBER_MAX: Final = 0xFFFFFFFE

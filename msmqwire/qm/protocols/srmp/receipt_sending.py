@@ -14,8 +14,8 @@ from msmqwire.qm.protocols.srmp import receipts
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
 from msmqwire.qm.protocols.srmp.queue_names import read_http
 from msmqwire.qm.protocols.srmp.receipts import Receipt
-from msmqwire.srmp.elements import StreamIdentifier
 from msmqwire.srmp.envelope import build_envelope
+from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.kinds import DECISIONS
 
 _RECEIVED = AcknowledgementsRequested.ACK_POS_RECEIVE

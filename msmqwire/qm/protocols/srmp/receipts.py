@@ -14,8 +14,8 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.protocols.srmp.serializing import serialize
 from msmqwire.qm.protocols.srmp.times import date_of
-from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import Envelope
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.kinds import DECISIONS, POSITIVE, STREAM_RECEIPT_LABEL
 
 _ARRIVAL: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL

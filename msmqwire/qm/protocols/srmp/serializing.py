@@ -17,8 +17,8 @@ from msmqwire.qm.protocols.srmp.queue_names import (
     write_name,
 )
 from msmqwire.qm.protocols.srmp.times import date_of, limit_of
-from msmqwire.srmp.elements import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.envelope import Envelope
+from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 
 # As numbers, of which a test takes a tenth of the time.
 _ARRIVAL: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)

@@ -1,0 +1,36 @@
+"""What the tools that generate one page of the documentation share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+
+def row(cells: Iterable[str]) -> str:
+    """Return a row of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def write_or_check(page: Callable[[], str], target: Path, tool: str, arguments: list[str] | None) -> int:
+    """Write a page, or with ``--check`` compare it; return the exit status.
+
+    Args:
+        page: returns its text.
+        target: its file.
+        tool: the name of the script that writes it.
+        arguments: of the command line; those of the process by default.
+    """
+    parser = argparse.ArgumentParser(description=f"Writes docs/{target.name}.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is not up to date"
+    )
+    check = parser.parse_args(arguments).check
+    text = page()
+    if not check:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    elif not target.exists() or target.read_text(encoding="utf-8") != text:
+        print(f"{target} is not up to date: run python tools/{tool}", file=sys.stderr)
+        return 1
+    return 0
