@@ -2,8 +2,8 @@
 
 lxml keeps every name that it has read, and what it takes for one, in a dictionary that lives as long as the
 thread: prefixes, namespaces, short runs of white space. Whoever sends names of his own choosing could fill
-the memory. So only documents without a new name are read where they are needed; each other one is read in a
-thread of its own.
+the memory. So documents are read where they are needed as long as all their new names together take little;
+then only those without a new name are, and each other one is read in a thread of its own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import MSMQ, ROUTING, SIGNATURE, SOAP, SRMP
 
 T = TypeVar("T")
-_TAG: Final = re.compile(rb"<([^\s<>]+)([^<>]*)>")
+_TAG: Final = re.compile(rb"<(/?[^\s<>/]+)([^<>]*)>")
 _LONG_BLANKS: Final = re.compile(rb"[ \t\r\n]{16}<")
 """The end of white space that is not stored inside its node, as shorter text is."""
 _TEXT: Final = re.compile(rb">(?:\s{0,15}+[^<\s][^<]*+)?+(?=<)")
 """The end of a tag and the text behind it, unless that begins with much white space."""
 _TAGS_SIZE_MAX: Final = 8_192
 _TAGS_CACHED: Final = 256
+_LEARNED_MAX: Final = 1 << 20
+"""Bytes of tags with new names, in all."""
+_BLANKS: Final = re.compile(rb"[ \t\r\n]+")
+_ONLY_TAGS: Final = re.compile(
+    rb"""(?:<\?xml [^<>]*\?>\s*+)?+(?:<[^\s<>!?"']++(?:[^<>"']|"[^<>"]*+"|'[^<>']*+')*+>\s*+)*+"""
+)
+"""Tags, and nothing that `_TEXT` may have cut apart: no comment, and no ``>`` in a value."""
 _MUST_UNDERSTAND: Final = ' se:mustUnderstand="1"'
 
 
@@ -38,18 +45,43 @@ def parse_xml(data: bytes) -> Any:
 
 
 def has_known_names(data: bytes) -> bool:
-    """Return whether a document has no names but those of SRMP, written as Windows does.
+    """Return whether a document has only names of SRMP, or such that were learned, or that now are.
 
     Most documents are alike but for their texts, so that it is known of the tags of one before.
     """
-    tags = _TEXT.sub(b">", data)
-    return len(tags) <= _TAGS_SIZE_MAX and _are_known(tags)
+    tags = _TEXT.sub(b">", data).strip()
+    return len(tags) <= _TAGS_SIZE_MAX and (_are_of_srmp(tags) or _LEARNED.add(tags))
 
 
 @lru_cache(maxsize=_TAGS_CACHED)
-def _are_known(data: bytes) -> bool:
-    tags = _TAG.findall(data)
-    return len(tags) == data.count(b"<") and _known() >= set(tags) and not _LONG_BLANKS.search(data)
+def _are_of_srmp(tags: bytes) -> bool:
+    found = _TAG.findall(_BLANKS.sub(b" ", tags))
+    return len(found) == tags.count(b"<") and _known() >= set(found) and not _LONG_BLANKS.search(tags)
+
+
+class _LearnedTags:
+    """The tags of documents whose names lxml has been allowed to keep.
+
+    Args:
+        most: bytes of all of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._tags: Final = set[bytes]()
+
+    def add(self, tags: bytes) -> bool:
+        """Return whether the names in these tags are kept from now on, because they take little."""
+        if tags in self._tags:
+            return True
+        if len(tags) > self._left or not _ONLY_TAGS.fullmatch(tags):
+            return False
+        self._left -= len(tags)
+        self._tags.add(tags)
+        return True
+
+
+_LEARNED: Final = _LearnedTags(_LEARNED_MAX)
 
 
 def in_own_thread(action: Callable[[], T]) -> T:

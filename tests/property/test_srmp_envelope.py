@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
+from msmqwire.srmp.xml_reader import has_known_names
 from tests.support.paths import VECTORS
 from tests.support.srmp_strategies import envelopes
 
@@ -65,6 +66,13 @@ def test_what_is_built_is_read_again(envelope):
     assert again.source == data
     assert {departure.requirement for departure in again.departures} <= SENT
     assert build_envelope(again.replace()) == data  # built anew
+
+
+@given(envelopes())
+def test_what_is_built_has_known_names(envelope):
+    """It is read where it is needed, in no thread of its own; signatures are too rare to matter."""
+    plain = Envelope(envelope.header.replace(Signature=None))
+    assert has_known_names(build_envelope(plain))
 
 
 @given(envelopes())
