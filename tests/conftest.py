@@ -14,7 +14,7 @@ pytest_plugins = ["tests.support.requirements_plugin"]
 
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     print_blob=True,
