@@ -17,9 +17,10 @@ from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
 from msmqwire.qm.runtime.multicast.network import MulticastNetwork
 from tests.support.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
+from tests.support.own_addresses import own_group
 
 LOOPBACK = IPv4Address("127.0.0.1")
-GROUP, PORT = "234.9.8.7", 8001
+GROUP, PORT = own_group(7), 8001
 ADDRESS = (GROUP, PORT)
 
 
@@ -153,7 +154,7 @@ def test_only_what_is_listened_to_and_nothing_is_open_before():
         async with network(udp(port)) as one, network(udp(port), ADDRESS, (GROUP, 8002)) as two:
             assert one.network._sockets is None
             one.network.send(1, GROUP, 8003, b"another port")
-            one.network.send(2, "234.9.8.6", PORT, b"another group")
+            one.network.send(2, own_group(6), PORT, b"another group")
             one.network.send(3, *ADDRESS, b"for two")
             await until(lambda: len(two.received) == 1)
             two.network.set_groups(frozenset({(GROUP, 8002)}))
@@ -178,7 +179,7 @@ def test_a_server_hears_itself():
 
 
 def test_more_groups_than_one_socket_may_join():
-    groups = [(f"234.9.7.{number}", PORT) for number in range(40)]
+    groups = [(own_group(100 + number), PORT) for number in range(40)]
 
     async def run():
         port = free_port()

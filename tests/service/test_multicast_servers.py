@@ -11,10 +11,12 @@ import pytest
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
 from msmqwire.qm.runtime.server import Server
+from tests.support.own_addresses import own_group
 from tests.support.running import ORDERS, InThread, called, listed, message, options, served, until
 from tests.support.sending import arrived
 
-GROUP = "234.9.8.5:8001"
+ADDRESS = own_group(5)
+GROUP = f"{ADDRESS}:8001"
 OTHER = r"private$\other"
 
 
@@ -63,15 +65,15 @@ def test_a_message_to_all_queues_of_a_group(tmp_path: Path, pgm: PgmOptions) -> 
             called("queue", "create", OTHER, "--data", beta, "--multicast", GROUP).one["multicast"] == GROUP
         )
         assert called("queue", "set", ORDERS, "--data", alpha, "--multicast", GROUP).one["multicast"] == GROUP
-        until(lambda: groups(two) == {IPv4Address("234.9.8.5")}, "the group is joined")
+        until(lambda: groups(two) == {IPv4Address(ADDRESS)}, "the group is joined")
         send(one, GROUP, b"to all", bytes(40_000))
-        send(one, "234.9.8.5:8002", b"to another port")
+        send(one, f"{ADDRESS}:8002", b"to another port")
         for server, queue in ((two, ORDERS), (two, OTHER), (one, ORDERS)):
             assert arrived(server, 2, queue) == [b"to all", bytes(40_000)]
         until(lambda: listed(alpha)[f"MULTICAST={GROUP}"]["messages"] == 0, "nothing waits any more")
         # Leaving: one queue of beta goes on listening, the last one ends it.
         called("queue", "set", ORDERS, "--data", beta, "--multicast", "none")
-        assert groups(two) == {IPv4Address("234.9.8.5")}
+        assert groups(two) == {IPv4Address(ADDRESS)}
         send(one, GROUP, b"third")
         assert len(arrived(two, 3, OTHER)) == 3
         assert called("queue", "delete", OTHER, "--data", beta).one["deleted"] == 3
@@ -103,7 +105,7 @@ def test_a_group_is_joined_again_after_a_restart(tmp_path: Path, pgm: PgmOptions
     with served(options(data, pgm=PgmOptions(PgmMode.OFF))):
         called("queue", "create", ORDERS, "--data", data, "--multicast", GROUP)
     with served(options(data, pgm=pgm)) as server:
-        until(lambda: groups(server) == {IPv4Address("234.9.8.5")}, "the group is joined")
+        until(lambda: groups(server) == {IPv4Address(ADDRESS)}, "the group is joined")
         send(server, GROUP, b"to myself")
         assert arrived(server, 1) == [b"to myself"]
 

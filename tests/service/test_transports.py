@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from tests.support.own_addresses import own_loopback
 from tests.support.paths import VECTORS
 from tests.support.running import PATIENCE_S, process
 
@@ -72,7 +73,7 @@ def ping(server: tuple[str, int], address: str) -> tuple[bytes, tuple[str, int]]
 
 @pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-05", "MQQB-2.1.1-06")
 def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
-    address, ports, requests = "127.0.0.41", [], []
+    address, ports, requests = own_loopback(41), [], []
     with socket.create_server((address, SESSION_PORT)) as listener:
         listener.settimeout(PATIENCE_S)
 
@@ -100,12 +101,12 @@ def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
 
 @pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-07", "MQQB-2.1.2-03", "MQQB-2.1.2-07")
 def test_a_server_listens_on_tcp_1801_and_udp_3527(tmp_path: Path) -> None:
-    address = "127.0.0.42"
+    address = own_loopback(42)
     with process(tmp_path / "alpha", "--listen", address, "--ping", address) as server:
         assert (server.port, server.ping_port) == (SESSION_PORT, PING_PORT)
         answer = establish(address, SESSION_PORT, server_edition=True)
         assert (answer[4:8], len(answer)) == (b"LIOR", len(ESTABLISH))
-        response, source = ping((address, PING_PORT), "127.0.0.43")
+        response, source = ping((address, PING_PORT), own_loopback(43))
         assert source == (address, PING_PORT)
         assert response[4:8] == PING[4:8]  # the cookie
 
