@@ -17,7 +17,7 @@ from tests.support.running import (
     Run,
     begun,
     bodies,
-    command,
+    called,
     ended,
     listed,
     message,
@@ -51,7 +51,7 @@ def folder(request: pytest.FixtureRequest, data: Path) -> Iterator[Path]:
 
 
 def run(folder: Path, *arguments: str | Path, data: bytes = b"") -> Run:
-    return command(*arguments, "--data", folder, data=data)
+    return called(*arguments, "--data", folder, data=data)
 
 
 def sent(folder: Path, *arguments: str, to: str = TO_ORDERS) -> list[str]:
