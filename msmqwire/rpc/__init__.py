@@ -1,0 +1,1 @@
+"""DCE/RPC: [C706] and [MS-RPCE], without I/O."""
