@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
-from uuid import UUID
+
+from msmqwire.rpc import constants
+from msmqwire.rpc.constants import SyntaxId
 
 FIRST_REFERENT: Final = 0x20000
 REFERENT_STEP: Final = 4
@@ -15,7 +17,7 @@ class Syntax:
     """A transfer syntax in one byte order.
 
     Attributes:
-        uuid, version: by which a bind names it.
+        identifier: by which a bind names it.
         word: bytes of a referent id and of a count, which are aligned to them.
         enum: bytes of an enum without v1_enum.
         padded: a structure is padded to a multiple of its alignment, and a union aligned as its widest arm.
@@ -23,8 +25,7 @@ class Syntax:
     """
 
     name: str
-    uuid: UUID
-    version: tuple[int, int]
+    identifier: SyntaxId
     word: int
     enum: int
     padded: bool
@@ -35,9 +36,10 @@ class Syntax:
         return replace(self, big_endian=big_endian)
 
 
-NDR20: Final = Syntax("NDR", UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), (2, 0), 4, 2, False)
-NDR64: Final = Syntax("NDR64", UUID("71710533-beba-4937-8319-b5dbef9ccc36"), (1, 0), 8, 4, True)
-SYNTAXES: Final = (NDR20, NDR64)
+NDR20: Final = Syntax("NDR", constants.NDR20, word=4, enum=2, padded=False)
+NDR64: Final = Syntax("NDR64", constants.NDR64, word=8, enum=4, padded=True)
+SYNTAXES: Final = {syntax.identifier: syntax for syntax in (NDR20, NDR64)}
+"""The transfer syntaxes by what a bind calls them."""
 
 
 class Wire(NamedTuple):
