@@ -13,7 +13,7 @@ from uuid import UUID
 from msmqwire.errors import InvalidValue
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr.layout import alignment
-from msmqwire.rpc.ndr.parsing import INTEGERS, NULL, swapped
+from msmqwire.rpc.ndr.parsing import NULL, swapped
 from msmqwire.rpc.ndr.types import (
     REQUIRED,
     ConformantArray,
@@ -46,7 +46,7 @@ def build_stub(stub: Stub, value: Any, syntax: Syntax) -> bytes:
     Raises InvalidValue with the path of what does not fit.
     """
     wire = getattr(value, "wire", None)
-    writer = _Writer(syntax, wire if isinstance(wire, Wire) and wire.syntax == syntax else Wire(syntax))
+    writer = _Writer(syntax, wire if isinstance(wire, Wire) and wire.syntax is syntax else Wire(syntax))
     try:
         members = _members(stub, value)
     except _Unfit as unfit:
@@ -127,7 +127,7 @@ class _Writer:
 
     def integer(self, value: int, size: int, signed: bool = False) -> None:
         self.align(size)
-        self.out += INTEGERS[size, signed, self.syntax.big_endian].pack(value)
+        self.out += value.to_bytes(size, self.syntax.byte_order, signed=signed)
 
     def count(self, count: int) -> None:
         if count > 0xFFFF_FFFF:

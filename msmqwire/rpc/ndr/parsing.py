@@ -8,7 +8,6 @@ before anything is allocated for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from struct import Struct
 from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
@@ -37,12 +36,6 @@ from msmqwire.schema.record import text_exact
 
 Siblings: TypeAlias = Mapping[str, Any]
 
-INTEGERS: Final = {
-    (size, signed, big): Struct((">" if big else "<") + (code.lower() if signed else code))
-    for size, code in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
-    for signed in (False, True)
-    for big in (False, True)
-}
 NULL: Final = 0
 
 
@@ -102,9 +95,9 @@ class _Reader:
             self.paddings.append(self.take(gap))
 
     def integer(self, size: int, signed: bool = False) -> int:
-        self.align(size)
-        data = self.take(size)
-        return INTEGERS[size, signed, self.syntax.big_endian].unpack(data)[0]  # type: ignore[no-any-return]
+        if self.position % size:
+            self.align(size)
+        return int.from_bytes(self.take(size), self.syntax.byte_order, signed=signed)
 
     def count(self, size_is: str, siblings: Siblings, least: int) -> int:
         """Return the maximum count of an array with size_is, its elements taking `least` bytes or more."""

@@ -21,7 +21,7 @@ REQUIRED: Final = object()
 """The default of a member that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Integer:
     """An integer, aligned to its size.
 
@@ -46,36 +46,36 @@ class Integer:
         return (1 << (self.bits - self.signed)) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Enum:
     """An enum without v1_enum: 16 bits in NDR, 32 in NDR64. Values beyond its members are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guid:
     """A GUID structure: a `uuid.UUID`, aligned to 4."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Handle:
     """A context handle: a `msmqwire.rpc.handles.ContextHandle`, aligned to 4."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FixedBytes:
     """A fixed array of bytes."""
 
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ConformantBytes:
     """An array of bytes with size_is, `size_is` being the sibling with its length: bytes."""
 
     size_is: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WideString:
     """``[string] wchar_t``: maximum count, offset, actual count, UTF-16 with its null; a `str` without it.
 
