@@ -10,6 +10,7 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import (
     ConformantArray,
     ConformantBytes,
+    Declaration,
     Enum,
     FixedBytes,
     Guid,
@@ -18,7 +19,6 @@ from msmqwire.rpc.ndr import (
     Pointer,
     Reference,
     Structure,
-    Stub,
     Type,
     Union,
     WideString,
@@ -28,7 +28,7 @@ SYNTAX_ENUM_MAX = 0x7FFF  # of either transfer syntax
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
-def values(declaration: Structure | Stub) -> st.SearchStrategy[Any]:
+def values(declaration: Declaration) -> st.SearchStrategy[Any]:
     """Well-formed values of a stub or structure: counts are those of their arrays."""
     return _members(declaration).map(lambda members: declaration.value(**members))
 
@@ -40,7 +40,10 @@ def _array(node: Type) -> ConformantArray | ConformantBytes | None:
 
 
 @st.composite
-def _members(draw: st.DrawFn, declaration: Structure | Stub) -> dict[str, Any]:
+def _members(draw: st.DrawFn, declaration: Declaration) -> dict[str, Any]:
+    switches = {
+        m.type.switch_is: sorted(m.type.arms) for m in declaration.members if isinstance(m.type, Union)
+    }
     members: dict[str, Any] = {}
     counts: dict[str, int] = {}
     for member in declaration.members:
@@ -48,17 +51,13 @@ def _members(draw: st.DrawFn, declaration: Structure | Stub) -> dict[str, Any]:
         if isinstance(node, Union):
             arm = node.arms[members[node.switch_is]]
             members[member.name] = None if arm is None else draw(_value(arm.type))
-        elif member.name.startswith("m_qft"):
-            members[member.name] = draw(st.sampled_from(sorted(_arms(declaration))))
+        elif member.name in switches:
+            members[member.name] = int(draw(st.sampled_from(switches[member.name])))
         else:
             members[member.name] = content = draw(_value(node))
             if array is not None:
                 counts[array.size_is] = len(content or ())
     return {**members, **counts}
-
-
-def _arms(declaration: Structure | Stub) -> set[int]:
-    return {int(tag) for m in declaration.members if isinstance(m.type, Union) for tag in m.type.arms}
 
 
 def _value(node: Type) -> st.SearchStrategy[Any]:

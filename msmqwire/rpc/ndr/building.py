@@ -18,6 +18,7 @@ from msmqwire.rpc.ndr.types import (
     REQUIRED,
     ConformantArray,
     ConformantBytes,
+    Declaration,
     Enum,
     FixedBytes,
     Guid,
@@ -76,24 +77,25 @@ class _Unfit(Exception):
         return InvalidValue(self.why, path=self.under(name).path)
 
 
-def _members(declaration: Structure | Stub, value: Any) -> dict[str, Any]:
+def _members(declaration: Declaration, value: Any) -> dict[str, Any]:
     """Return all members, computing those that are left out."""
-    members = {member.name: _get(value, member.name) for member in declaration.members}
+    names = declaration.names
     if isinstance(value, Mapping):
+        members = {name: value.get(name, REQUIRED) for name in names}
         for name in value:
             if name not in members:
                 raise _Unfit("there is no such member", str(name)[:100])
+    else:
+        members = {name: getattr(value, name, REQUIRED) for name in names}
+    if REQUIRED not in members.values():
+        return members
     for member in declaration.members:
         if members[member.name] is REQUIRED:
             members[member.name] = _computed(declaration, member, members)
     return members
 
 
-def _get(value: Any, name: str) -> Any:
-    return value.get(name, REQUIRED) if isinstance(value, Mapping) else getattr(value, name, REQUIRED)
-
-
-def _computed(declaration: Structure | Stub, member: Any, members: Values) -> Any:
+def _computed(declaration: Declaration, member: Any, members: Values) -> Any:
     for other in declaration.members:
         array = other.type
         while isinstance(array, (Reference, Pointer)):

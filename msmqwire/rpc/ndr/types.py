@@ -148,8 +148,8 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """A structure; its values are frozen, with an attribute for each member."""
+class Declaration:
+    """Members under a name; the values are frozen, with an attribute for each member."""
 
     name: str
     section: str
@@ -157,26 +157,28 @@ class Structure:
     meaning: str = ""
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
+    @cached_property
     def value(self) -> Any:
-        """The class of its values."""
+        """The class of the values."""
         return _value_class(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Stub:
+class Structure(Declaration):
+    """A structure."""
+
+
+class Stub(Declaration):
     """The parameters of one direction of a procedure, which stand for themselves, not in a structure.
 
-    Its values are frozen, with an attribute for each parameter, and `wire` for what the sender chose.
+    Its values also have `wire`, what the sender chose.
     """
-
-    name: str
-    section: str
-    members: tuple[Member, ...]
-    meaning: str = ""
 
     @cached_property
     def value(self) -> Any:
-        """The class of its values."""
+        """The class of the values."""
         return _value_class(self, ("wire", Wire | None, field(default=None, compare=False, repr=False)))
 
 
@@ -196,7 +198,7 @@ Type: TypeAlias = (
 )
 
 
-def _value_class(declaration: Structure | Stub, *more: tuple[str, Any, Any]) -> type[Any]:
+def _value_class(declaration: Declaration, *more: tuple[str, Any, Any]) -> type[Any]:
     fields: list[tuple[str, Any, Any]] = []
     for member in declaration.members:
         default = field() if member.default is REQUIRED else field(default=member.default)

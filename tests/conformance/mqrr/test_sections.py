@@ -384,6 +384,7 @@ TAIL = packet_of(message())[len(message()) :]
 @pytest.mark.parametrize(
     "sections, path",
     [
+        proving(None, "ppPacketSections", name="null"),
         proving([], "ppPacketSections", name="none"),
         proving([section(9, b"")], "ppPacketSections", ids="MQRR-2.2.7-01", name="type 9"),
         proving([section(SECOND, TAIL)], "ppPacketSections", ids="MQRR-2.2.6-05", name="the second alone"),
@@ -449,7 +450,7 @@ TAIL = packet_of(message())[len(message()) :]
         ),
     ],
 )
-def test_sections_that_are_refused(sections: list[Any], path: str) -> None:
+def test_sections_that_are_refused(sections: list[Any] | None, path: str) -> None:
     with pytest.raises(MalformedPacket) as caught:
         message_of(sections)
     assert caught.value.path == path
