@@ -13,6 +13,7 @@ from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.halt import Halt
 from msmqwire.rpc.ndr.layout import GUID_SIZE, alignment, least_size
 from msmqwire.rpc.ndr.types import (
     ConformantArray,
@@ -49,27 +50,11 @@ def parse_stub(stub: Stub, data: bytes, syntax: Syntax) -> Any:
     for member in stub.members:
         try:
             members[member.name] = reader.whole(member.type, members)
-        except _Stop as stop:
-            raise stop.under(member.shown).error(stub.name) from None
+        except Halt as halt:
+            path = halt.under(member.shown).under(stub.name).path
+            raise MalformedPacket(halt.why, path=path, offset=halt.offset) from None
     rest = data[reader.position :]
     return stub.value(**members, wire=Wire(syntax, tuple(reader.paddings), tuple(reader.referents), rest))
-
-
-class _Stop(Exception):
-    """Where parsing stops; the path grows on the way out."""
-
-    def __init__(self, why: str, offset: int) -> None:
-        super().__init__(why)
-        self.why, self.offset, self.path = why, offset, ""
-
-    def under(self, name: str) -> _Stop:
-        if name:
-            dot = "." if self.path and not self.path.startswith("[") else ""
-            self.path = f"{name}{dot}{self.path}"
-        return self
-
-    def error(self, name: str) -> MalformedPacket:
-        return MalformedPacket(self.why, path=self.under(name).path, offset=self.offset)
 
 
 class _Reader:
@@ -84,7 +69,7 @@ class _Reader:
         end = self.position + length
         if end > len(self.data):
             left = len(self.data) - self.position
-            raise _Stop(f"{left} bytes are left, {length} are needed", len(self.data))
+            raise Halt(f"{left} bytes are left, {length} are needed", len(self.data))
         taken = self.data[self.position : end]
         self.position = end
         return taken
@@ -110,10 +95,10 @@ class _Reader:
     def room(self, count: int, least: int) -> None:
         left = len(self.data) - self.position
         if count * least > left:
-            raise _Stop(f"{left} bytes are left, {count * least} are needed", len(self.data))
+            raise Halt(f"{left} bytes are left, {count * least} are needed", len(self.data))
 
     def fail(self, why: str, back: int) -> NoReturn:
-        raise _Stop(why, self.position - back)
+        raise Halt(why, self.position - back)
 
     # A value is read in two steps: what stands in its place, then the pointees, which stand behind the
     # outermost structure or array.
@@ -137,21 +122,21 @@ class _Reader:
                 for member in node.members:
                     try:
                         raw[member.name] = self.pointees(member.type, raw[member.name], raw)
-                    except _Stop as stop:
-                        raise stop.under(member.shown) from None
+                    except Halt as halt:
+                        raise halt.under(member.shown) from None
                 return node.value(**raw)
             case Union():
                 arm = node.arms[siblings[node.switch_is]]
                 try:
                     return None if arm is None else self.pointees(arm.type, raw, siblings)
-                except _Stop as stop:
-                    raise stop.under(arm.shown if arm else "") from None
+                except Halt as halt:
+                    raise halt.under(arm.shown if arm else "") from None
             case ConformantArray() if has_pointers(node.element):
                 for number, item in enumerate(raw):
                     try:
                         raw[number] = self.pointees(node.element, item, siblings)
-                    except _Stop as stop:
-                        raise stop.under(f"[{number}]") from None
+                    except Halt as halt:
+                        raise halt.under(f"[{number}]") from None
                 return tuple(raw)
         return raw
 
@@ -211,8 +196,8 @@ class _Reader:
         for number in range(count):
             try:
                 items.append(self.in_place(node.element, siblings))
-            except _Stop as stop:
-                raise stop.under(f"[{number}]") from None
+            except Halt as halt:
+                raise halt.under(f"[{number}]") from None
         return items if has_pointers(node.element) else tuple(items)
 
     def _structure(self, node: Structure, siblings: Siblings) -> Any:
@@ -222,8 +207,8 @@ class _Reader:
         for member in node.members:
             try:
                 members[member.name] = self.in_place(member.type, members)
-            except _Stop as stop:
-                raise stop.under(member.shown) from None
+            except Halt as halt:
+                raise halt.under(member.shown) from None
         if self.syntax.padded:
             self.align(to)
         return members if has_pointers(node) else node.value(**members)
@@ -241,8 +226,8 @@ class _Reader:
         arm = node.arms[value]
         try:
             return None if arm is None else self.in_place(arm.type, siblings)
-        except _Stop as stop:
-            raise stop.under(arm.shown if arm else "") from None
+        except Halt as halt:
+            raise halt.under(arm.shown if arm else "") from None
 
 
 _IN_PLACE: Final[Mapping[type, Callable[[_Reader, Any, Siblings], Any]]] = {
