@@ -57,11 +57,15 @@ def check_calls(dce, who):
 def test_anonymous_calls(syntax):
     with rpc_server(acceptors(USERS)) as server:
         dce = client(server.port)
-        dce.bind(INTERFACE, transfer_syntax=(str(syntax.uuid), f"{syntax.major}.{syntax.minor}"), bogus_binds=3)
+        dce.bind(
+            INTERFACE, transfer_syntax=(str(syntax.uuid), f"{syntax.major}.{syntax.minor}"), bogus_binds=3
+        )
         check_calls(dce, b" NONE")
         dce.disconnect()
     events = server.connections[0].events
-    assert [event.transfer_syntaxes for event in events if isinstance(event, Bound)] == [{REMOTE_READ: syntax}]
+    assert [event.transfer_syntaxes for event in events if isinstance(event, Bound)] == [
+        {REMOTE_READ: syntax}
+    ]
     assert {event.transfer_syntax for event in events if isinstance(event, Called)} == {syntax}
 
 

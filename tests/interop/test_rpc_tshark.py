@@ -27,7 +27,9 @@ REFUSED = "refused"
 def conversation(level: AuthLevel, auth_type: AuthType) -> list[tuple[bool, bytes]]:
     """Fragments both ways, answers in another order, a fault, a cancel, an orphaned call and a shutdown."""
     pair = Pair(level, auth_type)
-    calls = [pair.client.call(number, bytes([number]) * size) for number, size in enumerate((20_001, 3, 0, 8))]
+    calls = [
+        pair.client.call(number, bytes([number]) * size) for number, size in enumerate((20_001, 3, 0, 8))
+    ]
     pair.exchange()
     assert [event.call for event in pair.called if isinstance(event, Called)] == calls
     pair.server.answer(calls[1], b"z" * 12_345)
@@ -93,7 +95,12 @@ def test_types_calls_sizes_and_methods(seen, name):
 @pytest.mark.parametrize("name", CASES)
 def test_every_type_of_pdu_is_among_them(seen, name):
     level, auth_type = CASES[name]
-    expected = set(PduType) - {PduType.BIND_NAK, PduType.ALTER_CONTEXT, PduType.ALTER_CONTEXT_RESP, PduType.AUTH3}
+    expected = set(PduType) - {
+        PduType.BIND_NAK,
+        PduType.ALTER_CONTEXT,
+        PduType.ALTER_CONTEXT_RESP,
+        PduType.AUTH3,
+    }
     if level > AuthLevel.NONE:
         ntlm = auth_type == AuthType.WINNT
         expected |= {PduType.AUTH3} if ntlm else {PduType.ALTER_CONTEXT, PduType.ALTER_CONTEXT_RESP}

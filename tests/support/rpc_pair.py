@@ -81,6 +81,8 @@ def in_pieces(association: ClientAssociation | ServerAssociation, data: bytes, s
     return [event for at in range(0, len(data), step) for event in association.received(data[at : at + step])]
 
 
-def pdu(kind: PduType, fields: dict | None = None, *, sec_trailer: dict | None = None, **header: int) -> bytes:
+def pdu(
+    kind: PduType, fields: dict | None = None, *, sec_trailer: dict | None = None, **header: int
+) -> bytes:
     """The bytes of a PDU."""
     return build_pdu(make_pdu(kind, fields or {}, header=header, sec_trailer=sec_trailer))

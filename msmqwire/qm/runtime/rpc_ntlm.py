@@ -79,7 +79,9 @@ class NtlmAcceptor(NTLMProxy):  # type: ignore[misc]
 
     def __init__(self, users: RpcUsers) -> None:
         # An initiator's constructor, since an acceptor's wants the environment variable.
-        super().__init__(NTLMHash("unused", nt_hash=bytes(_HASH_SIZE).hex()), usage="initiate", protocol="ntlm")
+        super().__init__(
+            NTLMHash("unused", nt_hash=bytes(_HASH_SIZE).hex()), usage="initiate", protocol="ntlm"
+        )
         self.usage = "accept"
         self._users = users
         self._name = ""
