@@ -16,7 +16,19 @@ PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
     {"constants", "errors", "names", "schema"},
-    {"bodies", "crypto", "framing", "headers", "netware", "packets", "pgm", "ping", "remote_read", "rpc", "srmp"},
+    {
+        "bodies",
+        "crypto",
+        "framing",
+        "headers",
+        "netware",
+        "packets",
+        "pgm",
+        "ping",
+        "remote_read",
+        "rpc",
+        "srmp",
+    },
     {"capture", "columnar", "dissection", "layers", "lint"},
     {"qm"},
     {"cli", "fuzz", "spark_udfs"},
