@@ -49,6 +49,9 @@ SIDEWAYS = {
     ("columnar", "dissection"),
     ("dissection", "capture"),
     ("dissection", "lint"),
+    ("remote_read", "headers"),
+    ("remote_read", "packets"),
+    ("remote_read", "rpc"),
     ("cli", "fuzz"),
 }
 

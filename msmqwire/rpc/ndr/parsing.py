@@ -1,0 +1,274 @@
+"""Stubs to values.
+
+Strict, as [MS-RPCE] 3 has it for target level 6.0: counts agree with the fields that decide them, ranges are
+kept, a null pointer to an array goes with the length 0. Each count is compared with the bytes that are left
+before anything is allocated for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Any, Final, NoReturn, TypeAlias
+from uuid import UUID
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.layout import GUID_SIZE, alignment, least_size
+from msmqwire.rpc.ndr.types import (
+    ConformantArray,
+    ConformantBytes,
+    Enum,
+    FixedBytes,
+    Guid,
+    Handle,
+    Integer,
+    Pointer,
+    Reference,
+    Structure,
+    Stub,
+    Type,
+    Union,
+    WideString,
+    has_pointers,
+)
+from msmqwire.rpc.ndr.wire import Syntax, Wire
+from msmqwire.schema.record import text_exact
+
+Siblings: TypeAlias = Mapping[str, Any]
+
+INTEGERS: Final = {
+    (size, signed, big): Struct((">" if big else "<") + (code.lower() if signed else code))
+    for size, code in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
+    for signed in (False, True)
+    for big in (False, True)
+}
+NULL: Final = 0
+
+
+def parse_stub(stub: Stub, data: bytes, syntax: Syntax) -> Any:
+    """Return the value of a stub: the parameters by their names, and `wire`.
+
+    Raises MalformedPacket with the path and offset of what is wrong.
+    """
+    reader = _Reader(data, syntax)
+    members: dict[str, Any] = {}
+    for member in stub.members:
+        try:
+            members[member.name] = reader.whole(member.type, members)
+        except _Stop as stop:
+            raise stop.under(member.shown).error(stub.name) from None
+    rest = data[reader.position :]
+    return stub.value(**members, wire=Wire(syntax, tuple(reader.paddings), tuple(reader.referents), rest))
+
+
+class _Stop(Exception):
+    """Where parsing stops; the path grows on the way out."""
+
+    def __init__(self, why: str, offset: int) -> None:
+        super().__init__(why)
+        self.why, self.offset, self.path = why, offset, ""
+
+    def under(self, name: str) -> _Stop:
+        if name:
+            dot = "." if self.path and not self.path.startswith("[") else ""
+            self.path = f"{name}{dot}{self.path}"
+        return self
+
+    def error(self, name: str) -> MalformedPacket:
+        return MalformedPacket(self.why, path=self.under(name).path, offset=self.offset)
+
+
+class _Reader:
+    __slots__ = ("data", "paddings", "position", "referents", "syntax")
+
+    def __init__(self, data: bytes, syntax: Syntax) -> None:
+        self.data, self.syntax, self.position = data, syntax, 0
+        self.paddings: list[bytes] = []
+        self.referents: list[int] = []
+
+    def take(self, length: int) -> bytes:
+        end = self.position + length
+        if end > len(self.data):
+            left = len(self.data) - self.position
+            raise _Stop(f"{left} bytes are left, {length} are needed", len(self.data))
+        taken = self.data[self.position : end]
+        self.position = end
+        return taken
+
+    def align(self, to: int) -> None:
+        gap = -self.position % to
+        if gap:
+            self.paddings.append(self.take(gap))
+
+    def integer(self, size: int, signed: bool = False) -> int:
+        self.align(size)
+        data = self.take(size)
+        return INTEGERS[size, signed, self.syntax.big_endian].unpack(data)[0]  # type: ignore[no-any-return]
+
+    def count(self, size_is: str, siblings: Siblings, least: int) -> int:
+        """Return the maximum count of an array with size_is, its elements taking `least` bytes or more."""
+        count = self.integer(self.syntax.word)
+        if count != siblings[size_is]:
+            self.fail(f"the maximum count is {count}, {size_is} {siblings[size_is]}", self.syntax.word)
+        self.room(count, least)
+        return count
+
+    def room(self, count: int, least: int) -> None:
+        left = len(self.data) - self.position
+        if count * least > left:
+            raise _Stop(f"{left} bytes are left, {count * least} are needed", len(self.data))
+
+    def fail(self, why: str, back: int) -> NoReturn:
+        raise _Stop(why, self.position - back)
+
+    # A value is read in two steps: what stands in its place, then the pointees, which stand behind the
+    # outermost structure or array.
+
+    def whole(self, node: Type, siblings: Siblings) -> Any:
+        """Return a value that nothing is around: a parameter or a pointee."""
+        if isinstance(node, Reference):
+            return self.whole(node.target, siblings)
+        raw = self.in_place(node, siblings)
+        return self.pointees(node, raw, siblings) if has_pointers(node) else raw
+
+    def in_place(self, node: Type, siblings: Siblings) -> Any:
+        return _IN_PLACE[type(node)](self, node, siblings)
+
+    def pointees(self, node: Type, raw: Any, siblings: Siblings) -> Any:
+        """Return the finished value of what `in_place` has read."""
+        match node:
+            case Pointer():
+                return None if raw == NULL else self.whole(node.target, siblings)
+            case Structure() if has_pointers(node):
+                for member in node.members:
+                    try:
+                        raw[member.name] = self.pointees(member.type, raw[member.name], raw)
+                    except _Stop as stop:
+                        raise stop.under(member.shown) from None
+                return node.value(**raw)
+            case Union():
+                arm = node.arms[siblings[node.switch_is]]
+                try:
+                    return None if arm is None else self.pointees(arm.type, raw, siblings)
+                except _Stop as stop:
+                    raise stop.under(arm.shown if arm else "") from None
+            case ConformantArray() if has_pointers(node.element):
+                for number, item in enumerate(raw):
+                    try:
+                        raw[number] = self.pointees(node.element, item, siblings)
+                    except _Stop as stop:
+                        raise stop.under(f"[{number}]") from None
+                return tuple(raw)
+        return raw
+
+    def _integer(self, node: Integer, siblings: Siblings) -> int:
+        value = self.integer(node.size, node.signed)
+        if node.values is not None and value not in node.values:
+            self.fail(f"{value} is not in {node.values[0]}..{node.values[-1]}", node.size)
+        return value
+
+    def _enum(self, node: Enum, siblings: Siblings) -> int:
+        return self.integer(self.syntax.enum)
+
+    def _uuid(self) -> UUID:
+        data = self.take(GUID_SIZE)
+        return UUID(bytes=data) if self.syntax.big_endian else UUID(bytes_le=data)
+
+    def _guid(self, node: Guid, siblings: Siblings) -> UUID:
+        self.align(4)
+        return self._uuid()
+
+    def _handle(self, node: Handle, siblings: Siblings) -> ContextHandle:
+        return ContextHandle(self.integer(4), self._uuid())
+
+    def _fixed_bytes(self, node: FixedBytes, siblings: Siblings) -> bytes:
+        return self.take(node.size)
+
+    def _bytes(self, node: ConformantBytes, siblings: Siblings) -> bytes:
+        return self.take(self.count(node.size_is, siblings, 1))
+
+    def _string(self, node: WideString, siblings: Siblings) -> str | bytes:
+        word = self.syntax.word
+        most, offset, count = (self.integer(word) for _ in range(3))
+        if offset:
+            self.fail(f"the offset of the text is {offset}, not 0", 2 * word)
+        if most != count:
+            self.fail(f"the actual count is {count}, the maximum count {most}", word)
+        self.room(count, 2)
+        data = self.take(2 * count)
+        if self.syntax.big_endian:
+            data = swapped(data)
+        if data[-2:] != b"\0\0":
+            self.fail("the text does not end on a null", 2 * min(count, 1))
+        return text_exact(data) or ""
+
+    def _pointer(self, node: Pointer, siblings: Siblings) -> int:
+        referent = self.integer(self.syntax.word)
+        if referent != NULL:
+            self.referents.append(referent)
+        elif isinstance(node.target, (ConformantBytes, ConformantArray)) and siblings[node.target.size_is]:
+            size_is = node.target.size_is
+            self.fail(f"a null pointer, {size_is} is {siblings[size_is]}", self.syntax.word)
+        return referent
+
+    def _array(self, node: ConformantArray, siblings: Siblings) -> Any:
+        count = self.count(node.size_is, siblings, least_size(node.element, self.syntax))
+        items = []
+        for number in range(count):
+            try:
+                items.append(self.in_place(node.element, siblings))
+            except _Stop as stop:
+                raise stop.under(f"[{number}]") from None
+        return items if has_pointers(node.element) else tuple(items)
+
+    def _structure(self, node: Structure, siblings: Siblings) -> Any:
+        to = alignment(node, self.syntax)
+        self.align(to)
+        members: dict[str, Any] = {}
+        for member in node.members:
+            try:
+                members[member.name] = self.in_place(member.type, members)
+            except _Stop as stop:
+                raise stop.under(member.shown) from None
+        if self.syntax.padded:
+            self.align(to)
+        return members if has_pointers(node) else node.value(**members)
+
+    def _union(self, node: Union, siblings: Siblings) -> Any:
+        to = alignment(node, self.syntax) if self.syntax.padded else 1
+        self.align(to)
+        size, expected = node.discriminant.size, siblings[node.switch_is]
+        value = self.integer(size, node.discriminant.signed)
+        if value != expected:
+            self.fail(f"the discriminant is {value}, {node.switch_is} {expected}", size)
+        if value not in node.arms:
+            self.fail(f"there is no arm for {value}", size)
+        self.align(to)
+        arm = node.arms[value]
+        try:
+            return None if arm is None else self.in_place(arm.type, siblings)
+        except _Stop as stop:
+            raise stop.under(arm.shown if arm else "") from None
+
+
+_IN_PLACE: Final[Mapping[type, Callable[[_Reader, Any, Siblings], Any]]] = {
+    Integer: _Reader._integer,
+    Enum: _Reader._enum,
+    Guid: _Reader._guid,
+    Handle: _Reader._handle,
+    FixedBytes: _Reader._fixed_bytes,
+    ConformantBytes: _Reader._bytes,
+    WideString: _Reader._string,
+    Pointer: _Reader._pointer,
+    ConformantArray: _Reader._array,
+    Structure: _Reader._structure,
+    Union: _Reader._union,
+}
+
+
+def swapped(data: bytes) -> bytes:
+    """Return 16-bit units in the other byte order."""
+    turned = bytearray(data)
+    turned[0::2], turned[1::2] = data[1::2], data[0::2]
+    return bytes(turned)
