@@ -1,19 +1,34 @@
-"""What tshark makes of both sides of an association: nothing malformed, and the same types, calls and sizes."""
+"""What tshark makes of both sides of an association: nothing malformed, the same types, calls and sizes."""
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import pytest
 
-from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
+from msmqwire.rpc.client_association import ClientAssociation
+from msmqwire.rpc.constants import NDR20, NDR64, AuthLevel, AuthType, PduType
+from msmqwire.rpc.endpoint_mapper import (
+    ENDPOINT_MAPPER,
+    ENDPOINT_MAPPER_METHODS,
+    EPT_MAP,
+    EndpointMapper,
+    map_request,
+    mapped_port,
+)
 from msmqwire.rpc.events import Called
+from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import parse_pdu
+from msmqwire.rpc.server_association import ServerAssociation
 from tests.support import captures as c
 from tests.support.rpc_pair import PORT, Pair, pdu
+from tests.support.rpc_server import REMOTE_READ
 from tests.support.tshark import tshark
 
 HEADER = ("pkt_type", "cn_call_id", "cn_frag_len", "cn_auth_len", "cn_flags")
 MORE = ("opnum", "auth_level", "auth_type", "cn_reject_reason", "cn_max_recv", "cn_assoc_group",
         "cn_num_ctx_items", "cn_ack_result", "cn_sec_addr", "cn_status")  # fmt: skip
+EPM = ("epm.opnum", "epm.proto.tcp_port", "epm.proto.ip", "epm.uuid", "epm.num_towers")
 CASES = {
     "anonymous": (AuthLevel.NONE, AuthType.WINNT),
     "NTLM, connect": (AuthLevel.CONNECT, AuthType.WINNT),
@@ -21,7 +36,7 @@ CASES = {
     "NTLM, privacy": (AuthLevel.PKT_PRIVACY, AuthType.WINNT),
     "SPNEGO, privacy": (AuthLevel.PKT_PRIVACY, AuthType.GSS_NEGOTIATE),
 }
-REFUSED = "refused"
+REFUSED, MAPPED = "refused", "endpoint mapper"
 
 
 def conversation(level: AuthLevel, auth_type: AuthType) -> list[tuple[bool, bytes]]:
@@ -51,10 +66,37 @@ def refused() -> list[tuple[bool, bytes]]:
     return [(True, bind), (False, pair.server.data_to_send())]
 
 
+def mapped() -> list[tuple[bool, bytes]]:
+    """The port of an interface in NDR20, and in NDR64."""
+    pdus = []
+    for syntax in (NDR20, NDR64):
+        client = ClientAssociation(ENDPOINT_MAPPER, transfer_syntaxes=(syntax,))
+        server = ServerAssociation({ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}, groups=AssociationGroups())
+        client.bind()
+        pdus.append((True, client.data_to_send()))
+        server.received(pdus[-1][1])
+        pdus.append((False, server.data_to_send()))
+        client.received(pdus[-1][1])
+        client.call(EPT_MAP, map_request(REMOTE_READ, syntax))
+        pdus.append((True, client.data_to_send()))
+        (called,) = server.received(pdus[-1][1])
+        address = IPv4Address("10.0.0.5")
+        mapper = EndpointMapper({REMOTE_READ: 49_321})
+        server.answer(called.call, mapper.called(called.opnum, called.stub, syntax, address))
+        pdus.append((False, server.data_to_send()))
+        (answered,) = client.received(pdus[-1][1])
+        assert mapped_port(answered.stub, REMOTE_READ, syntax) == 49_321
+    return pdus
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """By conversation: its PDUs, and of each what tshark says. One run of tshark, which starts slowly."""
-    talks = {name: conversation(*case) for name, case in CASES.items()} | {REFUSED: refused()}
+    talks = {name: conversation(*case) for name, case in CASES.items()}
+    talks |= {
+        REFUSED: refused(),
+        MAPPED: mapped(),
+    }
     frames = []
     for number, pdus in enumerate(talks.values()):
         talk = c.TcpConversation((c.CLIENT, 50_000 + number), (c.SERVER, PORT), mss=20_000).handshake()
@@ -63,7 +105,7 @@ def seen(tmp_path_factory):
         frames += talk.close().frames
     path = tmp_path_factory.mktemp("rpc") / "a.pcap"
     path.write_bytes(c.pcap_bytes(frames))
-    names = ["tcp.stream", "_ws.malformed", *(f"dcerpc.{name}" for name in (*HEADER, *MORE))]
+    names = ["tcp.stream", "_ws.malformed", *EPM, *(f"dcerpc.{name}" for name in (*HEADER, *MORE))]
     arguments = [argument for name in names for argument in ("-e", name)]
     lines = tshark(path, "-d", f"tcp.port=={PORT},dcerpc", "-Y", "dcerpc", "-T", "fields", *arguments)
     rows = [dict(zip(names, line.split("\t"), strict=True)) for line in lines.splitlines()]
@@ -77,7 +119,7 @@ def number(text: str) -> int | None:
     return int(text, 0) if text else None
 
 
-@pytest.mark.parametrize("name", [*CASES, REFUSED])
+@pytest.mark.parametrize("name", [*CASES, REFUSED, MAPPED])
 def test_types_calls_sizes_and_methods(seen, name):
     pdus, rows = seen[name]
     records = [parse_pdu(data).record for _, data in pdus]
@@ -116,3 +158,12 @@ def test_what_a_bind_and_its_answers_say(seen):
     assert (ack["dcerpc.cn_ack_result"], ack["dcerpc.cn_sec_addr"]) == ("0,2,3", str(PORT))
     assert (number(ack["dcerpc.cn_assoc_group"]), ack["dcerpc.cn_max_recv"]) == (1, "5840")
     assert nak["dcerpc.cn_reject_reason"] == "4"
+
+
+def test_the_endpoint_mapper(seen):
+    """The question and the answer in NDR20; tshark does not read those in NDR64 as such."""
+    question, answer = seen[MAPPED][1][2:4]
+    assert (question["epm.opnum"], question["epm.proto.tcp_port"]) == ("3", "0")
+    assert question["epm.uuid"].split(",")[-2] == str(REMOTE_READ.uuid)
+    assert (answer["epm.num_towers"], answer["epm.proto.tcp_port"]) == ("1", "49321")
+    assert answer["epm.proto.ip"] == "10.0.0.5"

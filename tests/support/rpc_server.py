@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from types import MappingProxyType
 from uuid import UUID
 
+from msmqwire.errors import RpcFault
 from msmqwire.rpc.constants import AuthLevel, SyntaxId
+from msmqwire.rpc.endpoint_mapper import EndpointMapper
 from msmqwire.rpc.events import Called, Cancelled, Closed, Denied, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.security import SecurityContext
@@ -19,8 +23,8 @@ REMOTE_READ = SyntaxId(UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28"), 1)
 QUEUE_NOT_FOUND = 0xC00E0003
 
 ECHO, FAIL, WAIT, WHO, BIG, METHODS = range(6)
-"""Methods: answers the arguments reversed; fails; answers when cancelled; answers the caller's name and level;
-answers as many bytes as the arguments say."""
+"""Methods: answers the arguments reversed; fails; answers when cancelled; answers the caller's name and
+level; answers as many bytes as the arguments say."""
 
 
 @dataclass
@@ -44,10 +48,14 @@ class Recorded:
 class RpcServer:
     """The server; `connections` has one entry for each association so far."""
 
-    def __init__(self, new_association: Callable[[], ServerAssociation]) -> None:
+    def __init__(
+        self,
+        new_association: Callable[[], ServerAssociation],
+        perform: Callable[[ServerAssociation, ServerEvent], None],
+    ) -> None:
         self.connections: list[Recorded] = []
         self.port = 0
-        self._new_association = new_association
+        self._new_association, self._perform = new_association, perform
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         association, recorded = self._new_association(), Recorded()
@@ -56,7 +64,7 @@ class RpcServer:
             recorded.data.append((True, data))
             for event in association.received(data):
                 recorded.events.append(event)
-                perform(association, event)
+                self._perform(association, event)
             if answer := association.data_to_send():
                 recorded.data.append((False, answer))
                 writer.write(answer)
@@ -84,13 +92,16 @@ def perform(association: ServerAssociation, event: ServerEvent) -> None:
 def rpc_server(
     security: Callable[[int, AuthLevel], SecurityContext | None] | None = None,
     minimum_level: AuthLevel = AuthLevel.NONE,
+    *,
+    interfaces: Mapping[SyntaxId, int] = MappingProxyType({REMOTE_READ: METHODS}),
+    perform: Callable[[ServerAssociation, ServerEvent], None] = perform,
 ) -> Iterator[RpcServer]:
     """A server in a thread of its own, so that blocking clients can call it."""
     groups = AssociationGroups()
 
     def new_association() -> ServerAssociation:
         return ServerAssociation(
-            {REMOTE_READ: METHODS},
+            interfaces,
             groups=groups,
             origin="127.0.0.1",
             port=server.port,
@@ -98,7 +109,7 @@ def rpc_server(
             minimum_level=minimum_level,
         )
 
-    server = RpcServer(new_association)
+    server = RpcServer(new_association, perform)
     loop = asyncio.new_event_loop()
     listening = loop.run_until_complete(asyncio.start_server(server.serve, "127.0.0.1", 0))
     server.port = listening.sockets[0].getsockname()[1]
@@ -114,3 +125,19 @@ def rpc_server(
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
+
+
+def map_endpoints(mapper: EndpointMapper) -> Callable[[ServerAssociation, ServerEvent], None]:
+    """What a server does that is an endpoint mapper."""
+
+    def perform(association: ServerAssociation, event: ServerEvent) -> None:
+        if isinstance(event, Called):
+            address = IPv4Address("127.0.0.1")
+            try:
+                results = mapper.called(event.opnum, event.stub, event.transfer_syntax, address)
+            except RpcFault as fault:
+                association.fault(event.call, fault.status)
+            else:
+                association.answer(event.call, results)
+
+    return perform

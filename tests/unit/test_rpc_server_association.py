@@ -25,7 +25,7 @@ from msmqwire.rpc.constants import (
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
-from msmqwire.rpc.pdus import syntax_fields, syntax_of
+from msmqwire.rpc.pdus import syntax_fields
 from tests.support.rpc_pair import Pair, pdu
 from tests.support.rpc_server import ECHO, METHODS, REMOTE_READ
 
@@ -352,7 +352,7 @@ def test_no_bit_of_a_protected_request_can_be_changed(level):
         changed = second[:at] + bytes([second[at] ^ 1]) + second[at + 1 :]
         events = pair.server.received(changed)
         assert not any(isinstance(event, Called) for event in events), at
-        # A PDU that now says that it is longer, or a first fragment less, is no reason to end before more comes.
+        # A PDU that now says that it is longer is waited for.
         assert pair.server.closed or (at in (8, 9) and not events), at
 
 

@@ -74,7 +74,7 @@ def nt_hash(secret: str) -> bytes:
     return given
 
 
-class NtlmAcceptor(NTLMProxy):  # type: ignore[misc]
+class NtlmAcceptor(NTLMProxy):
     """The server's end of an NTLM handshake: NTLMv2 only, no anonymous users."""
 
     def __init__(self, users: RpcUsers) -> None:
@@ -107,6 +107,7 @@ class NtlmAcceptor(NTLMProxy):  # type: ignore[misc]
         # An unknown user takes as long as a known one.
         self._name, hashed = found or ("", bytes(_HASH_SIZE))
         key = ntowfv2(auth.user_name, hashed, domain)
+        assert self._temp_challenge is not None
         expected = hmac_md5(key, self._temp_challenge.server_challenge + blob)
         if not hmac.compare_digest(expected, proof) or found is None:
             raise InvalidTokenError(context_msg="unknown user or wrong password")

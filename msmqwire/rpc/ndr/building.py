@@ -18,6 +18,7 @@ from msmqwire.rpc.ndr.types import (
     REQUIRED,
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Enum,
     FixedBytes,
     Guid,
@@ -30,6 +31,7 @@ from msmqwire.rpc.ndr.types import (
     Type,
     Union,
     WideString,
+    hoisted,
 )
 from msmqwire.rpc.ndr.wire import FIRST_REFERENT, REFERENT_STEP, Syntax, Wire
 from msmqwire.schema.record import encode_text
@@ -101,6 +103,9 @@ def _computed(declaration: Structure | Stub, member: Any, members: Values) -> An
         if isinstance(array, (ConformantArray, ConformantBytes)) and array.size_is == member.name:
             content = members[other.name]
             return len(content) if isinstance(content, (bytes, tuple, list)) else 0
+        if isinstance(array, ConformantVaryingArray) and array.length_is == member.name:
+            content = members[other.name]
+            return len(content) if isinstance(content, (tuple, list)) else 0
     if member.default is REQUIRED:
         raise _Unfit("missing", member.shown or member.name)
     return member.default
@@ -162,7 +167,7 @@ class _Writer:
                         self.pointees(arm.type, value, siblings)
                     except _Unfit as unfit:
                         raise unfit.under(arm.shown) from None
-            case ConformantArray():
+            case ConformantArray() | ConformantVaryingArray():
                 for number, item in enumerate(value):
                     try:
                         self.pointees(node.element, item, siblings)
@@ -238,12 +243,28 @@ class _Writer:
                 raise unfit.under(f"[{number}]") from None
         return items
 
+    def _varying_array(self, node: ConformantVaryingArray, value: Any, siblings: Values) -> list[Any]:
+        if not isinstance(value, (tuple, list)):
+            _not("a sequence", value)
+        for count in (node.most, 0, len(value)):
+            self.count(count)
+        return [self._told(node.element, item, siblings) for item in value]
+
     def _structure(self, node: Structure, value: Any, siblings: Values) -> dict[str, Any]:
         members = _members(node, value)
         to = alignment(node, self.syntax)
+        array = hoisted(node)
+        if array is not None:
+            content = members[node.members[-1].name]
+            if not isinstance(content, bytes):
+                _not("bytes", content)
+            self.count(len(content))
         self.align(to)
         for member in node.members:
             try:
+                if member.type is array:
+                    self.out += members[member.name]
+                    continue
                 members[member.name] = self._told(member.type, members[member.name], members)
             except _Unfit as unfit:
                 raise unfit.under(member.shown) from None
@@ -283,6 +304,7 @@ _IN_PLACE: Final[Mapping[type, Callable[[_Writer, Any, Any, Values], Any]]] = {
     WideString: _Writer._string,
     Pointer: _Writer._pointer,
     ConformantArray: _Writer._array,
+    ConformantVaryingArray: _Writer._varying_array,
     Structure: _Writer._structure,
     Union: _Writer._union,
 }
