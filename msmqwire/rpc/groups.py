@@ -19,7 +19,7 @@ class AssociationGroups:
         return len(self._members)
 
     def join(self, group: int, origin: str) -> int | None:
-        """Return the group that an association from the address `origin` now belongs to; 0 asks for a new one.
+        """Return the group that an association from the address `origin` joins; 0 asks for a new one.
 
         None for a group that is not there, or that was begun from another address.
         """

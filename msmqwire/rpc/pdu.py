@@ -120,9 +120,9 @@ def make_pdu(
     if "frag_length" not in given:
         if length > FRAG_LENGTH_MAX:
             raise InvalidValue(f"{length} bytes do not fit into a PDU", path=f"{_HEADER}.frag_length")
-        record.header.frag_length = length  # type: ignore[attr-defined]
+        record.header.frag_length = length
     if "auth_length" not in given and verifier is not None:
-        record.header.auth_length = len(verifier["auth_value"])  # type: ignore[attr-defined]
+        record.header.auth_length = len(verifier["auth_value"])
     return Pdu(record, verifier, auth_padding)
 
 

@@ -1,4 +1,4 @@
-"""Presentation contexts of an association, as its server negotiates them: [MS-RPCE] 3.3.1.5.3 and 3.3.1.5.6."""
+"""Presentation contexts, as the server of an association negotiates them: [MS-RPCE] 3.3.1.5.6."""
 
 from __future__ import annotations
 

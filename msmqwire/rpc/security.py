@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from msmqwire.errors import AuthenticationFailed, MalformedPacket
-from msmqwire.rpc.constants import AuthLevel, PfcFlags, PduType
+from msmqwire.rpc.constants import AuthLevel, PduType, PfcFlags
 from msmqwire.rpc.pdu import Frame, verifier_offset
 from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, SEC_TRAILER, SEC_TRAILER_SIZE
 from msmqwire.schema import Record

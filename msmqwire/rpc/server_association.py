@@ -393,8 +393,8 @@ class ServerAssociation:
                 call_id, request, security, Reassembly(self._stub_max), self._refusal(request, security)
             )
             self._incoming = incoming
-        elif (incoming := self._continued(call_id, request, security)) is None:
-            raise wrong_fragment("no first fragment came before, or it was another call's")
+        else:
+            incoming = self._continued(call_id, request, security)
         incoming.stub.add(request.stub_data if incoming.refusal is None else b"")
         if not flags & PfcFlags.LAST_FRAG:
             return []
@@ -423,12 +423,15 @@ class ServerAssociation:
             raise AuthenticationFailed("a request without a verifier")
         return only
 
-    def _continued(self, call_id: int, request: Any, security: Security | None) -> _Incoming | None:
+    def _continued(self, call_id: int, request: Any, security: Security | None) -> _Incoming:
+        """Return the request that a further fragment belongs to. Raises MalformedPacket."""
         incoming = self._incoming
         if incoming is None or incoming.call_id != call_id or incoming.security is not security:
-            return None
-        same = incoming.first["opnum"] == request.opnum and incoming.first["p_cont_id"] == request.p_cont_id
-        return incoming if same else None
+            raise wrong_fragment("no first fragment came before, or it was another call's")
+        first = incoming.first
+        if (first["opnum"], first["p_cont_id"]) != (request.opnum, request.p_cont_id):
+            raise wrong_fragment("method or context are not those of the first fragment")
+        return incoming
 
     def _refusal(self, request: Any, security: Security | None) -> int | None:
         """Return the status with which a call is refused; None if it can be made."""

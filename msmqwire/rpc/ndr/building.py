@@ -19,6 +19,7 @@ from msmqwire.rpc.ndr.types import (
     REQUIRED,
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Declaration,
     Enum,
     FixedBytes,
@@ -32,6 +33,7 @@ from msmqwire.rpc.ndr.types import (
     Type,
     Union,
     WideString,
+    hoisted,
 )
 from msmqwire.rpc.ndr.wire import FIRST_REFERENT, REFERENT_STEP, Syntax, Wire
 from msmqwire.schema.record import encode_text
@@ -87,8 +89,11 @@ def _computed(declaration: Declaration, member: Any, members: Values) -> Any:
         if isinstance(array, (ConformantArray, ConformantBytes)) and array.size_is == member.name:
             content = members[other.name]
             return len(content) if isinstance(content, (bytes, tuple, list)) else 0
+        if isinstance(array, ConformantVaryingArray) and array.length_is == member.name:
+            content = members[other.name]
+            return len(content) if isinstance(content, (tuple, list)) else 0
     if member.default is REQUIRED:
-        raise Halt("missing", path=member.shown or member.name)
+        raise Halt("missing", path=member.name)
     return member.default
 
 
@@ -148,7 +153,7 @@ class _Writer:
                         self.pointees(arm.type, value, siblings)
                     except Halt as halt:
                         raise halt.under(arm.shown) from None
-            case ConformantArray():
+            case ConformantArray() | ConformantVaryingArray():
                 for number, item in enumerate(value):
                     try:
                         self.pointees(node.element, item, siblings)
@@ -216,20 +221,39 @@ class _Writer:
         if not isinstance(value, (tuple, list)):
             _not("a sequence", value)
         self.count(len(value))
+        return self._elements(node.element, value, siblings)
+
+    def _elements(self, element: Type, value: Any, siblings: Values) -> list[Any]:
         items = []
         for number, item in enumerate(value):
             try:
-                items.append(self.in_place(node.element, item, siblings))
+                items.append(self._told(element, item, siblings))
             except Halt as halt:
                 raise halt.under(f"[{number}]") from None
         return items
 
+    def _varying_array(self, node: ConformantVaryingArray, value: Any, siblings: Values) -> list[Any]:
+        if not isinstance(value, (tuple, list)):
+            _not("a sequence", value)
+        for count in (node.most, 0, len(value)):
+            self.count(count)
+        return self._elements(node.element, value, siblings)
+
     def _structure(self, node: Structure, value: Any, siblings: Values) -> dict[str, Any]:
         members = _members(node, value)
         to = alignment(node, self.syntax)
+        array = hoisted(node)
+        if array is not None:
+            content = members[node.members[-1].name]
+            if not isinstance(content, bytes):
+                _not("bytes", content)
+            self.count(len(content))
         self.align(to)
         for member in node.members:
             try:
+                if member.type is array:
+                    self.out += members[member.name]
+                    continue
                 members[member.name] = self._told(member.type, members[member.name], members)
             except Halt as halt:
                 raise halt.under(member.shown) from None
@@ -269,6 +293,7 @@ _IN_PLACE: Final[Mapping[type, Callable[[_Writer, Any, Any, Values], Any]]] = {
     WideString: _Writer._string,
     Pointer: _Writer._pointer,
     ConformantArray: _Writer._array,
+    ConformantVaryingArray: _Writer._varying_array,
     Structure: _Writer._structure,
     Union: _Writer._union,
 }

@@ -15,6 +15,7 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr.types import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Declaration,
     FixedBytes,
     Guid,
@@ -49,6 +50,8 @@ def _to_json(node: Type, value: Any) -> Any:
             return to_json(node, value)
         case ConformantArray():
             return [to_json(node.element, item) for item in value]
+        case ConformantVaryingArray():
+            return [_to_json(node.element, item) for item in value]
         case Handle():
             return {"attributes": value.attributes, "uuid": str(value.uuid)}
     if isinstance(value, UUID):
@@ -93,6 +96,8 @@ def _from_json(node: Type, data: Any, path: str) -> Any:
             return _members(node, data, path)
         case ConformantArray() if isinstance(data, list):
             return tuple(_members(node.element, item, f"{path}[{at}]") for at, item in enumerate(data))
+        case ConformantVaryingArray() if isinstance(data, list):
+            return tuple(_from_json(node.element, item, f"{path}[{at}]") for at, item in enumerate(data))
         case Handle() if isinstance(data, Mapping):
             return ContextHandle(data.get("attributes", 0), _guid(data.get("uuid"), f"{path}.uuid"))
         case Guid():

@@ -18,6 +18,7 @@ from msmqwire.rpc.ndr.layout import GUID_SIZE, alignment, least_size
 from msmqwire.rpc.ndr.types import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Enum,
     FixedBytes,
     Guid,
@@ -31,6 +32,7 @@ from msmqwire.rpc.ndr.types import (
     Union,
     WideString,
     has_pointers,
+    hoisted,
 )
 from msmqwire.rpc.ndr.wire import Syntax, Wire
 from msmqwire.schema.record import text_exact
@@ -131,7 +133,7 @@ class _Reader:
                     return None if arm is None else self.pointees(arm.type, raw, siblings)
                 except Halt as halt:
                     raise halt.under(arm.shown if arm else "") from None
-            case ConformantArray() if has_pointers(node.element):
+            case ConformantArray() | ConformantVaryingArray() if has_pointers(node.element):
                 for number, item in enumerate(raw):
                     try:
                         raw[number] = self.pointees(node.element, item, siblings)
@@ -192,26 +194,49 @@ class _Reader:
 
     def _array(self, node: ConformantArray, siblings: Siblings) -> Any:
         count = self.count(node.size_is, siblings, least_size(node.element, self.syntax))
+        return self._elements(node.element, count, siblings)
+
+    def _elements(self, element: Type, count: int, siblings: Siblings) -> Any:
         items = []
         for number in range(count):
             try:
-                items.append(self.in_place(node.element, siblings))
+                items.append(self.in_place(element, siblings))
             except Halt as halt:
                 raise halt.under(f"[{number}]") from None
-        return items if has_pointers(node.element) else tuple(items)
+        return items if has_pointers(element) else tuple(items)
+
+    def _varying_array(self, node: ConformantVaryingArray, siblings: Siblings) -> Any:
+        word = self.syntax.word
+        most, offset, count = (self.integer(word) for _ in range(3))
+        if most != node.most or offset or count > most:
+            self.fail(f"{count} of {most} elements from {offset} on, {node.most} are the most", 3 * word)
+        if count != siblings[node.length_is]:
+            self.fail(f"the actual count is {count}, {node.length_is} {siblings[node.length_is]}", word)
+        self.room(count, least_size(node.element, self.syntax))
+        return self._elements(node.element, count, siblings)
 
     def _structure(self, node: Structure, siblings: Siblings) -> Any:
         to = alignment(node, self.syntax)
+        array = hoisted(node)
+        most = self.integer(self.syntax.word) if array else 0
         self.align(to)
         members: dict[str, Any] = {}
         for member in node.members:
             try:
-                members[member.name] = self.in_place(member.type, members)
+                if member.type is array:
+                    members[member.name] = self._hoisted(array, most, members)
+                else:
+                    members[member.name] = self.in_place(member.type, members)
             except Halt as halt:
                 raise halt.under(member.shown) from None
         if self.syntax.padded:
             self.align(to)
         return members if has_pointers(node) else node.value(**members)
+
+    def _hoisted(self, node: ConformantBytes, most: int, siblings: Siblings) -> bytes:
+        if most != siblings[node.size_is]:
+            self.fail(f"the maximum count is {most}, {node.size_is} {siblings[node.size_is]}", 0)
+        return self.take(most)
 
     def _union(self, node: Union, siblings: Siblings) -> Any:
         to = alignment(node, self.syntax) if self.syntax.padded else 1
@@ -240,6 +265,7 @@ _IN_PLACE: Final[Mapping[type, Callable[[_Reader, Any, Siblings], Any]]] = {
     WideString: _Reader._string,
     Pointer: _Reader._pointer,
     ConformantArray: _Reader._array,
+    ConformantVaryingArray: _Reader._varying_array,
     Structure: _Reader._structure,
     Union: _Reader._union,
 }

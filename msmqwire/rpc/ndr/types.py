@@ -70,7 +70,10 @@ class FixedBytes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConformantBytes:
-    """An array of bytes with size_is, `size_is` being the sibling with its length: bytes."""
+    """An array of bytes with size_is, `size_is` being the sibling with its length: bytes.
+
+    As the last member of a structure it makes that a conformant one: the count stands before the structure.
+    """
 
     size_is: str
 
@@ -90,6 +93,20 @@ class ConformantArray:
 
     element: Structure
     size_is: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConformantVaryingArray:
+    """An array with size_is and length_is: a tuple of the elements that are sent, from the first on.
+
+    Attributes:
+        most: the maximum count; a parameter of the other direction decides it, so it is known beforehand.
+        length_is: the sibling with the number of elements.
+    """
+
+    element: Type
+    most: int
+    length_is: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +208,7 @@ Type: TypeAlias = (
     | ConformantBytes
     | WideString
     | ConformantArray
+    | ConformantVaryingArray
     | Pointer
     | Reference
     | Union
@@ -219,6 +237,12 @@ def has_pointers(node: Type) -> bool:
             return any(has_pointers(member.type) for member in node.members)
         case Union():
             return any(arm is not None and has_pointers(arm.type) for arm in node.arms.values())
-        case ConformantArray():
+        case ConformantArray() | ConformantVaryingArray():
             return has_pointers(node.element)
     return False
+
+
+def hoisted(node: Structure) -> ConformantBytes | None:
+    """Return the array whose count stands before a conformant structure; None for another structure."""
+    last = node.members[-1].type if node.members else None
+    return last if isinstance(last, ConformantBytes) else None
