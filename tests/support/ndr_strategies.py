@@ -10,6 +10,7 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Declaration,
     Enum,
     FixedBytes,
@@ -33,10 +34,16 @@ def values(declaration: Declaration) -> st.SearchStrategy[Any]:
     return _members(declaration).map(lambda members: declaration.value(**members))
 
 
-def _array(node: Type) -> ConformantArray | ConformantBytes | None:
+def _count(node: Type) -> str:
+    """The name of the sibling that counts the elements of an array; empty for another type."""
     while isinstance(node, (Pointer, Reference)):
         node = node.target
-    return node if isinstance(node, (ConformantArray, ConformantBytes)) else None
+    match node:
+        case ConformantArray() | ConformantBytes():
+            return node.size_is
+        case ConformantVaryingArray():
+            return node.length_is
+    return ""
 
 
 @st.composite
@@ -47,7 +54,7 @@ def _members(draw: st.DrawFn, declaration: Declaration) -> dict[str, Any]:
     members: dict[str, Any] = {}
     counts: dict[str, int] = {}
     for member in declaration.members:
-        array, node = _array(member.type), member.type
+        node = member.type
         if isinstance(node, Union):
             arm = node.arms[members[node.switch_is]]
             members[member.name] = None if arm is None else draw(_value(arm.type))
@@ -55,8 +62,8 @@ def _members(draw: st.DrawFn, declaration: Declaration) -> dict[str, Any]:
             members[member.name] = int(draw(st.sampled_from(switches[member.name])))
         else:
             members[member.name] = content = draw(_value(node))
-            if array is not None:
-                counts[array.size_is] = len(content or ())
+            if count := _count(node):
+                counts[count] = len(content or ())
     return {**members, **counts}
 
 
@@ -80,6 +87,8 @@ def _value(node: Type) -> st.SearchStrategy[Any]:
             return TEXTS
         case ConformantArray():
             return st.lists(values(node.element), max_size=3).map(tuple)
+        case ConformantVaryingArray():
+            return st.lists(_value(node.element), max_size=min(3, node.most)).map(tuple)
         case Pointer():
             return st.none() | _value(node.target)
         case Reference():

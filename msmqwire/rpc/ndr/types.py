@@ -164,7 +164,7 @@ class Member:
         return "" if isinstance(self.type, Union) else self.name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Declaration:
     """Members under a name; the values are frozen, with an attribute for each member."""
 
@@ -172,6 +172,9 @@ class Declaration:
     section: str
     members: tuple[Member, ...]
     meaning: str = ""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
