@@ -16,7 +16,19 @@ PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
     {"constants", "errors", "names", "schema"},
-    {"bodies", "crypto", "framing", "headers", "netware", "packets", "pgm", "ping", "remote_read", "srmp"},
+    {
+        "bodies",
+        "crypto",
+        "framing",
+        "headers",
+        "netware",
+        "packets",
+        "pgm",
+        "ping",
+        "remote_read",
+        "rpc",
+        "srmp",
+    },
     {"capture", "columnar", "dissection", "layers", "lint"},
     {"qm"},
     {"cli", "fuzz", "spark_udfs"},
@@ -37,6 +49,9 @@ SIDEWAYS = {
     ("columnar", "dissection"),
     ("dissection", "capture"),
     ("dissection", "lint"),
+    ("remote_read", "headers"),
+    ("remote_read", "packets"),
+    ("remote_read", "rpc"),
     ("cli", "fuzz"),
 }
 

@@ -1,0 +1,1 @@
+"""Remote read: the RemoteRead interface and the messages that travel over it: [MS-MQRR]."""

@@ -1,0 +1,98 @@
+"""The values that parameters of the RemoteRead interface take: [MS-MQRR] 2.2.7 and 3.1.4."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+DEFAULT_PORT: Final = 2103
+"""Where the interface listens unless the port is taken: [MS-MQRR] 3.1.4.1."""
+PORT_STEP: Final = 11
+"""What is added to a port that is taken."""
+
+
+class Access(IntEnum):
+    """dwAccess of R_OpenQueue and R_OpenQueueForMove."""
+
+    RECEIVE_ACCESS = 0x00000001
+    MQ_MOVE_ACCESS = 0x00000004
+    PEEK_ACCESS = 0x00000020
+
+
+class ShareMode(IntEnum):
+    """dwShareMode of R_OpenQueue and R_OpenQueueForMove."""
+
+    MQ_DENY_NONE = 0
+    MQ_DENY_SHARE = 1
+
+
+class Action(IntEnum):
+    """ulAction of R_StartReceive and R_StartTransactionalReceive."""
+
+    MQ_ACTION_RECEIVE = 0x00000000
+    MQ_ACTION_PEEK_CURRENT = 0x80000000
+    MQ_ACTION_PEEK_NEXT = 0x80000001
+    MQ_LOOKUP_PEEK_CURRENT = 0x40000010
+    MQ_LOOKUP_PEEK_NEXT = 0x40000011
+    MQ_LOOKUP_PEEK_PREV = 0x40000012
+    MQ_LOOKUP_RECEIVE_CURRENT = 0x40000020
+    MQ_LOOKUP_RECEIVE_NEXT = 0x40000021
+    MQ_LOOKUP_RECEIVE_PREV = 0x40000022
+
+    @property
+    def receives(self) -> bool:
+        """Whether it removes the message: a Receive action, not a Peek action."""
+        return self in RECEIVE_ACTIONS
+
+    @property
+    def by_lookup_identifier(self) -> bool:
+        """Whether LookupId selects the message."""
+        return bool(self & 0x40000000)
+
+
+RECEIVE_ACTIONS: Final = frozenset(
+    {
+        Action.MQ_ACTION_RECEIVE,
+        Action.MQ_LOOKUP_RECEIVE_CURRENT,
+        Action.MQ_LOOKUP_RECEIVE_NEXT,
+        Action.MQ_LOOKUP_RECEIVE_PREV,
+    }
+)
+
+
+class Acknowledge(IntEnum):
+    """dwAck of R_EndReceive and R_EndTransactionalReceive."""
+
+    RR_NACK = 1
+    RR_ACK = 2
+
+
+class SectionType(IntEnum):
+    """SectionBufferType of a SectionBuffer: [MS-MQRR] 2.2.7."""
+
+    stFullPacket = 0
+    stBinaryFirstSection = 1
+    stBinarySecondSection = 2
+    stSrmpFirstSection = 3
+    stSrmpSecondSection = 4
+
+
+class Opnum(IntEnum):
+    """The procedures of the interface: [MS-MQRR] 3.1.4."""
+
+    R_GetServerPort = 0
+    Opnum1NotUsedOnWire = 1
+    R_OpenQueue = 2
+    R_CloseQueue = 3
+    R_CreateCursor = 4
+    R_CloseCursor = 5
+    R_PurgeQueue = 6
+    R_StartReceive = 7
+    R_CancelReceive = 8
+    R_EndReceive = 9
+    R_MoveMessage = 10
+    R_OpenQueueForMove = 11
+    R_QMEnlistRemoteTransaction = 12
+    R_StartTransactionalReceive = 13
+    R_SetUserAcknowledgementClass = 14
+    R_EndTransactionalReceive = 15
