@@ -65,7 +65,7 @@ class Pair:
                 return
             self._record(True, to_server)
             self._record(False, to_client)
-            self.called += in_pieces(self.server, change(to_server), step)
+            self.called += in_pieces(self.server, change(to_server) if to_server else b"", step)
             self.told += in_pieces(self.client, to_client, step)
 
     def _record(self, by_client: bool, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 from uuid import UUID
 
@@ -390,6 +391,63 @@ def test_a_handshake_that_is_not_over():
     pair.server.data_to_send()
     (closed,) = pair.server.received(request())
     assert isinstance(closed.error, AuthenticationFailed)
+
+
+SIGNATURE = bytes.fromhex("8ae3137102f43671")
+HEADER_SIGNING, END, MUST = bytes.fromhex("01000400 01000000"), 0x4000, 0x8000
+
+
+def header_command(call_id=2, context=0, opnum=ECHO, kind=0, bits=END | 3):
+    return struct.pack("<HHB3xIIHH", bits, 16, kind, 0x10, call_id, context, opnum)
+
+
+def context_command(interface=REMOTE_READ, transfer=NDR64):
+    identifiers = (s.uuid.bytes_le + struct.pack("<HH", s.major, s.minor) for s in (interface, transfer))
+    return struct.pack("<HH", 2, 40) + b"".join(identifiers)
+
+
+GOOD = HEADER_SIGNING + context_command() + header_command()
+
+
+@pytest.mark.parametrize("level", [AuthLevel.CONNECT, INTEGRITY, PRIVACY], ids=lambda level: level.name)
+def test_a_verification_trailer_is_no_part_of_the_arguments_of_a_protected_call(level):
+    for stub in (b"abcd", b"abc\0", b"ab" * 5000):
+        pair = Pair(level)
+        pair.client.call(ECHO, stub + SIGNATURE + GOOD)
+        pair.exchange()
+        trailer = b"" if level > AuthLevel.CONNECT else SIGNATURE + GOOD
+        assert pair.called[-1].stub == stub + trailer
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        context_command(interface=NDR20) + header_command(),
+        context_command(transfer=NDR20) + header_command(),
+        header_command(call_id=3),
+        header_command(context=1),
+        header_command(opnum=1),
+        header_command(kind=1),
+        struct.pack("<HHI", MUST | END | 77, 4, 0),
+        struct.pack("<HHI", END | 3, 4, 0),
+    ],
+)
+def test_a_verification_trailer_that_tells_of_another_request(commands):
+    pair = Pair(INTEGRITY)
+    pair.client.call(ECHO, b"abcd" + SIGNATURE + commands)
+    pair.exchange()
+    assert isinstance(pair.called[-1], Closed)
+    assert pair.told[-1].executed is False
+
+
+def test_who_takes_header_signing_out_of_a_bind_is_found_by_the_verification_trailer():
+    pair = Pair(INTEGRITY, bind=False)
+    pair.client.bind()
+    pair.exchange(change=lambda data: data[:3] + bytes([data[3] & ~4]) + data[4:])
+    pair.client.call(ECHO, b"abcd" + SIGNATURE + GOOD)
+    pair.exchange()
+    assert isinstance(pair.called[-1].error, AuthenticationFailed)
+    assert "rpc_sec_vt_bitmask" in str(pair.called[-1].error)
 
 
 def test_security_contexts_are_bounded():
