@@ -7,9 +7,11 @@ from itertools import pairwise
 from uuid import UUID
 
 import pytest
+from spnego._ntlm_raw.messages import NegotiateFlags
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, RpcRefused
 from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc_security import initiator
 from msmqwire.rpc.constants import (
     NDR20,
     NDR64,
@@ -27,7 +29,7 @@ from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphan
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
 from msmqwire.rpc.pdus import syntax_fields
-from tests.support.rpc_pair import Pair, pdu
+from tests.support.rpc_pair import PASSWORD, USER, Pair, pdu
 from tests.support.rpc_server import ECHO, METHODS, REMOTE_READ
 
 FIRST, LAST, WHOLE = 1, 2, 3
@@ -384,13 +386,60 @@ def test_a_verifier_for_another_security_context(change):
     assert isinstance(closed.error, AuthenticationFailed)
 
 
-def test_a_handshake_that_is_not_over():
-    pair = Pair(INTEGRITY, bind=False)
+@pytest.mark.parametrize("level", [AuthLevel.CONNECT, INTEGRITY], ids=lambda level: level.name)
+def test_a_handshake_that_is_not_over(level):
+    verifier = {"auth_type": 10, "auth_level": level, "auth_context_id": 1, "auth_value": bytes(16)}
+    for sec_trailer in (None, verifier):
+        pair = Pair(level, bind=False)
+        pair.client.bind()
+        pair.server.received(pair.client.data_to_send())
+        fields = {"stub_data": b"abcd"}
+        (closed,) = pair.server.received(pdu(PduType.REQUEST, fields, sec_trailer=sec_trailer, call_id=7))
+        assert isinstance(closed.error, AuthenticationFailed)
+
+
+def test_a_user_known_at_connect_does_not_claim_a_higher_level():
+    for level, called in ((2, True), (5, False), (6, False)):
+        pair = Pair(AuthLevel.CONNECT)
+        sec_trailer = {"auth_type": 10, "auth_level": level, "auth_context_id": 1, "auth_value": bytes(16)}
+        fields = {"stub_data": b"abcd"}
+        (event,) = pair.server.received(pdu(PduType.REQUEST, fields, sec_trailer=sec_trailer, call_id=7))
+        assert isinstance(event, Called if called else Closed)
+
+
+def check_refused(pair, change=lambda data: data):
     pair.client.bind()
-    pair.server.received(pair.client.data_to_send())
-    pair.server.data_to_send()
-    (closed,) = pair.server.received(request())
-    assert isinstance(closed.error, AuthenticationFailed)
+    pair.exchange(change=change)
+    pair.client.call(ECHO, b"")
+    pair.exchange()
+    assert isinstance(pair.called[-1].error, AuthenticationFailed)
+    assert pair.told[-1].status == FaultStatus.ACCESS_DENIED
+
+
+def test_an_unknown_user_has_no_password_at_all():
+    for password in ("$NT$" + "0" * 32, "", PASSWORD):
+        check_refused(Pair(INTEGRITY, user="LAB\\nobody", password=password, bind=False))
+
+
+def test_a_changed_token_of_the_right_user():
+    """Nothing but the MIC covers the version and the workstation in it."""
+    for at in (60, 64, 71, 72, 90):
+
+        def change(data, at=at):
+            start = data.find(b"NTLMSSP\0\3\0\0\0") + at
+            return data if start < at else data[:start] + bytes([data[start] ^ 1]) + data[start + 1 :]
+
+        check_refused(Pair(INTEGRITY, bind=False), change)
+
+
+def test_handshakes_without_the_keys_that_the_level_needs():
+    """A signature without a key is the same for whoever sends it."""
+    unsigned = initiator(NTLM, AuthLevel.CONNECT, user=USER, password=PASSWORD)
+    check_refused(Pair(INTEGRITY, security=unsigned, bind=False))
+    weak = initiator(NTLM, INTEGRITY, user=USER, password=PASSWORD)
+    weak._context._context_req &= ~NegotiateFlags.key_128
+    weak._check_strength = lambda: None  # our client would not go on with them itself
+    check_refused(Pair(INTEGRITY, security=weak, bind=False))
 
 
 SIGNATURE = bytes.fromhex("8ae3137102f43671")
